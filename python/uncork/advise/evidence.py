@@ -165,7 +165,7 @@ class Evidence:
     @cached_property
     def sessions(self) -> float:
         """The average number of busy sessions."""
-        return sum(one.sessions for one in self.pieces)
+        return sum(piece.sessions for piece in self.pieces)
 
     @cached_property
     def major(self) -> int:
@@ -176,26 +176,26 @@ class Evidence:
     @cached_property
     def _by_template(self) -> Mapping[int | None, tuple[Piece, ...]]:
         found: dict[int | None, list[Piece]] = {}
-        for one in self.pieces:
-            found.setdefault(one.template, []).append(one)
+        for piece in self.pieces:
+            found.setdefault(piece.template, []).append(piece)
         return {number: tuple(pieces) for number, pieces in found.items()}
 
     @cached_property
     def keys_of(self) -> Mapping[str, tuple[ForeignKeyFacts, ...]]:
         """The foreign keys of each table that has any, by its name."""
         found: dict[str, list[ForeignKeyFacts]] = {}
-        for one in self.foreign_keys:
-            found.setdefault(one.table, []).append(one)
+        for foreign_key in self.foreign_keys:
+            found.setdefault(foreign_key.table, []).append(foreign_key)
         return {name: tuple(keys) for name, keys in found.items()}
 
     def busy(self, template: int, classes: Collection[str] = WORK) -> float:
         """Return how many sessions were in these classes of a template on average."""
         pieces = self._by_template.get(template, ())
-        return sum(one.sessions for one in pieces if one.wait_class in classes)
+        return sum(piece.sessions for piece in pieces if piece.wait_class in classes)
 
     def all_of(self, template: int) -> float:
         """Return how many sessions were busy with a template on average, whatever they waited for."""
-        return sum(one.sessions for one in self._by_template.get(template, ()))
+        return sum(piece.sessions for piece in self._by_template.get(template, ()))
 
     def executing(self, template: int) -> float:
         """Return how many sessions executed a template on average; a session idle after it does not count."""
@@ -207,7 +207,7 @@ class Evidence:
 
     def of_class(self, wait_class: str) -> float:
         """Return how many sessions were in a wait class on average."""
-        return sum(one.sessions for one in self.pieces if one.wait_class == wait_class)
+        return sum(piece.sessions for piece in self.pieces if piece.wait_class == wait_class)
 
     def part_of_class(self, wait_class: str, sessions: float) -> float:
         """Return a number of sessions as a fraction of those in a wait class, 0 to 1."""
@@ -220,24 +220,26 @@ class Evidence:
 
     def bill(self, part: Callable[[Piece], float]) -> Bill:
         """Return what a finding costs: `part` is the fraction of each piece of time that it causes."""
-        return self._bill((part(one), one) for one in self.pieces)
+        return self._bill((part(piece), piece) for piece in self.pieces)
 
     def bill_of(self, parts: Mapping[int, float] | Collection[int], classes: Collection[str] = WORK) -> Bill:
         """Return the bill of templates: all of their time in these classes, or the given fractions of it."""
         fractions = parts if isinstance(parts, Mapping) else dict.fromkeys(parts, 1.0)
         return self._bill(
-            (fraction, one)
+            (fraction, piece)
             for number, fraction in fractions.items()
-            for one in self._by_template.get(number, ())
-            if one.wait_class in classes
+            for piece in self._by_template.get(number, ())
+            if piece.wait_class in classes
         )
 
     def _bill(self, parts: Iterable[tuple[float, Piece]]) -> Bill:
         batches: list[float] = []
-        for fraction, one in parts:
+        for fraction, piece in parts:
             if fraction:
-                batches = batches or [0.0] * len(one.batches)
-                batches = [value + fraction * more for value, more in zip(batches, one.batches, strict=True)]
+                batches = batches or [0.0] * len(piece.batches)
+                batches = [
+                    value + fraction * more for value, more in zip(batches, piece.batches, strict=True)
+                ]
         mean = mean_over_time(batches)
         share = self.share(mean.mean)
         high = mean.high * _HOUR_S if math.isfinite(mean.high) else None

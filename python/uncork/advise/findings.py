@@ -174,15 +174,15 @@ def find_findings(seen: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Findin
     """Return the findings: the costliest in time first, then those whose cost is not time."""
     fitting = (rule for rule in rules if seen.tables or not rule.of_tables)
     found = [(rule.depth, finding) for rule in fitting for finding in rule.find(seen)]
-    kept = [one for depth, one in found if not _explained(depth, one, found)]
+    kept = [finding for depth, finding in found if not _explained(depth, finding, found)]
     kept.sort(key=lambda one: -(one.bill.seconds_per_hour if one.bill else 0.0))
-    told = tuple(one for place, one in enumerate(kept) if not _said(one, kept[:place]))
+    told = tuple(finding for place, finding in enumerate(kept) if not _said(finding, kept[:place]))
     if is_standby(seen):
         return tuple(map(for_standby, told))
     if seen.log is None or not is_log_only(seen):
         return told
     log = seen.log
-    return tuple(for_servers(for_log(one), log) for one in told)
+    return tuple(for_servers(for_log(finding), log) for finding in told)
 
 
 def _explained(depth: int, one: Finding, found: Sequence[tuple[int, Finding]]) -> bool:

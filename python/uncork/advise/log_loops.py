@@ -102,22 +102,24 @@ def client_loops(result: LogResult) -> Iterator[ClientLoop]:
 
     Transactions wait for their client within rows and loops; what loops do not explain of that is in rows.
     """
-    within_ns = sum(one.repeated_wait_ns for one in result.transactions)
-    for one in result.loops:
-        waiting_ns = sum(each.waiting_ns for each in one.templates)
-        within_ns -= waiting_ns if one.in_transaction else 0
+    within_ns = sum(transaction.repeated_wait_ns for transaction in result.transactions)
+    for loop in result.loops:
+        waiting_ns = sum(each.waiting_ns for each in loop.templates)
+        within_ns -= waiting_ns if loop.in_transaction else 0
         yield ClientLoop(
-            tuple(each.number for each in one.templates),
-            one.templates[0].text,
-            sum(each.executions for each in one.templates),
-            max(each.longest for each in one.templates),
-            sum(each.sum_ns for each in one.templates),
+            tuple(each.number for each in loop.templates),
+            loop.templates[0].text,
+            sum(each.executions for each in loop.templates),
+            max(each.longest for each in loop.templates),
+            sum(each.sum_ns for each in loop.templates),
             waiting_ns,
-            one.parent_text,
-            one.in_transaction,
-            one.pipelined,
+            loop.parent_text,
+            loop.in_transaction,
+            loop.pipelined,
         )
-    rows = [(one, one.repetition) for one in result.templates if one.repetition is not None]
+    rows = [
+        (template, template.repetition) for template in result.templates if template.repetition is not None
+    ]
     for template, row in sorted(rows, key=lambda item: -item[1].waiting_ns):
         longest = _longest_transaction(template, result)
         part = min(1.0, max(0, within_ns) / max(1, row.waiting_ns)) if longest else 0.0
@@ -147,12 +149,12 @@ def _row(template: TemplateFacts, row: Repetition, part: float, within: int) -> 
 
 def _longest_transaction(template: TemplateFacts, result: LogResult) -> int:
     """Return the most statements of a transaction with rows, of the applications that sent a template."""
-    names = {one.name for one in template.applications} or {""}
+    names = {application.name for application in template.applications} or {""}
     return max(
         (
-            one.statements_max
-            for one in result.transactions
-            if one.application in names and one.repeated_wait_ns
+            transaction.statements_max
+            for transaction in result.transactions
+            if transaction.application in names and transaction.repeated_wait_ns
         ),
         default=0,
     )

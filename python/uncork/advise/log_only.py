@@ -25,7 +25,7 @@ def is_log_only(seen: Evidence) -> bool:
 
 def for_log(finding: Finding) -> Finding:
     """Return a finding whose indexes say that others may exist."""
-    return replace(finding, candidates=tuple(_unknown(one) for one in finding.candidates))
+    return replace(finding, candidates=tuple(_unknown(candidate) for candidate in finding.candidates))
 
 
 def _unknown(one: Candidate) -> Candidate:

@@ -21,9 +21,9 @@ def for_servers(finding: Finding, log: LogResult) -> Finding:
     if not log.servers or not finding.templates or " on server " in finding.headline:
         return finding
     times = Counter[str]()
-    for one in log.templates:
-        if one.number in finding.templates:
-            for part in one.servers:
+    for template in log.templates:
+        if template.number in finding.templates:
+            for part in template.servers:
                 times[part.name] += part.sum_ns
     total = times.total()
     if not total:

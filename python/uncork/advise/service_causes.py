@@ -68,7 +68,7 @@ def cause_shares(time: Sequence[TimePlace], requests: Sequence[RequestFacts], se
 
     The statements of `requests` say how much of the sessions' time is execution; without them, it all is.
     """
-    shares: dict[PlaceKind, float] = {one.kind: one.share for one in time}
+    shares: dict[PlaceKind, float] = {place.kind: place.share for place in time}
     queue = shares.get("process queue", 0.0)
     waiting = shares.get("service wait", 0.0) + shares.get("pool wait", 0.0)
     busy = None if seen is None else seen.machine.busy
@@ -92,8 +92,8 @@ def cause_shares(time: Sequence[TimePlace], requests: Sequence[RequestFacts], se
 
 def _executing_part(busy: float, requests: Sequence[RequestFacts]) -> float:
     """Return which fraction of the sessions' time, `busy` of the requests' time, they execute statements."""
-    whole = sum((one.mean_ns or 0.0) * one.sent for one in requests)
-    executing = sum((one.database_ns or 0.0) * one.sent for one in requests)
+    whole = sum((request.mean_ns or 0.0) * request.sent for request in requests)
+    executing = sum((request.database_ns or 0.0) * request.sent for request in requests)
     return min(1.0, executing / whole / busy) if whole and executing and busy else 1.0
 
 
@@ -118,8 +118,10 @@ def outside_shares(requests: Sequence[RequestFacts], causes: Causes) -> dict[str
     What a request demands is its time alone: with others, it also waits for them. The part of it outside the
     database is the rest after its statements.
     """
-    demands = {one.name: (one.alone_ns or one.mean_ns or 0.0) * one.sent for one in requests}
-    statements = {one.name: (one.database_ns or 0.0) * one.sent for one in requests}
+    demands = {
+        request.name: (request.alone_ns or request.mean_ns or 0.0) * request.sent for request in requests
+    }
+    statements = {request.name: (request.database_ns or 0.0) * request.sent for request in requests}
     whole, executing = sum(demands.values()), sum(statements.values())
     if not whole:
         return dict.fromkeys(demands, 0.0)

@@ -31,8 +31,8 @@ def opened_connections(
     The requests wait that long for each connection, and others wait for their processes meanwhile. Statements
     that prepare the connection count too.
     """
-    found = [one for one in requests if (one.connections or 0.0) >= _OFTEN]
-    whole = sum((one.mean_ns or 0.0) * one.sent for one in requests)
+    found = [request for request in requests if (request.connections or 0.0) >= _OFTEN]
+    whole = sum((request.mean_ns or 0.0) * request.sent for request in requests)
     if not found or not whole or not connect_ns:
         return ()
     outside, executing = outside_shares(requests, causes), _executing(requests)
@@ -64,8 +64,8 @@ def opened_connections(
 def _executing(requests: Sequence[RequestFacts], *, preparing: bool = False) -> float:
     """Return the execution time of the requests' statements, or only of what prepares connections."""
     return sum(
-        one.ns * request.sent
+        template.ns * request.sent
         for request in requests
-        for one in request.templates
-        if not preparing or prepares(request, one)
+        for template in request.templates
+        if not preparing or prepares(request, template)
     )

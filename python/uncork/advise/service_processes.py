@@ -20,8 +20,8 @@ def serving(workers: Sequence[WorkerFacts]) -> list[WorkerFacts]:
 
     If some processes have sessions of the database, the others are helpers, such as a resource tracker.
     """
-    parents = {one.parent for one in workers}
-    found = [one for one in workers if one.pid not in parents or one.cpus >= _BUSY]
+    parents = {worker.parent for worker in workers}
+    found = [worker for worker in workers if worker.pid not in parents or worker.cpus >= _BUSY]
     if any(one.sessions for one in found):
         found = [one for one in found if one.sessions]
     return found

@@ -138,10 +138,10 @@ def find_service_findings(
     repeated = tuple(_repeated(requests, causes, unindexed, hottest))
     opened = opened_connections(requests, causes, connect_ns)
     outside = sum(one.outside for one in repeated)
-    outside += sum(one.share for one in opened) / causes.outside if causes.outside else 0.0
+    outside += sum(finding.share for finding in opened) / causes.outside if causes.outside else 0.0
     left = 1.0 - min(1.0, outside)
     found = [
-        *(_limit(one, time, foreign) for one in bottlenecks if one.resource in _FIRST),
+        *(_limit(bottleneck, time, foreign) for bottleneck in bottlenecks if bottleneck.resource in _FIRST),
         *_unindexed(requests, causes, unindexed),
         *(one.finding for one in repeated),
         *opened,
@@ -152,7 +152,9 @@ def find_service_findings(
         *_idle_workers(workers, time),
         *_pauses(paused),
     ]
-    ranked = sorted((one for one in found if one.share >= _LEAST), key=lambda one: _rank(one, hottest))
+    ranked = sorted(
+        (finding for finding in found if finding.share >= _LEAST), key=lambda one: _rank(one, hottest)
+    )
     return tuple(ranked)
 
 
@@ -169,7 +171,7 @@ def _rank(one: ServiceFinding, hottest: HotFunction | None) -> float:
 
 def repeated_templates(request: RequestFacts) -> tuple[SentTemplate, ...]:
     """Return the statements that a request sends again and again for one or a few rows each (N+1)."""
-    return tuple(one for one in request.templates if _is_repeated(one))
+    return tuple(template for template in request.templates if _is_repeated(template))
 
 
 def _is_repeated(one: SentTemplate) -> bool:
@@ -207,17 +209,17 @@ def _repeated(
     of a statement that lacks an index counts for the index.
     """
     outside, total = outside_shares(requests, causes), _executing(requests)
-    sent = sum((one.statements or 0.0) * one.sent for one in requests)
+    sent = sum((request.statements or 0.0) * request.sent for request in requests)
     for request in requests:
         found = repeated_templates(request)
-        calls = sum(one.calls for one in found)
+        calls = sum(template.calls for template in found)
         if not found or not request.statements or calls < _MOSTLY * request.statements:
             continue
-        own = sum(one.ns for one in found if one.text not in unindexed) * request.sent
+        own = sum(template.ns for template in found if template.text not in unindexed) * request.sent
         inside = causes.executing * own / total if total else 0.0
         inside += causes.parsing * calls * request.sent / sent
         between = outside[request.name] * calls / request.statements
-        counts = " and ".join(f"{one.calls:.3g} × `{_shown(one.text)}`" for one in found[:3])
+        counts = " and ".join(f"{template.calls:.3g} × `{_shown(template.text)}`" for template in found[:3])
         many = f"{request.statements:.3g} statements"
         mostly = hottest is not None and hottest.deepest and between >= _MOSTLY * causes.outside
         place = ""
@@ -240,7 +242,7 @@ def _repeated(
 
 def _executing(requests: Sequence[RequestFacts]) -> float:
     """Return the execution time of all statements of all requests."""
-    return sum(one.ns * request.sent for request in requests for one in request.templates)
+    return sum(template.ns * request.sent for request in requests for template in request.templates)
 
 
 def _unindexed(
@@ -250,10 +252,10 @@ def _unindexed(
     total = _executing(requests)
     for text, table in unindexed.items():
         sent = [
-            (one.ns * request.sent, one, request)
+            (template.ns * request.sent, template, request)
             for request in requests
-            for one in request.templates
-            if one.text == text
+            for template in request.templates
+            if template.text == text
         ]
         ns = sum(part for part, _, _ in sent)
         if not ns:
@@ -282,7 +284,7 @@ def _statements(
 
     Repeated statements and statements without an index have findings of their own.
     """
-    places = [one for one in time if one.kind in DATABASE]
+    places = [place for place in time if place.kind in DATABASE]
     if not places:
         return
     largest = max(places, key=lambda one: one.share)
@@ -293,10 +295,10 @@ def _statements(
         yield ServiceFinding("bottleneck", doing, remedy, causes.database)
         return
     sent = [
-        (one.ns * request.sent, one, request)
+        (template.ns * request.sent, template, request)
         for request in requests
-        for one in request.templates
-        if one.text not in unindexed and not _is_repeated(one) and not prepares(request, one)
+        for template in request.templates
+        if template.text not in unindexed and not _is_repeated(template) and not prepares(request, template)
     ]
     for ns, template, request in sorted(sent, key=lambda one: -one[0])[:_MOST_STATEMENTS]:
         share = causes.executing * ns / total
@@ -314,7 +316,7 @@ def _statements(
 
 def _held(time: Sequence[TimePlace], causes: Causes, left: float) -> Iterator[ServiceFinding]:
     """Report time in open transactions; `left` is the fraction of it that no N+1 explains."""
-    place = next((one for one in time if one.kind == "idle in transaction"), None)
+    place = next((place for place in time if place.kind == "idle in transaction"), None)
     if place is None:
         return
     each = "" if place.ns is None else f", {format_duration(place.ns)} each"
@@ -339,13 +341,15 @@ def _service(
 
     `left` is the fraction of it that no N+1 explains.
     """
-    shares = {one.kind: one.share for one in time}
+    shares = {place.kind: place.share for place in time}
     computing = shares.get("service cpu", 0.0) + shares.get("service queue", 0.0)
     named = "" if hottest is None else f"; {hottest.place()}"
     code, waiting = causes.code, causes.waiting
-    pool = next((one for one in bottlenecks if one.resource == "pool"), None)
-    threads = next((one for one in bottlenecks if one.resource == "service cpu"), None)
-    locked = next((one for one in workers if one.runtime == "python" and one.cpus >= _LOCKED), None)
+    pool = next((bottleneck for bottleneck in bottlenecks if bottleneck.resource == "pool"), None)
+    threads = next((bottleneck for bottleneck in bottlenecks if bottleneck.resource == "service cpu"), None)
+    locked = next(
+        (worker for worker in workers if worker.runtime == "python" and worker.cpus >= _LOCKED), None
+    )
     if pool is not None:
         yield ServiceFinding("bottleneck", pool.sentence, pool.remedy, max(pool.weight, waiting) * left)
         waiting = 0.0
@@ -385,7 +389,7 @@ def _few_processes(
     time: Sequence[TimePlace], workers: Sequence[WorkerFacts], causes: Causes, seen: Seen | None
 ) -> Iterator[ServiceFinding]:
     """Report that all processes of the service are busy, while processors of the machine are idle."""
-    queue = next((one for one in time if one.kind == "process queue"), None)
+    queue = next((place for place in time if place.kind == "process queue"), None)
     if queue is None or not causes.few:
         return
     many = len(serving(workers))
@@ -412,7 +416,7 @@ def _pauses(paused: float) -> Iterator[ServiceFinding]:
 
 def _idle_workers(workers: Sequence[WorkerFacts], time: Sequence[TimePlace]) -> Iterator[ServiceFinding]:
     """Report that some of the processes that serve requests work, while others are hardly used."""
-    waiting = sum(one.share for one in time if one.kind in _IN_SERVICE)
+    waiting = sum(place.share for place in time if place.kind in _IN_SERVICE)
     found = serving(workers)
     if len(found) < 2:
         return

@@ -23,10 +23,10 @@ _FAULTS: Final = frozenset(
 def entry_words(measure: MeasureFacts, entries: Sequence[EntryFacts]) -> list[str]:
     """Return which calls make up the kernel's part of a measure, and which functions made them."""
     return [
-        f"{share_text(one.share / measure.kernel)} of it in {_call_words(one.kernel)}"
-        + (f", entered by {one.user}" if one.user else "")
-        + (f" for {one.caller}" if one.caller not in ("", one.user) else "")
-        for one in entries
+        f"{share_text(entry.share / measure.kernel)} of it in {_call_words(entry.kernel)}"
+        + (f", entered by {entry.user}" if entry.user else "")
+        + (f" for {entry.caller}" if entry.caller not in ("", entry.user) else "")
+        for entry in entries
         if measure.kernel
     ]
 
@@ -36,9 +36,11 @@ def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
     share = result.system_share
     if share is None or share <= SYSTEM_TIME:
         return ()
-    measure = next((one for one in result.measures if one.name == "cpu"), None)
+    measure = next((measure for measure in result.measures if measure.name == "cpu"), None)
     entries = (
-        [] if measure is None else [one for one in measure.entries if one.share >= _LEAST * share][:_MOST]
+        []
+        if measure is None
+        else [entry for entry in measure.entries if entry.share >= _LEAST * share][:_MOST]
     )
     if result.method.tool == "/proc" or not entries or measure is None or not measure.kernel:
         text = (
@@ -48,9 +50,9 @@ def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
         return (StackFinding("system time", text, share, ()),)
     ways = entry_words(measure, entries)
     hot = [
-        one
-        for one in sorted(measure.frames, key=lambda one: -one.own)
-        if one.kernel and one.own >= _LEAST / 5
+        frame
+        for frame in sorted(measure.frames, key=lambda one: -one.own)
+        if frame.kernel and frame.own >= _LEAST / 5
     ]
     frames = (
         f". Its hottest frames: {series_words([f'{one.name} {share_text(one.own)}' for one in hot[:_MOST]])}"
@@ -58,7 +60,9 @@ def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
         else ""
     )
     text = f"The kernel takes {share_text(share)} of the CPU: {'; '.join(ways)}{frames}."
-    names = [name for one in entries for name in (one.caller or one.user, one.user, one.kernel) if name]
+    names = [
+        name for entry in entries for name in (entry.caller or entry.user, entry.user, entry.kernel) if name
+    ]
     return (
         StackFinding(
             "system time", text, share, tuple(dict.fromkeys([*names, *(one.name for one in hot[:_MOST])]))

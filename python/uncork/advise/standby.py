@@ -29,7 +29,7 @@ def is_standby(seen: Evidence) -> bool:
 
 def for_standby(finding: Finding) -> Finding:
     """Return a finding whose changes name the server that accepts them."""
-    return replace(finding, candidates=tuple(_on_primary(one) for one in finding.candidates))
+    return replace(finding, candidates=tuple(_on_primary(candidate) for candidate in finding.candidates))
 
 
 def _on_primary(one: Candidate) -> Candidate:

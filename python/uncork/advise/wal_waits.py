@@ -21,7 +21,9 @@ def part_of_volume(size: float, seen: Evidence) -> float:
 
     One session at a time writes and flushes WAL, so the sessions that do are the time of all of it.
     """
-    writing = sum(one.sessions for one in seen.pieces if one.wait_class == "IO" and waits_for_wal(one))
+    writing = sum(
+        piece.sessions for piece in seen.pieces if piece.wait_class == "IO" and waits_for_wal(piece)
+    )
     spent = writing * seen.seconds
     return min(1.0, size / _BYTES_PER_S / spent) if spent else 1.0
 

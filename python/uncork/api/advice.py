@@ -116,8 +116,8 @@ def advise(
 
     with calling():
         check_rate(from_values(AdviseOptions, options).rate)
-        opened = [one.folder for one in sources if isinstance(one, Run)]
-        words = [str(one) for one in sources if not isinstance(one, Run)]
+        opened = [source.folder for source in sources if isinstance(source, Run)]
+        words = [str(source) for source in sources if not isinstance(source, Run)]
         named = tell_apart(runs_folder(runs), words) if words or not opened else AdviceSources((), (), None)
         folders = [*opened, *named.folders]
         if named.logs:
@@ -125,6 +125,8 @@ def advise(
         if named.server is not None:
             watched = profile_db(named.server or None, progress=progress, runs=runs, **options)
             folders.insert(0, watched.folder)
-        command = call_text("advise", options, [one.id if isinstance(one, Run) else one for one in sources])
+        command = call_text(
+            "advise", options, [source.id if isinstance(source, Run) else source for source in sources]
+        )
         found = answer_advice(advice_of(folders, command, __version__))
     return Advice(found, folders[0], named.server or None)

@@ -95,9 +95,9 @@ def guard(
 def _command_words(given: GuardKeywords) -> Iterator[str]:
     """Yield the options of the command line that repeats a guard; headers may be secret and are left out."""
     values: Mapping[str, object] = {**given}
-    for one in options_of(GuardOptions):
-        value, flag = values.get(one.field), one.flags[-1] if one.flags else ""
-        if value is None or value == one.default or one.field == "header":
+    for option in options_of(GuardOptions):
+        value, flag = values.get(option.field), option.flags[-1] if option.flags else ""
+        if value is None or value == option.default or option.field == "header":
             continue
         if isinstance(value, bool):
             yield flag.split("/")[0 if value else -1]
@@ -107,7 +107,7 @@ def _command_words(given: GuardKeywords) -> Iterator[str]:
         elif isinstance(value, timedelta):
             yield from (flag, f"{value.total_seconds():g}s")
         else:
-            for word in _many(value) if one.many else [",".join(_many(value))]:
+            for word in _many(value) if option.many else [",".join(_many(value))]:
                 yield from (flag, word)
 
 

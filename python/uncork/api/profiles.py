@@ -145,7 +145,7 @@ def profile_logs(
     _check(
         done.folder,
         done.result.run.status,
-        "; ".join(one.trouble for one in done.result.files if one.trouble),
+        "; ".join(file.trouble for file in done.result.files if file.trouble),
     )
     return cast("LogRun", open_folder(done.folder))
 

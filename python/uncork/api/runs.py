@@ -388,10 +388,12 @@ class GuardRun(Run):
         if self.passed:
             return
         lines = [self.answer]
-        for one in self.checks:
-            if one.outcome.value in ("broken", "not decided"):
-                where = f"{one.workload}{Cell(one.cell).at}"
-                lines.append(f"  {one.gate.text} on {where}: {one.outcome.value}: {one.reason}")
+        for gate_check in self.checks:
+            if gate_check.outcome.value in ("broken", "not decided"):
+                where = f"{gate_check.workload}{Cell(gate_check.cell).at}"
+                lines.append(
+                    f"  {gate_check.gate.text} on {where}: {gate_check.outcome.value}: {gate_check.reason}"
+                )
         lines.append(f"full report: uncork report {self.id}")
         raise (UndecidedError if self.undecided else ExpectationError)("\n".join(lines))
 

@@ -21,7 +21,7 @@ def documented(options: type, keywords: type) -> Callable[[Function], Function]:
     the TypedDict `keywords`, defaults and help from the dataclass `options`. The docstring's line
     ``options:`` is replaced by one line for each keyword.
     """
-    declared = {one.field: one for one in options_of(options)}
+    declared = {option.field: option for option in options_of(options)}
     types: Mapping[str, Any] = keywords.__annotations__
 
     def decorate(function: Function) -> Function:
@@ -31,7 +31,10 @@ def documented(options: type, keywords: type) -> Callable[[Function], Function]:
         for parameter in found.parameters.values():
             if parameter.kind is not parameter.VAR_KEYWORD:
                 parameters.append(parameter)
-        at = next((n for n, one in enumerate(parameters) if one.kind is one.KEYWORD_ONLY), len(parameters))
+        at = next(
+            (n for n, parameter in enumerate(parameters) if parameter.kind is parameter.KEYWORD_ONLY),
+            len(parameters),
+        )
         added = []
         for name, hint in types.items():
             one = declared[name]

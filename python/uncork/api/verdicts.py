@@ -27,7 +27,9 @@ class VariantVerdicts:
     def __init__(self, result: RunResult, variant: str) -> None:
         self._result = result
         self.variant = variant
-        self.comparisons = tuple(one for one in result.comparisons if one.variant == variant)
+        self.comparisons = tuple(
+            comparison for comparison in result.comparisons if comparison.variant == variant
+        )
 
     @property
     def faster(self) -> bool:
@@ -53,12 +55,12 @@ class VariantVerdicts:
     def undecided(self) -> bool:
         """Whether some comparison lacks evidence or was not measured."""
         open_ones = {Verdict.NOT_ENOUGH_EVIDENCE, Verdict.SKIPPED}
-        return not self.comparisons or any(one.verdict in open_ones for one in self.comparisons)
+        return not self.comparisons or any(comparison.verdict in open_ones for comparison in self.comparisons)
 
     @property
     def verdicts(self) -> frozenset[Verdict]:
         """The set of verdicts over all cells and workloads."""
-        return frozenset(one.verdict for one in self.comparisons)
+        return frozenset(comparison.verdict for comparison in self.comparisons)
 
     def explain(self) -> str:
         """Return each verdict with its interval, its reason, and differences between plans."""
@@ -89,15 +91,17 @@ def met(result: RunResult, expectations: Sequence[str]) -> None:
     names = [variant.name for variant in result.variants]
     baseline = next((variant.name for variant in result.variants if variant.baseline), None)
     parsed = [parse_expectation(text, names, baseline) for text in expectations]
-    found = {text: check(result, [one]) for text, one in zip(expectations, parsed, strict=True)}
+    found = {
+        text: check(result, [expectation]) for text, expectation in zip(expectations, parsed, strict=True)
+    }
     worst = next((status for status in (3, 4) if any(status == one for one, _ in found.values())), 0)
     if not worst:
         return
     lines: list[str] = []
-    for text, one in zip(expectations, parsed, strict=True):
+    for text, expectation in zip(expectations, parsed, strict=True):
         status, _ = found[text]
         if status:
-            about = [each for each in result.comparisons if each.variant == one.variant]
+            about = [each for each in result.comparisons if each.variant == expectation.variant]
             lines += [
                 f"expected {text}: {'it is not' if status == 3 else 'the evidence does not decide'}",
                 *(f"  {line}" for line in explained(result, about)),
@@ -109,11 +113,15 @@ def met(result: RunResult, expectations: Sequence[str]) -> None:
 def explained(result: RunResult, comparisons: Sequence[Comparison]) -> list[str]:
     """Return one line per comparison, followed by differences between plans."""
     lines: list[str] = []
-    for one in comparisons:
-        lines.append(f"{_line(one)}: {one.reason}")
-        lines += [f"  warning: {warning}" for warning in one.warnings]
+    for comparison in comparisons:
+        lines.append(f"{_line(comparison)}: {comparison.reason}")
+        lines += [f"  warning: {warning}" for warning in comparison.warnings]
         for plan in result.plans:
-            if (plan.cell, plan.workload, plan.variant) == (one.cell, one.workload, one.variant):
+            if (plan.cell, plan.workload, plan.variant) == (
+                comparison.cell,
+                comparison.workload,
+                comparison.variant,
+            ):
                 lines += _plan_lines(plan.statement, plan.difference)
     return lines or ["compared nowhere"]
 

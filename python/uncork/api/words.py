@@ -114,10 +114,10 @@ def _keywords() -> dict[str, str]:
     """Return the keyword of each long option of the verbs that are also functions."""
     verbs = (SqlOptions, HttpOptions, LogOptions, DatabaseOptions, CpuOptions, RunOptions, GuardOptions)
     return {
-        flag.removeprefix("--"): one.field
+        flag.removeprefix("--"): option.field
         for options in verbs
-        for one in options_of(options)
-        for flag in one.flags
+        for option in options_of(options)
+        for flag in option.flags
         if flag.startswith("--")
     }
 

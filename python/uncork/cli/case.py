@@ -71,8 +71,8 @@ def _show_logs(run: CaseLogsRun, form: Form, html: Path | None, top: int) -> Non
     else:
         render = {"json": writers.render_case_logs_json, "markdown": writers.render_case_logs_markdown}
         typer.echo(render[form](run.result), nl=False)
-    for one in (run.before, run.after):
-        write_forms(kind_named("log"), one.folder, one.result)
+    for log_run in (run.before, run.after):
+        write_forms(kind_named("log"), log_run.folder, log_run.result)
     write_pages(
         run.after.folder,
         html,

@@ -168,8 +168,8 @@ def show_plan(plan: PlanDocument) -> None:
         table.add_row("set-up", f"about {format_duration(plan.setup_ns)}, as in the run named below")
     table.add_row("time", f"about {format_duration(plan.round_ns)} a round, after creating the data")
     table.add_row("", f"at most {format_duration(plan.worst_ns)} for the whole run, the budget")
-    for one in plan.forecasts:
-        table.add_row(f"expected on {one.workload}", forecast_words(one, plan.worst_ns))
+    for forecast in plan.forecasts:
+        table.add_row(f"expected on {forecast.workload}", forecast_words(forecast, plan.worst_ns))
     if plan.evidence:
         took = f": afterwards, for about {format_duration(plan.evidence_ns)}" if plan.evidence_ns else ""
         table.add_row("evidence", ", ".join(plan.evidence) + took)

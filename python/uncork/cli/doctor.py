@@ -64,16 +64,16 @@ def _show(found: Resolution) -> None:
     table.add_column("takes", justify="right")
     for minutes in found.minutes:
         table.add_column(f"in {minutes} min", justify="right")
-    for one in found.statements:
-        widths = ("none" if width is None else f"±{width:.1%}" for width in one.half_widths)
-        table.add_row(one.title, format_duration(one.operation_ns), *widths)
+    for statement in found.statements:
+        widths = ("none" if width is None else f"±{width:.1%}" for width in statement.half_widths)
+        table.add_row(statement.title, format_duration(statement.operation_ns), *widths)
     rounds = f"{found.rounds} rounds" + ("" if found.restarts else " on a server that was not restarted")
     output = console.output
     output.print(f"[bold]What this machine can resolve[/] (half-width of a {found.confidence:.0%} interval)")
     output.print(table)
     console.say(f"\n{found.sentence}")
-    for one in found.statements:
-        console.say(f"{one.title}: {one.reason}.")
+    for statement in found.statements:
+        console.say(f"{statement.title}: {statement.reason}.")
     measured = f"Measured in {format_duration(found.elapsed_ns)}, {rounds}, on {found.processors} processors"
     console.say(f"{measured}; {found.server}")
 

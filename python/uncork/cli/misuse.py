@@ -41,7 +41,7 @@ def _own_name(error: TyperException) -> str:
         return ""
     context: Any = getattr(error, "ctx", None)
     options = context.command.params if context is not None else ()
-    known = {name for one in options if one.metavar in _TIMES for name in one.opts}
+    known = {name for option in options if option.metavar in _TIMES for name in option.opts}
     return next((name for name in _DURATION if name in known), "")
 
 

@@ -29,10 +29,10 @@ def command_of(options: type[Any], run: str) -> Callable[..., Any]:
         module, _, function = run.partition(":")
         return getattr(import_module(module), function)(read)
 
-    parameters = [_parameter(one) for one in options_of(options)]
+    parameters = [_parameter(option) for option in options_of(options)]
     signature: Any = command
     signature.__signature__ = inspect.Signature(parameters)
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__doc__ = options.__doc__
     return command
 

@@ -158,7 +158,7 @@ class NodeAgent:
         if self._run is None:
             return {}
         facts = {path: path.stat() for path in _files(self._run)}
-        marks = {path: (one.st_size, one.st_mtime_ns) for path, one in facts.items()}
+        marks = {path: (fact.st_size, fact.st_mtime_ns) for path, fact in facts.items()}
         new = [path for path, mark in marks.items() if self._known.get(path) != mark]
         self._known |= marks
         return _packed(self._run, new)

@@ -217,7 +217,9 @@ class Conductor:
 
     def collect(self, take: Callable[[int, dict[str, bytes]], None]) -> None:
         """Fetch the files of all parts whose nodes answer; the others are lost now."""
-        known = [one for one in self.numbers if one not in self.lost or self.lost[one].until_ns is None]
+        known = [
+            number for number in self.numbers if number not in self.lost or self.lost[number].until_ns is None
+        ]
         self._fetch(known, "files", take)
 
     def collect_new(
@@ -243,7 +245,7 @@ class Conductor:
 
     def await_leases(self) -> None:
         """Wait until no lost part can send any more."""
-        until_ns = max((one.until_ns or 0 for one in self.lost.values()), default=0)
+        until_ns = max((lost.until_ns or 0 for lost in self.lost.values()), default=0)
         time.sleep(max(0, until_ns - wall_ns()) / 1e9)
 
     def _turns(self, pace: Callable[[], float | None]) -> Iterator[tuple[int, News | None]]:

@@ -195,7 +195,7 @@ class HostSession:
 
     def _prepare(self, conductor: Conductor) -> Iterator[Event]:
         facts = {number: NodeFacts(**one) for number, one in conductor.everyone("facts").items()}
-        conductor.names = {number: one.host for number, one in facts.items()}
+        conductor.names = {number: fact.host for number, fact in facts.items()}
         for problem in unusable(facts, NodeFacts(**NodeAgent().facts())):
             raise UsageError(problem)
         hosts = count_words(conductor.nodes.count, "host")
@@ -295,18 +295,18 @@ class HostSession:
     def _host_rounds(self) -> Iterator[HostRounds]:
         """Yield the hosts with their rounds; nodes of one machine are one host."""
         known = [self._hosts[number] for number in sorted(self._hosts)]
-        numbers = host_numbers([one.facts for one in known])
+        numbers = host_numbers([host.facts for host in known])
         for number in dict.fromkeys(numbers):
             own = [one for one, host in zip(known, numbers, strict=True) if host == number]
-            rounds = tuple(round_ for one in own for round_ in one.rounds)
+            rounds = tuple(round_ for host in own for round_ in host.rounds)
             yield HostRounds(
                 number=number,
                 name=own[0].facts.name,
                 processor=own[0].processor,
                 rounds=rounds,
-                runs=tuple(one.run for one in own if one.run),
+                runs=tuple(host.run for host in own if host.run),
                 waves=tuple(self._waves[one] for one in rounds),
-                lost="; ".join(one.lost for one in own if one.lost),
+                lost="; ".join(host.lost for host in own if host.lost),
             )
 
     def _round_ended(self, ledger: Ledger) -> RoundEnded:

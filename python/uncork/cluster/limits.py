@@ -100,36 +100,36 @@ def refusals(
     """Yield why nodes cannot send their parts, each with what to do; `own` are the coordinator's facts."""
     yield from unusable(facts, own)
     each = -(-size.connections // request.nodes)
-    beside = Counter(one.machine for one in facts.values())
-    for number, one in sorted(facts.items()):
-        name = f"node {number} ({one.host})"
-        if one.open_files < each + _OTHER_FILES:
+    beside = Counter(fact.machine for fact in facts.values())
+    for number, fact in sorted(facts.items()):
+        name = f"node {number} ({fact.host})"
+        if fact.open_files < each + _OTHER_FILES:
             yield (
-                f"{name} may open {format_count(one.open_files)} files, but its part needs "
+                f"{name} may open {format_count(fact.open_files)} files, but its part needs "
                 f"{format_count(each + _OTHER_FILES)}: raise its limit (`ulimit -n`) where Ray is started, "
                 "or use more nodes"
             )
-        elif size.over_tcp and one.ports < each * beside[one.machine]:
-            nodes = -(-size.connections // one.ports)
+        elif size.over_tcp and fact.ports < each * beside[fact.machine]:
+            nodes = -(-size.connections // fact.ports)
             yield (
-                f"{name} has {format_count(one.ports)} ports for connections to one address, but its "
-                f"machine's parts need {format_count(each * beside[one.machine])}: use at least "
+                f"{name} has {format_count(fact.ports)} ports for connections to one address, but its "
+                f"machine's parts need {format_count(each * beside[fact.machine])}: use at least "
                 f"{count_words(nodes, 'machine')}, or widen net.ipv4.ip_local_port_range"
             )
 
 
 def unusable(facts: Mapping[int, NodeFacts], own: NodeFacts) -> Iterator[str]:
     """Yield which nodes cannot be used at all, each with what to do; `own` are the coordinator's facts."""
-    for number, one in sorted(facts.items()):
-        name = f"node {number} ({one.host})"
-        if one.authenticated is False:
+    for number, fact in sorted(facts.items()):
+        name = f"node {number} ({fact.host})"
+        if fact.authenticated is False:
             yield (
                 f"{name} belongs to a Ray cluster that requires no token: everyone who reaches it can run "
                 "programs there. Restart Ray on all nodes with RAY_AUTH_MODE=token and one token "
                 "(`ray get-auth-token --generate` writes ~/.ray/auth_token)"
             )
-        elif (one.version, one.core) != (own.version, own.core):
+        elif (fact.version, fact.core) != (own.version, own.core):
             yield (
-                f"{name} has uncork {one.version} (core {one.core}), this machine has {own.version} (core "
+                f"{name} has uncork {fact.version} (core {fact.core}), this machine has {own.version} (core "
                 f"{own.core}): install the same build on all nodes"
             )

@@ -150,7 +150,7 @@ class ClusterLoad:
     def _check(self, conductor: Conductor) -> None:
         """Ask the nodes about themselves; raise UsageError if they cannot send the load."""
         self._facts = {number: NodeFacts(**one) for number, one in conductor.everyone("facts").items()}
-        conductor.names = {number: one.host for number, one in self._facts.items()}
+        conductor.names = {number: fact.host for number, fact in self._facts.items()}
         own = NodeFacts(**NodeAgent().facts())
         for problem in refusals(self._facts, own, self._plan.size, self._plan.request):
             raise UsageError(problem)

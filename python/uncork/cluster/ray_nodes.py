@@ -84,7 +84,9 @@ def _bundles(
     """
     if request.own:
         return [{"CPU": 1}] * request.nodes, None
-    usable = {one["NodeID"]: one for one in nodes if one["Alive"] and one["Resources"].get("CPU", 0) >= 1}
+    usable = {
+        node["NodeID"]: node for node in nodes if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
+    }
     if len(usable) < request.nodes:
         option = "--nodes" if request.lot is None else "--hosts"
         raise UsageError(

@@ -37,7 +37,7 @@ class Roll:
     @property
     def open(self) -> list[int]:
         """The nodes that have not ended."""
-        return [number for number, one in self._entries.items() if not one.ended]
+        return [number for number, entry in self._entries.items() if not entry.ended]
 
     def due(self, now_s: float) -> list[int]:
         """Return the open nodes to ask now."""

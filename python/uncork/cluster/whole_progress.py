@@ -38,10 +38,10 @@ class WholeProgress:
 
     def add(self, number: int, snapshots: Sequence[LoadProgress]) -> None:
         """Add the new snapshots of a node, about one a second."""
-        for one in snapshots:
-            self._reached[number] = one
-            if _second(one) > self._last:
-                self._by_second[_second(one)][number].append(one)
+        for snapshot in snapshots:
+            self._reached[number] = snapshot
+            if _second(snapshot) > self._last:
+                self._by_second[_second(snapshot)][number].append(snapshot)
 
     def follow(self, sending: Collection[int]) -> None:
         """Store and show the seconds that are complete now; `sending` are the nodes that still send."""

@@ -253,8 +253,8 @@ def _folders() -> Iterable[Path]:
     if program is not None and Path(program).resolve().name == "pg_dump":  # not a wrapper of Debian
         yield Path(program).parent
     for parent in _FOLDERS:
-        yield from (one.parent for one in Path(parent).glob("*/bin/pg_dump"))
-    yield from (one.parent for one in Path("/usr").glob("pgsql-*/bin/pg_dump"))
+        yield from (path.parent for path in Path(parent).glob("*/bin/pg_dump"))
+    yield from (path.parent for path in Path("/usr").glob("pgsql-*/bin/pg_dump"))
 
 
 def version_of(folder: Path) -> int | None:

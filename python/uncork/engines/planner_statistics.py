@@ -88,7 +88,9 @@ def replace_statistics(
         wanted = [{"schema": schema, "name": name} for schema, name in tables]
         connection.execute(_CLEAR.encode(), [json.dumps(wanted)])
         present = {(schema, name) for schema, name in connection.execute(_PRESENT.encode()).fetchall()}
-        restore_relations(connection, [one for one in relations if (one.schema, one.name) in present])
+        restore_relations(
+            connection, [relation for relation in relations if (relation.schema, relation.name) in present]
+        )
         restore_columns(connection, [row for row in columns if (row[0], row[1]) in present])
 
 
@@ -101,15 +103,18 @@ def restore_relations(
         psycopg.Error: if the server refuses something.
     """
     with connection.pipeline():
-        for one in relations:
+        for relation in relations:
             values: list[tuple[str, str, object]] = [
-                ("schemaname", "text", one.schema),
-                ("relname", "text", one.name),
-                ("relpages", "int", one.stored_pages),
-                ("reltuples", "real", one.rows),
+                ("schemaname", "text", relation.schema),
+                ("relname", "text", relation.name),
+                ("relpages", "int", relation.stored_pages),
+                ("reltuples", "real", relation.rows),
             ]
             if visible:
-                values += [("relallvisible", "int", one.visible), ("relallfrozen", "int", one.frozen)]
+                values += [
+                    ("relallvisible", "int", relation.visible),
+                    ("relallfrozen", "int", relation.frozen),
+                ]
             _call(connection, "pg_restore_relation_stats", values)
 
 

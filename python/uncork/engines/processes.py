@@ -81,9 +81,9 @@ def _started(pid: int) -> float:
 def _inside_containers(pid: int) -> list[int]:
     """Return the processes of this machine that have this pid inside a container."""
     found = []
-    for one in all_pids():
+    for all_pid in all_pids():
         with contextlib.suppress(OSError, ValueError):
-            lines = Path(f"/proc/{one}/status").read_text().splitlines()
+            lines = Path(f"/proc/{all_pid}/status").read_text().splitlines()
             line = next((line for line in lines if line.startswith("NSpid:")), "")
             numbers = [int(word) for word in line.split()[1:]]
             if len(numbers) > 1 and numbers[-1] == pid:

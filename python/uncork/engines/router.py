@@ -238,7 +238,7 @@ class EngineRouter:
         """Describe the engines and the machine. With several servers, describe each under its variants."""
         found = self._servers[0].facts() if self._servers else {"machine": machine_facts()}
         for server in self._servers[1:]:
-            names = [name for name, one in self._postgres.items() if one is server]
+            names = [name for name, postgre in self._postgres.items() if postgre is server]
             found[f"server of {', '.join(names)}"] = server.facts()["server"]
         versions = {engine.kind.name: engine.version for engine in self._engines}
         return {**found, "engines": versions} if versions else found

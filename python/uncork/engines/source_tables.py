@@ -100,7 +100,7 @@ def _described(connection: psycopg.Connection, name: str, plain: str) -> SourceT
     keys = connection.execute(_KEYS, (oid,)).fetchall()
     indexes = connection.execute(_INDEXES, (oid,)).fetchall()
     with connection.cursor(row_factory=psycopg.rows.dict_row) as cursor:
-        columns = [_column(one) for one in cursor.execute(_COLUMNS, (oid,)).fetchall()]
+        columns = [_column(row) for row in cursor.execute(_COLUMNS, (oid,)).fetchall()]
     return SourceTable(
         name=plain,
         schema="" if visible and "." not in name else str(schema),

@@ -109,7 +109,7 @@ def _batches(draft: Draft, row: re.Match[str], made: Mapping[str, str]) -> str:
     """Return an experiment that sends the rows of an INSERT in each way; `row` is its match."""
     names = [name.strip() for name in row["columns"].split(",")]
     parameters = [name.strip().removeprefix(":") for name in row["values"].split(",")]
-    source = next((one.source for one in draft.tables if one.source is not None), None)
+    source = next((table.source for table in draft.tables if table.source is not None), None)
     types = {} if source is None else {column.name: column.type for column in source.columns}
     kinds = [types.get(name.strip('"')) or fill_in(f"the type of {name}") for name in names]
     columns = "".join(f"{name} = {toml(kind)}\n" for name, kind in zip(parameters, kinds, strict=True))
@@ -127,7 +127,8 @@ def _batches(draft: Draft, row: re.Match[str], made: Mapping[str, str]) -> str:
             _setup(draft, made, _defaults(source, names)),
             f"[workloads.statement]\nsql = {multiline(sql)}\noperations = 1\n"
             'state = "reset"                 # undo what each trial changes\n'
-            'answer = "may differ"\n' + "".join(_parameter(one, made) for one in draft.parameters),
+            'answer = "may differ"\n'
+            + "".join(_parameter(parameter, made) for parameter in draft.parameters),
             f"[workloads.statement.batch]\nrows = {draft.batch}\n\n"
             f"[workloads.statement.batch.columns]\n{columns}",
             '[stop]\nprecision = "3%"\npractical = "3%"\nbudget = "2min"\n',
@@ -140,7 +141,11 @@ def _defaults(source: SourceTable | None, names: Sequence[str]) -> list[str]:
     if source is None:
         return []
     given = {name.strip('"') for name in names}
-    left = [one for one in source.columns if one.not_null and not one.generated and one.name not in given]
+    left = [
+        column
+        for column in source.columns
+        if column.not_null and not column.generated and column.name not in given
+    ]
     table = sql_name(source.name)
     return [
         f"ALTER TABLE {table} ALTER COLUMN {quoted(column.name)} "
@@ -157,7 +162,7 @@ def _defaults(source: SourceTable | None, names: Sequence[str]) -> list[str]:
 
 
 def _variants(draft: Draft) -> list[str]:
-    column = next((one for one in draft.parameters if one.column and one.table), None)
+    column = next((parameter for parameter in draft.parameters if parameter.column and parameter.table), None)
     example = "CREATE INDEX ON orders (customer_id);"
     if column is not None and column.table is not None and column.column is not None:
         example = f"CREATE INDEX ON {sql_name(column.table)} ({quoted(column.column)});"
@@ -178,13 +183,15 @@ def _variants(draft: Draft) -> list[str]:
 
 def _made_tables(draft: Draft) -> dict[str, str]:
     """Return the SQL of each table that can be made from its definition, with comments, by its name."""
-    sources = {one.name: one.source for one in draft.tables if one.source is not None}
-    largest = max((one.rows for one in sources.values()), default=0)
+    sources = {table.name: table.source for table in draft.tables if table.source is not None}
+    largest = max((source.rows for source in sources.values()), default=0)
     scale = min(1.0, MOST_ROWS / largest) if largest else 1.0
     found = {}
     for name, source in sources.items():
         rows = max(1, round(source.rows * scale)) if source.rows else 1000
-        sql = table_sql(source, rows, {one.column for one in draft.parameters if one.column})
+        sql = table_sql(
+            source, rows, {parameter.column for parameter in draft.parameters if parameter.column}
+        )
         if sql is not None:
             of = f" instead of about {_grouped(source.rows)}" if source.rows > rows else ""
             found[name] = f"-- {name}: {_grouped(rows)} made-up rows{of}\n{sql}"

@@ -16,7 +16,7 @@ _WIDTH: Final = 100
 def comment(*sentences: str) -> str:
     """Return sentences as lines of a comment, each sentence on lines of its own."""
     return "".join(
-        f"# {line}\n" for one in sentences for line in textwrap.wrap(" ".join(one.split()), _WIDTH)
+        f"# {line}\n" for sentence in sentences for line in textwrap.wrap(" ".join(sentence.split()), _WIDTH)
     )
 
 

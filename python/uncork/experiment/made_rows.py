@@ -31,20 +31,21 @@ def table_sql(table: SourceTable, rows: int, compared: Collection[str]) -> str |
     Columns in `compared` take the source's common values and its range, because the plan depends on them.
     """
     if table.unknown is not None or any(
-        _value(one, table, rows, 0, compared) is None for one in table.columns
+        _value(column, table, rows, 0, compared) is None for column in table.columns
     ):
         return None
     name = qualified(table)
-    lines = [f"    {_definition(one)}" for one in table.columns] + [f"    {key}" for key in table.keys]
-    filled = [one for one in table.columns if one.generated is None]
+    lines = [f"    {_definition(column)}" for column in table.columns] + [f"    {key}" for key in table.keys]
+    filled = [column for column in table.columns if column.generated is None]
     values = [
-        f"       {_value(one, table, rows, place, compared)}" for place, one in enumerate(filled, start=1)
+        f"       {_value(column, table, rows, place, compared)}"
+        for place, column in enumerate(filled, start=1)
     ]
     parts = [f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)};"] if table.schema else []
-    parts += [_enum(one) for one in table.columns if one.labels]
+    parts += [_enum(column) for column in table.columns if column.labels]
     parts.append(f"CREATE TABLE {name} (\n" + ",\n".join(lines) + "\n);")
     parts.append(
-        f"INSERT INTO {name} ({', '.join(quoted(one.name) for one in filled)})\nSELECT\n"
+        f"INSERT INTO {name} ({', '.join(quoted(column.name) for column in filled)})\nSELECT\n"
         + ",\n".join(values)
         + f"\n  FROM generate_series(1, {rows}) AS n;"
     )

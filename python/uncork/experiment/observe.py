@@ -49,7 +49,7 @@ def experiment_data(
     settings that turn everything off.
     """
     variants = base.get("variants", {})
-    kept: Mapping[str, Any] = next((one for one in variants.values() if one.get("baseline")), {})
+    kept: Mapping[str, Any] = next((variant for variant in variants.values() if variant.get("baseline")), {})
     plain = {name: kept[name] for name in ("values", "batching", "chunk") if name in kept}
     own = {**kept.get("settings", {}), **quiet}
     workloads = {
@@ -64,13 +64,13 @@ def experiment_data(
         "variants": {
             NOTHING: {**plain, "title": "nothing observes", "baseline": True, "settings": own},
             **{
-                one.name: {
+                observer.name: {
                     **plain,
-                    "title": one.title,
-                    "settings": {**own, **one.settings},
-                    **({} if one.observe is None else {"observe": one.observe}),
+                    "title": observer.title,
+                    "settings": {**own, **observer.settings},
+                    **({} if observer.observe is None else {"observe": observer.observe}),
                 }
-                for one in observers
+                for observer in observers
             },
         },
         **({"factors": base["factors"]} if base.get("factors") else {}),
@@ -120,13 +120,13 @@ def script_workload(text: str, *, name: str, scale: int, clients: int, duration:
                 "for anything else, write an experiment file (-f FILE.toml)"
             )
         parameters[found[1]] = {"generator": {"kind": "uniform", "min": bounds[0], "max": bounds[1]}}
-    statements = [one.strip() for one in _END.split("\n".join(lines)) if one.strip()]
+    statements = [word.strip() for word in _END.split("\n".join(lines)) if word.strip()]
     transaction = len(statements) > 1 and statements[0].upper() in ("BEGIN", "START TRANSACTION")
     if transaction:
-        statements = [one for one in statements[1:] if one.upper() not in ("END", "COMMIT")]
+        statements = [statement for statement in statements[1:] if statement.upper() not in ("END", "COMMIT")]
     if not statements:
         raise UsageError(f"{name}: the script contains no SQL statement; add one")
-    used = {word for one in statements for word in re.findall(r"(?<!:):(\w+)", one)}
+    used = {word for statement in statements for word in re.findall(r"(?<!:):(\w+)", statement)}
     return {
         "sql": statements,
         "transaction": transaction,

@@ -61,7 +61,7 @@ class ServiceDraft:
 def service_text(draft: ServiceDraft) -> str:
     """Return the experiment file."""
     change = "change"
-    while change in {one["name"] for one in draft.plan["http"]["variables"]}:
+    while change in {variable["name"] for variable in draft.plan["http"]["variables"]}:
         change += "_sql"
     parts = [
         comment(*draft.origin),

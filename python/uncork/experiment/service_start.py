@@ -188,7 +188,7 @@ def file_paths(program: RunningProgram) -> tuple[str, ...]:
     """Return what may be paths of files among the arguments and variables of a program."""
     words = [_path_in(word) for word in program.command[1:]]
     values = [value for value in (program.environment or {}).values() if value]
-    return tuple(dict.fromkeys(one for one in (*words, *values) if _FILE.fullmatch(one)))
+    return tuple(dict.fromkeys(word for word in (*words, *values) if _FILE.fullmatch(word)))
 
 
 def _path_in(word: str) -> str:
@@ -198,7 +198,7 @@ def _path_in(word: str) -> str:
 
 def _connects(text: str, name: str | None) -> bool:
     """Return whether the text of a file has a connection string of a database."""
-    found = [_database_of(one[0]) for one in _URI.finditer(text)]
+    found = [_database_of(match[0]) for match in _URI.finditer(text)]
     return any(not name or one == name for one in found)
 
 

@@ -28,7 +28,9 @@ def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
     arrivals, stop = _arrivals(plan["arrivals"]), plan["stop"]
     each, shared = stop.get("operations_each"), _count(stop, arrivals)
     return LoadSpec(
-        scripts=tuple(LoadScript(one["name"], one["weight"], one["text"]) for one in plan["scripts"]),
+        scripts=tuple(
+            LoadScript(script["name"], script["weight"], script["text"]) for script in plan["scripts"]
+        ),
         clients=plan["clients"],
         max_clients=plan["max_clients"],
         threads=plan["threads"],
@@ -69,9 +71,9 @@ def http_spec_of(
             tls is None or tls["verify"],
             None if tls is None else tls["roots"],
         ),
-        requests=tuple(_request(one, headers) for one in plan["scripts"]),
+        requests=tuple(_request(script, headers) for script in plan["scripts"]),
         version=http["version"],
-        variables=tuple(_variable(one) for one in http["variables"]),
+        variables=tuple(_variable(variable) for variable in http["variables"]),
         clients=plan["clients"],
         max_clients=plan["max_clients"],
         streams=plan["pipeline_depth"],

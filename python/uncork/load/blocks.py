@@ -46,7 +46,7 @@ def run_block(block: BlockRequest, *, sample: bool) -> BlockMeasurement:
     ]
     system = system_series(sampled)
     found = strain(system)
-    measured = [replace(one, strain=found) for one in measured]
+    measured = [replace(measurement, strain=found) for measurement in measured]
     measured[0] = replace(measured[0], system=system)
     return BlockMeasurement(tuple(measured), tuple(Slice(**row) for row in pa.table(slices).to_pylist()))
 

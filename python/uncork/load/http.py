@@ -70,8 +70,8 @@ def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
             "version": spec.version,
             "connect_timeout_ns": spec.connect_timeout_ns,
             "request_timeout_ns": spec.request_timeout_ns,
-            "variables": [_variable(one) for one in spec.variables],
-            "login": [{"name": one.name, "request": _request(one)} for one in spec.login],
+            "variables": [_variable(variable) for variable in spec.variables],
+            "login": [{"name": request.name, "request": _request(request)} for request in spec.login],
             "cookies": spec.cookies,
             "environment": dict(spec.environment),
         },
@@ -80,7 +80,8 @@ def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
         "threads": spec.threads,
         "pipeline_depth": spec.streams,
         "scripts": [
-            {"name": one.name, "weight": one.weight, "request": _request(one)} for one in spec.requests
+            {"name": request.name, "weight": request.weight, "request": _request(request)}
+            for request in spec.requests
         ],
         "order": "sequential" if spec.in_order else "weighted",
         "seed": spec.seed,
@@ -120,7 +121,7 @@ def without_secrets(plan: dict[str, Any]) -> dict[str, Any]:
         "http": {
             **http,
             "login": [safe(step) for step in http["login"]],
-            "variables": [_safe_variable(one) for one in http["variables"]],
+            "variables": [_safe_variable(variable) for variable in http["variables"]],
             "environment": dict.fromkeys(http["environment"], NOT_STORED),
         },
         "scripts": [safe(script) for script in plan["scripts"]],
@@ -147,8 +148,8 @@ def _request(request: Request) -> dict[str, Any]:
         **body,
         "body_kind": request.body_kind,
         "captures": [
-            {"name": one.name, "from": {one.source: one.where}, "default": one.default}
-            for one in request.captures
+            {"name": capture.name, "from": {capture.source: capture.where}, "default": capture.default}
+            for capture in request.captures
         ],
         "checks": {
             "statuses": list(checks.statuses),

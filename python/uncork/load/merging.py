@@ -87,13 +87,16 @@ def unfinished_measurement(
     Means and deviations come from the histograms, to their precision of three digits.
     """
     rows = [
-        _from_histograms("script", script, [one for one in series if one.script == script])
-        for script in dict.fromkeys(one.script for one in series)
+        _from_histograms("script", script, [interval for interval in series if interval.script == script])
+        for script in dict.fromkeys(interval.script for interval in series)
     ]
     rows.append(_from_histograms("operation", "", series))
-    succeeded, failed = sum(one.succeeded for one in series), sum(one.failed for one in series)
+    succeeded, failed = (
+        sum(interval.succeeded for interval in series),
+        sum(interval.failed for interval in series),
+    )
     # Operations that were in flight at the end of the last interval are unknown, so they did not start here.
-    ended = [replace(one, started=one.succeeded + one.failed) for one in series]
+    ended = [replace(interval, started=interval.succeeded + interval.failed) for interval in series]
     return LoadMeasurement(
         LoadTotals(
             outcome=outcome,
@@ -101,10 +104,10 @@ def unfinished_measurement(
             started=succeeded + failed,
             succeeded=succeeded,
             failed=failed,
-            skipped=sum(one.skipped for one in series),
+            skipped=sum(interval.skipped for interval in series),
             retried=0,
-            statements=sum(one.statements for one in series),
-            elapsed_ns=max((one.start_ns + INTERVAL_NS for one in series), default=0),
+            statements=sum(interval.statements for interval in series),
+            elapsed_ns=max((interval.start_ns + INTERVAL_NS for interval in series), default=0),
         ),
         tuple(rows) if series else (),
         tuple(ended),
@@ -168,28 +171,28 @@ def _totals(parts: Sequence[MeasuredPart]) -> LoadTotals:
     if failed is not None:
         cause = failed.measured.totals
         message = f"part {failed.number}: {cause.message or cause.outcome}"
-    arrivals = [one.arrivals for one in totals if one.arrivals is not None]
-    https = [one.http for one in totals if one.http is not None]
+    arrivals = [total.arrivals for total in totals if total.arrivals is not None]
+    https = [total.http for total in totals if total.http is not None]
     steal = _by_machine(parts, "steal_ns")
     throttled = _by_machine(parts, "throttled_ns")
     return LoadTotals(
         outcome=LoadOutcome.COMPLETE if failed is None else failed.measured.totals.outcome,
         message=message,
-        **{name: sum(getattr(one, name) for one in totals) for name in _SUMMED},
-        errors=_counted([one.errors for one in totals]),
-        connect_errors=_counted([one.connect_errors for one in totals]),
-        retries=_counted([one.retries for one in totals]),
+        **{name: sum(getattr(total, name) for total in totals) for name in _SUMMED},
+        errors=_counted([total.errors for total in totals]),
+        connect_errors=_counted([total.connect_errors for total in totals]),
+        retries=_counted([total.retries for total in totals]),
         arrivals=sum(arrivals) if arrivals else None,
-        first_error=next((one.first_error for one in totals if one.first_error is not None), None),
+        first_error=next((total.first_error for total in totals if total.first_error is not None), None),
         elapsed_ns=max(part.shift * INTERVAL_NS + part.measured.totals.elapsed_ns for part in parts),
-        busiest_thread=max(one.busiest_thread for one in totals),
-        connect_max_ns=max(one.connect_max_ns for one in totals),
-        server_user_ns=_most(one.server_user_ns for one in totals),
-        server_system_ns=_most(one.server_system_ns for one in totals),
+        busiest_thread=max(total.busiest_thread for total in totals),
+        connect_max_ns=max(total.connect_max_ns for total in totals),
+        server_user_ns=_most(total.server_user_ns for total in totals),
+        server_system_ns=_most(total.server_system_ns for total in totals),
         steal_ns=sum(steal),
         throttled_ns=sum(throttled) if throttled else None,
         http=_http(https) if https else None,
-        start_late_ns=_most(one.start_late_ns for one in totals),
+        start_late_ns=_most(total.start_late_ns for total in totals),
         failures=_failures(totals),
     )
 
@@ -211,7 +214,7 @@ def _most(values: Iterator[int | None]) -> int | None:
 def _failures(totals: Sequence[LoadTotals]) -> tuple[FailureTotals, ...]:
     """Add up the failures of the same kind, and keep the first message of each."""
     found: dict[tuple[object, ...], FailureTotals] = {}
-    for one in (one for several in totals for one in several.failures):
+    for one in (failure for several in totals for failure in several.failures):
         kind = (one.code, one.script, one.line, one.statement)
         before = found.get(kind)
         found[kind] = one if before is None else replace(before, number=before.number + one.number)

@@ -67,7 +67,7 @@ def replayed(
     """
     ordered = sorted(transactions, key=lambda one: (one.at_us, one.session))
     lanes = _connections(ordered)
-    clients = tuple(lanes[one.session] for one in ordered)
+    clients = tuple(lanes[transaction.session] for transaction in ordered)
     recorded = Recorded(
         scripts=_numbers(ordered, scripts),
         values=_columns(ordered, scripts, protocol, speed),
@@ -75,7 +75,7 @@ def replayed(
         sessions=len(lanes),
         speed=speed,
     )
-    offsets = tuple(round(one.at_us * 1000 / speed) for one in ordered)
+    offsets = tuple(round(transaction.at_us * 1000 / speed) for transaction in ordered)
     return recorded, Arrivals("trace", offsets_ns=offsets), max(clients) + 1
 
 
@@ -96,11 +96,13 @@ def mixed(
 
 
 def _numbers(transactions: Sequence[RecordedTransaction], scripts: Sequence[LoadScript]) -> tuple[int, ...]:
-    numbers = {one.name: number for number, one in enumerate(scripts)}
-    unknown = next((one.script for one in transactions if one.script not in numbers), None)
+    numbers = {script.name: number for number, script in enumerate(scripts)}
+    unknown = next(
+        (transaction.script for transaction in transactions if transaction.script not in numbers), None
+    )
     if unknown is not None:
         raise UsageError(f"the recording has no script {unknown}, which its transactions name")
-    return tuple(numbers[one.script] for one in transactions)
+    return tuple(numbers[transaction.script] for transaction in transactions)
 
 
 def _columns(
@@ -110,7 +112,7 @@ def _columns(
     speed: float,
 ) -> Mapping[str, tuple[str | None, ...]]:
     """Return the values of each variable, one for each transaction."""
-    names = sorted({name for one in transactions for name in one.values})
+    names = sorted({name for transaction in transactions for name in transaction.values})
     if protocol != "simple":
         text = next((name for name in names if name.startswith("t")), None)
         if text is not None:
@@ -118,7 +120,10 @@ def _columns(
                 f"-M {protocol} requires statements that were sent with parameters, but the recording has "
                 f"others (variable {text} is a part of a text): leave out -M"
             )
-    return {name: tuple(_value(name, one.values, protocol, speed) for one in transactions) for name in names}
+    return {
+        name: tuple(_value(name, transaction.values, protocol, speed) for transaction in transactions)
+        for name in names
+    }
 
 
 def _value(name: str, values: Mapping[str, str | None], protocol: Protocol, speed: float) -> str | None:
@@ -133,9 +138,9 @@ def _value(name: str, values: Mapping[str, str | None], protocol: Protocol, spee
 def _connections(ordered: Sequence[RecordedTransaction]) -> Mapping[int, int]:
     """Return the number of the connection of each session: the first that is free when it begins."""
     spans: dict[int, tuple[int, int]] = {}
-    for one in ordered:
-        begin, end = spans.get(one.session, (one.at_us, 0))
-        spans[one.session] = (begin, max(end, one.at_us + one.took_us))
+    for transaction in ordered:
+        begin, end = spans.get(transaction.session, (transaction.at_us, 0))
+        spans[transaction.session] = (begin, max(end, transaction.at_us + transaction.took_us))
     busy: list[tuple[int, int]] = []
     free: list[int] = []
     found: dict[int, int] = {}

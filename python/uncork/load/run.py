@@ -142,7 +142,9 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
         "threads": spec.threads,
         "protocol": spec.protocol,
         "pipeline_depth": spec.pipeline_depth,
-        "scripts": [{"name": one.name, "weight": one.weight, "text": one.text} for one in spec.scripts],
+        "scripts": [
+            {"name": script.name, "weight": script.weight, "text": script.text} for script in spec.scripts
+        ],
         "recorded": None if spec.recorded is None else _recorded(spec.recorded),
         "variables": dict(spec.variables),
         "seed": spec.seed,

@@ -38,21 +38,23 @@ def traced(spec: HttpSpec) -> HttpSpec:
     return replace(
         spec,
         variables=(*spec.variables, _TRACE, _SPAN),
-        login=tuple(_with_header(one, spec.trace, _LOGIN) for one in spec.login),
-        requests=tuple(_with_header(one, spec.trace, place) for place, one in enumerate(spec.requests, 1)),
+        login=tuple(_with_header(request, spec.trace, _LOGIN) for request in spec.login),
+        requests=tuple(
+            _with_header(request, spec.trace, place) for place, request in enumerate(spec.requests, 1)
+        ),
         trace=None,
     )
 
 
 def untraced(spec: HttpSpec) -> HttpSpec:
     """Return the load that `traced` was given, from what it returned."""
-    found = [value for one in spec.requests for name, value in one.headers if _is_own(name, value)]
+    found = [value for request in spec.requests for name, value in request.headers if _is_own(name, value)]
     if not found:
         return spec
     begin = len("00-") + len(MARK)
     return replace(
         spec,
-        variables=tuple(one for one in spec.variables if one not in (_TRACE, _SPAN)),
+        variables=tuple(variable for variable in spec.variables if variable not in (_TRACE, _SPAN)),
         login=tuple(map(_without_header, spec.login)),
         requests=tuple(map(_without_header, spec.requests)),
         trace=found[0][begin : begin + 6],
@@ -72,7 +74,7 @@ def _with_header(request: Request, trace: str, place: int) -> Request:
 
 
 def _without_header(request: Request) -> Request:
-    return replace(request, headers=tuple(one for one in request.headers if not _is_own(*one)))
+    return replace(request, headers=tuple(header for header in request.headers if not _is_own(*header)))
 
 
 def _is_own(name: str, value: str) -> bool:

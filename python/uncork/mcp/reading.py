@@ -87,7 +87,7 @@ def list_tables(job: Job) -> Result:
 
 
 def _column(name: str, kind: str, table: Table | None) -> Result:
-    known = {} if table is None else {one.name: one for one in table.columns}
+    known = {} if table is None else {column.name: column for column in table.columns}
     if name not in known:
         return {"name": name, "type": kind}
     unit = {"unit": known[name].unit} if known[name].unit else {}

@@ -185,7 +185,7 @@ class SystemUse:
 
     def cpu_ns(self, role: str) -> int:
         """Return the processor time of a role's processes."""
-        return sum(one.cpu_ns for one in self.processes if one.role == role)
+        return sum(process.cpu_ns for process in self.processes if process.role == role)
 
     @property
     def others(self) -> float | None:
@@ -193,5 +193,5 @@ class SystemUse:
         if self.modes is None or not self.cpus or not self.elapsed_ns:
             return None
         busy = self.modes["user"] + self.modes["nice"] + self.modes["system"]
-        watched = sum(one.cpu_ns for one in self.processes) / (self.cpus * self.elapsed_ns)
+        watched = sum(process.cpu_ns for process in self.processes) / (self.cpus * self.elapsed_ns)
         return max(0.0, busy - watched)

@@ -139,7 +139,7 @@ def busiest(found: History) -> Busiest | None:
     """
     if not found.layers:
         return None
-    totals = [sum(values) for values in zip(*(one.sessions for one in found.layers), strict=True)]
+    totals = [sum(values) for values in zip(*(layer.sessions for layer in found.layers), strict=True)]
     length_s = len(totals) * found.step_s
     if length_s < _LEAST_HISTORY_S:
         return None

@@ -140,7 +140,7 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
         StoreError: if events cannot be written.
         UsageError: if the prefix is not a valid log_line_prefix.
     """
-    objects = [one for one in request.paths if isinstance(one, LogObject)]
+    objects = [path for path in request.paths if isinstance(path, LogObject)]
     with _prefix_errors(request), ExitStack() as stack:
         reader = stack.enter_context(_object_reader(objects)) if objects else None
         profile = _native.read_logs(core_request(request), progress, request.events, reader)
@@ -163,7 +163,7 @@ def log_begins(request: LogRequest, places: Sequence[int]) -> tuple[int | None, 
         UsageError: if the prefix is not a valid log_line_prefix.
     """
     logs = {place: request.paths[place] for place in places}
-    objects = {place: one for place, one in logs.items() if isinstance(one, LogObject)}
+    objects = {place: log for place, log in logs.items() if isinstance(log, LogObject)}
     with _prefix_errors(request):
         begins = {place: _begin(path, request.prefix) for place, path in logs.items() if place not in objects}
         if objects:

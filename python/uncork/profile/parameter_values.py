@@ -87,24 +87,29 @@ def drawn_values(
     one value. `rows` is the number of rows that an execution returns, which LIMIT then allows.
     """
     columns = {}
-    for one in parameters:
-        known = [statistics[table, one.column] for table in one.tables if (table, one.column) in statistics]
+    for parameter in parameters:
+        known = [
+            statistics[table, parameter.column]
+            for table in parameter.tables
+            if (table, parameter.column) in statistics
+        ]
         if len(known) == 1:
-            columns[one.number] = known[0]
+            columns[parameter.number] = known[0]
     if not columns:
         return ()
     found = []
     for turn in range(3):
         values = {
-            one.number: _array(value) if one.array else value
-            for one in parameters
-            if one.number in columns and (value := _value(one, columns[one.number], turn)) is not None
+            parameter.number: _array(value) if parameter.array else value
+            for parameter in parameters
+            if parameter.number in columns
+            and (value := _value(parameter, columns[parameter.number], turn)) is not None
         }
-        for one in parameters:
-            if one.role == "limit" and rows is not None:
-                values[one.number] = str(max(_LEAST_ROWS, round(rows)))
-            elif one.role == "offset":
-                values[one.number] = "0"
+        for parameter in parameters:
+            if parameter.role == "limit" and rows is not None:
+                values[parameter.number] = str(max(_LEAST_ROWS, round(rows)))
+            elif parameter.role == "offset":
+                values[parameter.number] = "0"
         if values not in found:
             found.append(values)
     return tuple(found)

@@ -95,7 +95,11 @@ def choose_call_graph(perf: str, pids: Sequence[int]) -> Choice:
         probes = {method: pool.submit(probe, method) for method in _METHODS}
     recorded = {method: probe.result() for method, probe in probes.items()}
     return decide(
-        {method: _user_depth(one.samples) for method, one in recorded.items() if len(one.samples) >= _FEW}
+        {
+            method: _user_depth(recording.samples)
+            for method, recording in recorded.items()
+            if len(recording.samples) >= _FEW
+        }
     )
 
 

@@ -64,7 +64,7 @@ def read_profile(
         place = f"{name}:{line}: {problem}" if str(error).startswith("line ") else f"{name}: {error}"
         raise UsageError(place) from error
     read = json.loads(facts)
-    measures = tuple((one["name"], one["unit"]) for one in read["measures"])
+    measures = tuple((measure["name"], measure["unit"]) for measure in read["measures"])
     return Imported(read["format"], measures, read["default"], pa.table(stacks))
 
 

@@ -56,7 +56,7 @@ def parse_sql(text: str) -> ParsedSql:
         end = len(text.rstrip())
         position = min(error.cursorpos or end + 1, end + 1)
         return ParsedSql((), error.message, 1 + text[: position - 1].count("\n"))
-    return ParsedSql(tuple(_statement(one.stmt) for one in found.stmts))
+    return ParsedSql(tuple(_statement(stmt.stmt) for stmt in found.stmts))
 
 
 def _statement(node: Any) -> ParsedStatement:

@@ -134,8 +134,11 @@ def proof_steps(
 
     `logs` are the files that were read with it, which the next command reads too.
     """
-    candidates = [candidate for one in findings for candidate in one.candidates]
-    if any(one.habit or (one.sql and not one.sql.startswith(_NOT_ON_A_COPY)) for one in candidates):
+    candidates = [candidate for finding in findings for candidate in finding.candidates]
+    if any(
+        candidate.habit or (candidate.sql and not candidate.sql.startswith(_NOT_ON_A_COPY))
+        for candidate in candidates
+    ):
         words = ["uncork", "cure", run, server_conninfo(server)]
         places = logs if len(logs) <= _MOST_LOGS else sorted({str(PurePath(name).parent) for name in logs})
         words += [word for place in places for word in ("--logs", place)]
@@ -167,8 +170,8 @@ def finding_blocks(one: Finding) -> Iterator[Block]:
 
 def finding_sections(findings: Iterable[Finding]) -> Iterator[Section]:
     """Yield a section for each finding, with its number."""
-    for number, one in enumerate(findings, 1):
-        yield Section(f"finding-{number}", f"{number}. {one.headline}", tuple(finding_blocks(one)))
+    for number, finding in enumerate(findings, 1):
+        yield Section(f"finding-{number}", f"{number}. {finding.headline}", tuple(finding_blocks(finding)))
 
 
 def missing_words(missing: Iterable[Missing]) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def system_blocks(use: SystemUse, operations: int | None = None) -> Iterator[Blo
     if pressure:
         columns = (Column("pressure", header=True), Column("share of the time", number=True))
         yield Table("Waiting for resources, as counted by the kernel", columns, pressure)
-    bounds = [row for one in use.bounds for row in _bounds_rows(one, use)]
+    bounds = [row for bound in use.bounds for row in _bounds_rows(bound, use)]
     if bounds:
         yield Table("Limits of the processes", (Column("", header=True), Column("")), tuple(bounds))
     yield Paragraph(" ".join(_how(use)))
@@ -88,7 +88,7 @@ def modes_chart(use: SystemUse) -> StackChart | None:
     layers = tuple(Layer(MODE_WORDS[mode], values) for mode, values in history.modes.items())
     if len(layers[0].values) < _LEAST_STEPS:
         return None
-    sums = [sum(values) for values in zip(*(one.values for one in layers), strict=True)]
+    sums = [sum(values) for values in zip(*(layer.values for layer in layers), strict=True)]
     most = max(sums)
     at = instant_text((history.start_s + sums.index(most) * history.step_s) * 1_000_000)
     whole = "" if use.cpus is None else f" of {use.cpus}"
@@ -147,15 +147,20 @@ def _processes_table(use: SystemUse, operations: int | None) -> Table:
         ("written", lambda one: _bytes(one.written_bytes)),
         ("peak memory", lambda one: _bytes(one.pss_bytes or one.rss_bytes)),
     ]
-    shown = [one for one in use.processes if one.cpu_ns / elapsed >= _TINY] or list(use.processes[:1])
+    shown = [process for process in use.processes if process.cpu_ns / elapsed >= _TINY] or list(
+        use.processes[:1]
+    )
     left = len(use.processes) - len(shown)
     more = f"; {count_words(left, 'kind')} under {share_text(_TINY)} not shown" if left > 0 else ""
     used = [
         (name, read)
         for name, read in columns
-        if name in ("CPU", "user", "system") or any(read(one).text for one in shown)
+        if name in ("CPU", "user", "system") or any(read(process_use).text for process_use in shown)
     ]
-    rows = tuple((Value(f"{one.role}: {one.kind}"), *(read(one) for _, read in used)) for one in shown)
+    rows = tuple(
+        (Value(f"{process_use.role}: {process_use.kind}"), *(read(process_use) for _, read in used))
+        for process_use in shown
+    )
     return Table(
         f"Resources used by processes{more}",
         (Column("processes of", header=True), *(Column(name, number=True) for name, _ in used)),
@@ -172,16 +177,18 @@ def _devices_table(use: SystemUse) -> Table:
 
     rows = tuple(
         (
-            Value(one.name, note="network" if one.network else ""),
-            rate(one.read_bytes),
-            rate(one.written_bytes),
-            Value(format_count(round(one.reads / seconds)), sort=one.reads),
-            Value(format_count(round(one.writes / seconds)), sort=one.writes),
-            _time(one.read_mean_ns),
-            _time(one.write_mean_ns),
-            Value("") if one.busy is None else Value(share_text(one.busy), sort=one.busy, bar=one.busy),
+            Value(device.name, note="network" if device.network else ""),
+            rate(device.read_bytes),
+            rate(device.written_bytes),
+            Value(format_count(round(device.reads / seconds)), sort=device.reads),
+            Value(format_count(round(device.writes / seconds)), sort=device.writes),
+            _time(device.read_mean_ns),
+            _time(device.write_mean_ns),
+            Value("")
+            if device.busy is None
+            else Value(share_text(device.busy), sort=device.busy, bar=device.busy),
         )
-        for one in use.devices
+        for device in use.devices
     )
     titles = (
         "read",
@@ -235,26 +242,26 @@ def system_doubts(use: SystemUse) -> Iterator[str]:
         )
     elif use.modes is not None and use.modes["steal"] > _STOLEN:
         yield f"the hypervisor took {share_text(use.modes['steal'])} of the processors for other machines"
-    for one in use.bounds:
-        if one.throttled_periods:
-            quota = "" if one.quota_cpus is None else f" of {one.quota_cpus:g} processors"
+    for bound in use.bounds:
+        if bound.throttled_periods:
+            quota = "" if bound.quota_cpus is None else f" of {bound.quota_cpus:g} processors"
             yield (
-                f"the control group of the {one.role} used up its quota{quota} in "
-                f"{share_text(one.throttled)} of its periods, so the quota affected the results"
+                f"the control group of the {bound.role} used up its quota{quota} in "
+                f"{share_text(bound.throttled)} of its periods, so the quota affected the results"
             )
-        if one.burst_periods:
+        if bound.burst_periods:
             yield (
-                f"the control group of the {one.role} took {format_duration(one.burst_used_ns or 0)} of "
+                f"the control group of the {bound.role} took {format_duration(bound.burst_used_ns or 0)} of "
                 "processor time beyond its quota from saved credit, which a longer load would exhaust"
             )
-        if one.oom_kills:
-            killed = count_words(one.oom_kills, "process")
-            yield f"the kernel killed {killed} of the {one.role} because memory ran out"
+        if bound.oom_kills:
+            killed = count_words(bound.oom_kills, "process")
+            yield f"the kernel killed {killed} of the {bound.role} because memory ran out"
     memory = use.stalls.get("memory_some", 0.0)
     if memory > _WAITED:
         yield f"tasks waited for memory {share_text(memory)} of the time: the machine is short of memory"
     others = use.others
-    roles = dict.fromkeys(one.role for one in use.processes)
+    roles = dict.fromkeys(process.role for process in use.processes)
     if others is not None and others > _OTHERS and SERVER in roles:
         names = series_words([f"the {role}" for role in roles])
         yield f"programs other than {names} took {share_text(others)} of the machine's processors"

@@ -256,7 +256,12 @@ def cell_words(cell: Levels, factors: Sequence[FactorFacts]) -> str:
 def tally_words(comparisons: Iterable[Comparison]) -> str:
     """Count verdicts: ``faster in 8, no practical difference in 20, not enough evidence in 2``."""
     found = sorted(comparisons, key=lambda one: known_so_far(one) is None)
-    words = [verdict_word(one) for verdict in SYMBOLS for one in found if one.verdict is verdict]
+    words = [
+        verdict_word(comparison)
+        for verdict in SYMBOLS
+        for comparison in found
+        if comparison.verdict is verdict
+    ]
     return ", ".join(f"{word} in {words.count(word)}" for word in dict.fromkeys(words))
 
 

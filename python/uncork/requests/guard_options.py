@@ -44,10 +44,10 @@ def _evidence(value: object, option: str) -> tuple[EvidenceKind, ...]:
     known: dict[str, EvidenceKind] = {kind: kind for kind in get_args(EvidenceKind)}
     many = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else []
     words = [str(one).strip() for one in many if str(one).strip()]
-    for one in words:
-        if one not in known:
-            raise UsageError(f"{option} {one}: there is no such kind; expecting {', '.join(known)}")
-    return tuple(known[one] for one in dict.fromkeys(words))
+    for word in words:
+        if word not in known:
+            raise UsageError(f"{option} {word}: there is no such kind; expecting {', '.join(known)}")
+    return tuple(known[fromkey] for fromkey in dict.fromkeys(words))
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,11 +141,11 @@ def _of_file(
         return replace(request, path=_path(path, server))
 
     variables = [_variable(name, values, read) for name, values in options.var or ()]
-    given = {one.name for one in variables}
+    given = {variable.name for variable in variables}
     return _Sent(
         server,
         tuple(placed(one) for one in found.requests),
-        (*variables, *(one for one in found.variables if one.name not in given)),
+        (*variables, *(variable for variable in found.variables if variable.name not in given)),
         tuple(placed(one) for one in found.login),
         found.cookies,
         found.in_order,
@@ -181,14 +181,16 @@ def _what(options: HttpOptions, urls: list[str], read: ReadFile) -> _Sent:
         requests.append(
             Request(options.input_file or "-", method, f"{{{_LISTED}}}", 1, headers, body, checks)
         )
-    names = [one.name for one in variables]
+    names = [variable.name for variable in variables]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"the variable {twice} is given twice; leave one out")
-    twice = next((one.name for one in requests if [it.name for it in requests].count(one.name) > 1), None)
+    twice = next(
+        (request.name for request in requests if [it.name for it in requests].count(request.name) > 1), None
+    )
     if twice is not None:
         raise UsageError(f'"{twice}" is given twice; to send it more often give it a weight ({twice}@2)')
-    if not any(one.weight for one in requests):
+    if not any(request.weight for request in requests):
         raise UsageError("no address has a weight above 0; give one a weight (URL@1)")
     return _Sent(server, tuple(requests), tuple(variables))
 

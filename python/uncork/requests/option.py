@@ -152,7 +152,7 @@ def _plain(hint: Any) -> tuple[Any, bool]:
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     if get_origin(hint) in (Union, UnionType):
-        hint = next(one for one in get_args(hint) if one is not type(None))
+        hint = next(arg for arg in get_args(hint) if arg is not type(None))
     return (get_args(hint)[0], True) if get_origin(hint) is list else (hint, False)
 
 
@@ -201,17 +201,17 @@ def _filled(
     keywords: bool = False,
 ) -> Options:
     filled: dict[str, Any] = {}
-    for one in options_of(options):
-        value, name = given.get(one.field), one.field if keywords else one.name
+    for option in options_of(options):
+        value, name = given.get(option.field), option.field if keywords else option.name
         if value is None:
             continue
-        if one.many:
+        if option.many:
             many = (
                 value.items() if isinstance(value, Mapping) else [value] if isinstance(value, str) else value
             )
-            filled[one.field] = [value_of(one.kind, each, name) for each in many] or None
+            filled[option.field] = [value_of(option.kind, each, name) for each in many] or None
         else:
-            filled[one.field] = value_of(one.kind, value, name)
+            filled[option.field] = value_of(option.kind, value, name)
     return options(**{name: value for name, value in filled.items() if value is not None})
 
 
@@ -222,9 +222,9 @@ def is_given(options: object, one: Option) -> bool:
 
 def names_given(options: object, panels: tuple[str, ...], leave_out: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the names of the options of some panels that are given."""
-    for one in options_of(type(options)):
-        if one.opt.panel in panels and one.field not in leave_out and is_given(options, one):
-            yield one.name
+    for option in options_of(type(options)):
+        if option.opt.panel in panels and option.field not in leave_out and is_given(options, option):
+            yield option.name
 
 
 # ---- kinds ----

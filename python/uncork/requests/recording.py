@@ -25,10 +25,10 @@ def recording_file(options: SqlOptions, files: ListFolder) -> str | None:
     """
     given = [] if options.replay is None else [options.replay]
     found = [
-        one
+        file
         for folder in (*given, *(options.script or ()))
-        for one in files(folder) or ()
-        if PurePath(one).name == TRANSACTIONS
+        for file in files(folder) or ()
+        if PurePath(file).name == TRANSACTIONS
     ]
     if options.replay is not None and not found:
         raise UsageError(
@@ -52,9 +52,9 @@ def with_recording(
     """
     transactions = parse_transactions(text, file)
     # A weight of 0 means that a script is never sent; the recording decides how often.
-    scripts = [replace(one, weight=max(1, one.weight)) for one in scripts]
+    scripts = [replace(script, weight=max(1, script.weight)) for script in scripts]
     if options.short_transactions:
-        scripts = [replace(one, text=_pausing_before(one.text)) for one in scripts]
+        scripts = [replace(script, text=_pausing_before(script.text)) for script in scripts]
     if options.replay is None:
         recorded = mixed(transactions, scripts, spec.protocol, spec.seed)
         return replace(spec, scripts=tuple(scripts), recorded=recorded)
@@ -74,9 +74,9 @@ def with_recording(
 def _pausing_before(script: str) -> str:
     """Return a script of a recording with all pauses before its first statement."""
     lines = script.splitlines(keepends=True)
-    comments = [one for one in lines if one.startswith("--")]
-    pauses = [one for one in lines if one.startswith("\\sleep ")]
-    return "".join([*comments, *pauses, *(one for one in lines if one not in (*comments, *pauses))])
+    comments = [line for line in lines if line.startswith("--")]
+    pauses = [line for line in lines if line.startswith("\\sleep ")]
+    return "".join([*comments, *pauses, *(line for line in lines if line not in (*comments, *pauses))])
 
 
 def recording_contradictions(options: SqlOptions, spec: LoadSpec) -> Iterator[tuple[bool, str]]:

@@ -325,13 +325,13 @@ def _kept(spec: Spec, options: Options) -> dict[str, Any]:
         if options.operations is not None and workload.operations is not None:
             changes["operations"] = options.operations
         if options.variants and workload.variants:
-            left = [one for one in workload.variants if one in options.variants]
+            left = [variant for variant in workload.variants if variant in options.variants]
             changes["variants"] = left or [spec.baseline]
         workloads[name] = workload.model_copy(update=changes)
     compared = {variant for name in workloads for variant in spec.compared(name)}
     chosen = {spec.baseline, *options.variants} if options.variants else compared
-    variants = {name: one for name, one in spec.variants.items() if name in compared & chosen}
-    services = spec.services if any(one.http for one in workloads.values()) else {}
+    variants = {name: variant for name, variant in spec.variants.items() if name in compared & chosen}
+    services = spec.services if any(workload.http for workload in workloads.values()) else {}
     return {"workloads": workloads, "variants": variants, "services": services}
 
 

@@ -56,10 +56,10 @@ def sweep_request(options: SweepOptions) -> SweepRequest | None:
             ("--verify", options.verify or None),
         ):
             if value is not None:
-                choice = " or ".join(f"--sweep {one}" for one in options.axes)
+                choice = " or ".join(f"--sweep {axis}" for axis in options.axes)
                 raise UsageError(f"{option} requires a sweep: add {choice}")
         return None
-    axis = next((one for one in options.axes if one == options.sweep), None)
+    axis = next((axis for axis in options.axes if axis == options.sweep), None)
     if axis is None:
         choice = f"{', '.join(options.axes[:-1])} or {options.axes[-1]}"
         raise UsageError(f'--sweep "{options.sweep}": expecting {choice}')

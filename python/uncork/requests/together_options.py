@@ -66,10 +66,10 @@ def check_together(options: SqlOptions | HttpOptions, verb: str) -> None:
     """
     for name in names_given(options, (SWEEP, PART, WATCH), _WATCHED):
         raise UsageError(f"{verb}: {name} cannot be used for loads that start together; leave it out")
-    for one in options_of(type(options)):
-        if one.field in _OF_THE_RUN and getattr(options, one.field) != one.default:
+    for option in options_of(type(options)):
+        if option.field in _OF_THE_RUN and getattr(options, option.field) != option.default:
             raise UsageError(
-                f"{verb}: {one.name} is not an option of one load here; give it before {verb} if "
+                f"{verb}: {option.name} is not an option of one load here; give it before {verb} if "
                 "`uncork load together` has it, or leave it out"
             )
 

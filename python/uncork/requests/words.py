@@ -70,8 +70,8 @@ def local_logs(logs: Sequence[str], what: str) -> tuple[Path, ...]:
     Raises:
         UsageError: if one is the address of an object.
     """
-    for one in logs:
-        if "://" in one:
+    for log in logs:
+        if "://" in log:
             raise UsageError(
                 f"--logs reads the files that the database writes during the {what}; read objects with "
                 "`uncork profile logs` once they hold that time"

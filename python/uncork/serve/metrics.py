@@ -89,11 +89,11 @@ def _named(named: Sequence[tuple[str, RunFigures]]) -> Iterator[str]:
         yield f"{title}{_labels({'name': name})} {datetime.fromisoformat(run.started_at).timestamp():.0f}"
     for unit, (ending, factor, meaning) in _UNITS.items():
         lines = [
-            f"uncork_named_run_{ending}{_labels({'name': name, 'metric': one.name, 'of': one.subject})} "
-            f"{one.value * factor!r}"
+            f"uncork_named_run_{ending}"
+            f"{_labels({'name': name, 'metric': figure.name, 'of': figure.subject})} {figure.value * factor!r}"
             for name, run in named
-            for one in _served(run)
-            if one.unit == unit
+            for figure in _served(run)
+            if figure.unit == unit
         ]
         if lines:
             yield from _head(f"uncork_named_run_{ending}", "gauge", f"Metrics of named runs: {meaning}.")
@@ -102,7 +102,7 @@ def _named(named: Sequence[tuple[str, RunFigures]]) -> Iterator[str]:
 
 def _served(run: RunFigures) -> list[Figure]:
     """Return the metrics of a run that are served: each once, and not too many."""
-    distinct = {one.key: one for one in run.figures}.values()
+    distinct = {figure.key: figure for figure in run.figures}.values()
     return sorted(distinct, key=lambda one: bool(one.subject))[:_MOST_FIGURES]
 
 

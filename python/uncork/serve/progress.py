@@ -108,8 +108,8 @@ def _experiment_row(row: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _load(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
-    rates = [_rate(one, "succeeded") for one in snapshots]
-    last, failed = snapshots[-1], sum(one["failed"] for one in snapshots)
+    rates = [_rate(snapshot, "succeeded") for snapshot in snapshots]
+    last, failed = snapshots[-1], sum(snapshot["failed"] for snapshot in snapshots)
     elapsed = format_duration(last["elapsed_ns"])
     whole, now = _wanted_ns(run.folder), _now(run)
     of = "" if whole is None else f" of {format_duration(whole)}"
@@ -117,7 +117,7 @@ def _load(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: float)
         f"{elapsed}{of}: {format_count(round(rates[-1]))} operations a second {now}, 99 % under "
         f"{format_duration(last['p99_ns'])}; {_failures(failed)} since it began."
     )
-    rows = tuple(_load_row(one) for one in reversed(snapshots[-_SHOWN:]))
+    rows = tuple(_load_row(snapshot) for snapshot in reversed(snapshots[-_SHOWN:]))
     sparks = tuple(_load_sparks(snapshots, now))
     caption = f"The last {count_words(len(rows), 'snapshot')}, newest first"
     return RunProgress(sentence, caption, _LOAD_COLUMNS, rows, idle_s, sparks)
@@ -142,12 +142,12 @@ def _load_sparks(snapshots: Sequence[Mapping[str, Any]], now: str, name: str = "
     def title(text: str) -> str:
         return f"{name}: {text[:1].lower()}{text[1:]} {now}" if name else f"{text} {now}"
 
-    rates = [_rate(one, "succeeded") for one in snapshots]
+    rates = [_rate(snapshot, "succeeded") for snapshot in snapshots]
     yield _spark(title("Operations a second"), snapshots, rates, many)
-    late = [one["p99_ns"] for one in snapshots]
+    late = [snapshot["p99_ns"] for snapshot in snapshots]
     yield _spark(title("99th percentile"), snapshots, late, format_duration)
-    if any(one["failed"] for one in snapshots):
-        lost = [_rate(one, "failed") for one in snapshots]
+    if any(snapshot["failed"] for snapshot in snapshots):
+        lost = [_rate(snapshot, "failed") for snapshot in snapshots]
         yield _spark(title("Failed a second"), snapshots, lost, many)
 
 
@@ -182,7 +182,7 @@ def _together(run: StoredRun, idle_s: float) -> RunProgress:
 
 def _database(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
     last = snapshots[-1]
-    names = list(dict.fromkeys(name for one in snapshots for name, _ in one["classes"]))
+    names = list(dict.fromkeys(name for snapshot in snapshots for name, _ in snapshot["classes"]))
     classes = ", ".join(f"{name} {number:.1f}" for name, number in last["classes"]) or "none"
     sentence = (
         f"{format_duration(last['elapsed_ns'])}: {last['sessions']:.1f} sessions busy on average in the last "
@@ -190,13 +190,13 @@ def _database(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: fl
     )
     rows = tuple(
         (
-            format_duration(one["elapsed_ns"]),
-            f"{one['sessions']:.1f}",
-            *(f"{dict(one['classes']).get(name, 0.0):.1f}" for name in names),
+            format_duration(snapshot["elapsed_ns"]),
+            f"{snapshot['sessions']:.1f}",
+            *(f"{dict(snapshot['classes']).get(name, 0.0):.1f}" for name in names),
         )
-        for one in reversed(snapshots[-_SHOWN:])
+        for snapshot in reversed(snapshots[-_SHOWN:])
     )
-    busy = [one["sessions"] for one in snapshots]
+    busy = [snapshot["sessions"] for snapshot in snapshots]
     spark = _spark(f"Busy sessions {_now(run)}", snapshots, busy, lambda value: f"{value:.1f}")
     caption = f"The last {count_words(len(rows), 'snapshot')}, newest first"
     return RunProgress(sentence, caption, ("at", "busy", *names), rows, idle_s, (spark,))
@@ -211,7 +211,7 @@ def _cure(run: StoredRun, idle_s: float) -> RunProgress:
     sentence = (
         f"{at}: {last['step']}." if run.status == "running" else f"It ended after {at}: {last['step']}."
     )
-    told = [one for one in snapshots if one["text"]]
+    told = [snapshot for snapshot in snapshots if snapshot["text"]]
     rows = tuple(
         (format_duration(one["elapsed_ns"]), one["step"].partition(": ")[0], one["text"])
         for one in reversed(told[-_SHOWN:])

@@ -134,7 +134,7 @@ async def _figures(request: Request, run: StoredRun) -> Response:
         "figures.html.j2",
         run=run,
         entries=entries,
-        subjects=any(one.subject for one in entries),
+        subjects=any(entry.subject for entry in entries),
         value_text=lambda one: figure_value(one.value, one.unit),
         to_history=lambda one: "/history?" + HistoryWanted(one.name, one.subject, run.id).query,
     )

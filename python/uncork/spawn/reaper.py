@@ -164,15 +164,15 @@ def _end(orders: Orders, token: str) -> None:
         left = belonging(living, known, token, os.getpid())
         polite: dict[int, Process] = {}
         if time.monotonic() < begun + ASKED_S:
-            ask = {pid: orders.leaders.get((pid, one.start), 0) for pid, one in left.items()}
+            ask = {pid: orders.leaders.get((pid, process.start), 0) for pid, process in left.items()}
             polite = belonging(living, [pid for pid, number in ask.items() if number], "", os.getpid())
             for pid, number in ask.items():
                 if number and pid not in signalled and _send(left[pid], number):
                     signalled.add(pid)
         # A PostgreSQL backend may outlive its parent; from now on, find it by its session.
-        known |= {one.session for one in polite.values()}
+        known |= {process.session for process in polite.values()}
         # Do not wait for processes that we may not signal because they changed to another user.
-        killed = [_send(one, signal.SIGKILL) for pid, one in left.items() if pid not in polite]
+        killed = [_send(process, signal.SIGKILL) for pid, process in left.items() if pid not in polite]
         if any(killed) or polite:
             quiet = 0
             time.sleep(_AGAIN_S)

@@ -33,9 +33,9 @@ class Bounded:
 
 def total(parts: Sequence[Bounded]) -> Bounded:
     """Return the sum of independent estimates, with an interval at their common confidence."""
-    estimate = math.fsum(one.estimate for one in parts)
-    below = math.hypot(*(one.estimate - one.low for one in parts))
-    above = math.hypot(*(one.high - one.estimate for one in parts))
+    estimate = math.fsum(part.estimate for part in parts)
+    below = math.hypot(*(part.estimate - part.low for part in parts))
+    above = math.hypot(*(part.high - part.estimate for part in parts))
     return Bounded(estimate, estimate - below, estimate + above)
 
 

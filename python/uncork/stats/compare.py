@@ -174,8 +174,8 @@ def settled(
     inside = [one is not None and one.inside(threshold) for one, _, threshold in facts]
     sized = [one is not None and one.relative_width <= SIZE_SHARE for one, _, _ in facts]
     differs = [
-        one.e_value if one is not None and all(ready) and (narrow or known) else 0.0
-        for one, *ready, narrow, known in zip(effects, enough, beyond, precise, sized, strict=True)
+        effect.e_value if effect is not None and all(ready) and (narrow or known) else 0.0
+        for effect, *ready, narrow, known in zip(effects, enough, beyond, precise, sized, strict=True)
     ]
     alike = [
         one.evidence_of_equivalence(threshold) if one is not None and ready and within else 0.0

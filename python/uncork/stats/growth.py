@@ -108,8 +108,8 @@ def fit_growth(rounds: Sequence[Mapping[float, float]], to: float, confidence: f
         best = min(left.values(), key=lambda one: one.wrong)
         predicted = Predicted(
             best.predicted.value,
-            min(one.predicted.low for one in left.values()),
-            max(one.predicted.high for one in left.values()),
+            min(fitted.predicted.low for fitted in left.values()),
+            max(fitted.predicted.high for fitted in left.values()),
         )
     exponent = float(slopes.mean())
     return Growth(

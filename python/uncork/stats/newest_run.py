@@ -66,7 +66,7 @@ def judge_newest(
     Raises:
         ValueError: if neither direction of the metric is better, or `confidence` is not between 0 and 1.
     """
-    figure, known = new[1], [one for _, one in window]
+    figure, known = new[1], [figure for _, figure in window]
     if not figure.better:
         raise ValueError(f'neither direction of "{figure.name}" is better')
     if not known:
@@ -77,9 +77,9 @@ def judge_newest(
         return _effect(figure, known, confidence, practical)
     if figure.scale == "share":
         return _share(new, window, confidence)
-    if min(figure.value, *(one.value for one in known)) <= 0.0:
+    if min(figure.value, *(figure.value for figure in known)) <= 0.0:
         return _around_zero(figure, known)
-    past = Past(tuple(ComparableRun(time_s, one.log_value) for time_s, one in window))
+    past = Past(tuple(ComparableRun(time_s, figure.log_value) for time_s, figure in window))
     found = beside_past(
         [ComparableRun(new[0], figure.log_value)],
         past,
@@ -91,13 +91,13 @@ def judge_newest(
 
 def _share(new: Timed, window: Sequence[Timed], confidence: float) -> NewestJudgement:
     time_s, figure = new
-    known = [one for _, one in window]
-    count, of = sum(one.count for one in known), sum(one.of for one in known)
+    known = [figure for _, figure in window]
+    count, of = sum(figure.count for figure in known), sum(figure.of for figure in known)
     share = count / of if of else 0.0
     if figure.count == count == 0:
         reason = f"0 of {count_words(figure.of, 'operation')}, as before"
         return NewestJudgement(GateOutcome.KEPT, share, None, None, None, reason)
-    past = Past(tuple(ComparableRun(at, log_odds(one.count, one.of)) for at, one in window))
+    past = Past(tuple(ComparableRun(at, log_odds(figure.count, figure.of)) for at, figure in window))
     found = share_beside_past((figure.count, figure.of), time_s, (count, of), past, confidence=confidence)
     slack = _slack((count + 0.5) / (of + 1.0), worse=POINTS if figure.better == "lower" else -POINTS)
     return _judged(figure, found, share, slack, len(known))

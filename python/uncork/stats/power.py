@@ -204,8 +204,8 @@ def cautious_scatter(rounds: Sequence[Sequence[Sequence[float]]], usual: StdDevs
         ValueError: A round or a block is empty, or there are none.
     """
     cycle, block, around = (max(part, 0.0) for part in variance_parts(rounds))
-    blocks = sum(len(one) for one in rounds)
-    mean = cycle * blocks / sum(len(one) for several in rounds for one in several)
+    blocks = sum(len(sequence) for sequence in rounds)
+    mean = cycle * blocks / sum(len(sequence) for several in rounds for sequence in several)
     if blocks > len(rounds):
         hidden = mean * math.sqrt(2.0 / (blocks - len(rounds)))
         block = max(block, min(hidden, usual.block**2))

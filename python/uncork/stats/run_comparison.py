@@ -322,8 +322,8 @@ def claims(differences: Sequence[RunDifference], *, confidence: float) -> list[C
 
     If both claims hold, the result is "differs": the difference exists but is below the practical threshold.
     """
-    differ = benjamini_hochberg([one.differs for one in differences], 1.0 - confidence)
-    alike = benjamini_hochberg([one.alike for one in differences], 1.0 - confidence)
+    differ = benjamini_hochberg([difference.differs for difference in differences], 1.0 - confidence)
+    alike = benjamini_hochberg([difference.alike for difference in differences], 1.0 - confidence)
     return [
         "differs" if differs else "alike" if same else "" for differs, same in zip(differ, alike, strict=True)
     ]

@@ -238,7 +238,11 @@ def _merged(
         points = _points(left, series, inflation)
         if not points:
             return []
-        brief = [one for one in points if min(one.before_count, one.after_count) < least_stretch]
+        brief = [
+            change_point
+            for change_point in points
+            if min(change_point.before_count, change_point.after_count) < least_stretch
+        ]
         weakest = max(brief or points, key=lambda point: point.p_value)
         if not brief and weakest.p_value < max_p_value:
             weakest = min(points, key=_magnitude)

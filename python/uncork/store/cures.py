@@ -91,7 +91,8 @@ def _finding(data: Mapping[str, Any]) -> Finding:
             **{name: tuple(data[name]) for name in ("objects", "templates", "evidence", "against")},
             "bill": _bill(data["bill"]),
             "candidates": tuple(
-                Candidate(**{**one, "against": tuple(one["against"])}) for one in data["candidates"]
+                Candidate(**{**candidate, "against": tuple(candidate["against"])})
+                for candidate in data["candidates"]
             ),
         }
     )
@@ -107,7 +108,7 @@ def _change(data: Mapping[str, Any]) -> Change:
         **{
             **data,
             "net": None if net is None else Net(**_bounded(net)),
-            "effects": tuple(StatementEffect(**one) for one in data["effects"]),
+            "effects": tuple(StatementEffect(**effect) for effect in data["effects"]),
             "against": tuple(data["against"]),
             "runs": tuple(data["runs"]),
             "assumed": tuple(data.get("assumed", ())),
@@ -125,7 +126,7 @@ def _copy(data: Mapping[str, Any]) -> CopyFacts:
     return CopyFacts(
         **{
             **data,
-            "tables": tuple(CopiedTable(**one) for one in data["tables"]),
+            "tables": tuple(CopiedTable(**table) for table in data["tables"]),
             "missing": tuple(NotCopied(**one) for one in data["missing"]),
         }
     )

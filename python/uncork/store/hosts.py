@@ -40,7 +40,7 @@ def read_host(folder: Path) -> RunHost | None:
 
 def write_hosts(folder: Path, hosts: tuple[HostRounds, ...]) -> None:
     """Write the hosts of a merged run. Raises StoreError if that fails."""
-    write_atomically(folder / HOSTS, json.dumps([asdict(one) for one in hosts], indent=2) + "\n")
+    write_atomically(folder / HOSTS, json.dumps([asdict(host) for host in hosts], indent=2) + "\n")
 
 
 def read_hosts(folder: Path) -> tuple[HostRounds, ...]:

@@ -114,7 +114,7 @@ def _totals(row: dict[str, Any]) -> LoadTotals:
     http, failures = row.get("http"), row.get("failures")
     nested: dict[str, Any] = {
         "http": None if http is None else http_totals(json.loads(http)),
-        "failures": tuple(FailureTotals(**one) for one in json.loads(failures or "[]")),
+        "failures": tuple(FailureTotals(**load) for load in json.loads(failures or "[]")),
     }
     nested["opening_wait_ns"] = row.get("opening_wait_ns") or 0
     return LoadTotals(**{**row, **counted, **nested, "outcome": LoadOutcome(row["outcome"])})

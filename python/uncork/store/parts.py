@@ -101,5 +101,5 @@ def read_merged(folder: Path) -> dict[str, Any] | None:
 def merged_parts(folder: Path) -> list[tuple[int, Path]]:
     """Return the parts that a merged load has, with their numbers."""
     merged = read_merged(folder)
-    numbers = [] if merged is None else [one["number"] for one in merged["parts"] if one["stored"]]
+    numbers = [] if merged is None else [part["number"] for part in merged["parts"] if part["stored"]]
     return [(number, part_folder(folder, number)) for number in numbers]

@@ -43,7 +43,7 @@ def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> Adv
     database: tuple[DatabaseResult, Evidence] | None = None
     log: LogResult | None = None
     sources: list[AdviceSource] = []
-    for kind, folder in (part for one in folders for part in _parts(one)):
+    for kind, folder in (part for whole in folders for part in _parts(whole)):
         if kind == "database":
             if database is not None:
                 raise UsageError(_two("watched servers", database[0].run.id, folder.name))
@@ -68,7 +68,7 @@ def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> Adv
         looked_at=LookedAt(
             rules=len(RULES),
             statements=len(seen.statements),
-            plans=sum(bool(one.plans) for one in seen.statements.values()),
+            plans=sum(bool(statement.plans) for statement in seen.statements.values()),
             tables=len(seen.tables),
             indexes=sum(len(found) for found in seen.indexes.values()),
             settings=len(seen.catalogue.settings),
@@ -87,10 +87,10 @@ def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> Adv
 
 def _unplanned(found: Iterable[Unplanned], seen: Evidence) -> Iterator[Unplanned]:
     """Yield the statements that have no plan, neither from the server nor in a log."""
-    for one in found:
-        templates = tuple(number for number in one.templates if not seen.statements[number].plans)
+    for unplanned in found:
+        templates = tuple(number for number in unplanned.templates if not seen.statements[number].plans)
         if templates:
-            yield replace(one, templates=templates)
+            yield replace(unplanned, templates=templates)
 
 
 def _parts(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -120,7 +120,11 @@ def _joined(database: tuple[DatabaseResult, Evidence] | None, log: LogResult | N
 
 def _with_log(seen: Evidence, log: LogResult) -> Evidence:
     """Return the evidence of a server with that of its logs: loops, lock waits, plans that were executed."""
-    by_identity = {one.identity: one.number for one in seen.statements.values() if one.identity is not None}
+    by_identity = {
+        statement.identity: statement.number
+        for statement in seen.statements.values()
+        if statement.identity is not None
+    }
     numbers, statements = {}, dict(seen.statements)
     for template in log.templates:
         number = None if template.identity is None else by_identity.get(template.identity)

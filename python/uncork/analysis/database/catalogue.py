@@ -203,15 +203,18 @@ def _list(text: str | None) -> Sequence[Any]:
 
 def _memory(facts: Mapping[str, Any], use: SystemUse | None) -> int | None:
     machine = (facts.get("system") or {}).get("memory_bytes")
-    limits = [one.memory_bytes for one in use.bounds if one.role == SERVER] if use else []
-    return min((one for one in (machine, *limits) if one is not None), default=None)
+    limits = [bound.memory_bytes for bound in use.bounds if bound.role == SERVER] if use else []
+    return min((limit for limit in (machine, *limits) if limit is not None), default=None)
 
 
 def _processors(use: SystemUse | None) -> int | None:
     if use is None:
         return None
     limits = [
-        limit for one in use.bounds if one.role == SERVER for limit in (one.allowed_cpus, one.quota_cpus)
+        limit
+        for bound in use.bounds
+        if bound.role == SERVER
+        for limit in (bound.allowed_cpus, bound.quota_cpus)
     ]
     known = [math.ceil(limit) for limit in (use.cpus, *limits) if limit is not None]
     return min(known, default=None)

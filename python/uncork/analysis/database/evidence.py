@@ -64,18 +64,20 @@ def evidence_of(
     by_template: dict[int, list[StatementPlan]] = defaultdict(list)
     for plan in plans:
         by_template[plan.template].append(plan)
-    found = [one for one in result.templates if one.number >= 0]
+    found = [template for template in result.templates if template.number >= 0]
     statements = {}
-    for place, one in enumerate(found):
-        text = sql.get(one.number) or ""
-        texts_of = seen.get(one.number, ())
+    for place, template_activity in enumerate(found):
+        text = sql.get(template_activity.number) or ""
+        texts_of = seen.get(template_activity.number, ())
         keyed = with_keys(text, texts_of) if texts_of else text
-        shape = _shape(one, keyed, columns) if place < _SHAPES else None
-        known = statement_of(one, result.block_bytes, text, shape, by_template[one.number])
-        role = (roles or {}).get(one.number, "")
-        statements[one.number] = replace(
+        shape = _shape(template_activity, keyed, columns) if place < _SHAPES else None
+        known = statement_of(
+            template_activity, result.block_bytes, text, shape, by_template[template_activity.number]
+        )
+        role = (roles or {}).get(template_activity.number, "")
+        statements[template_activity.number] = replace(
             _under_policies(known, role, catalogue, result.role),
-            assigned=_assigned(one, texts_of),
+            assigned=_assigned(template_activity, texts_of),
             compared=compared_values(texts_of, columns) if place < _COMPARED else {},
         )
     existing: dict[str, list[Existing]] = defaultdict(list)

@@ -29,8 +29,8 @@ def horizon_holders(
     keep nothing here; a physical slot and a standby have no database.
     """
     found = [
-        *_sessions([one for one in sessions if one["database"] in (database, None)], texts),
-        *_others([one for one in others if one["database"] in (database, None)]),
+        *_sessions([session for session in sessions if session["database"] in (database, None)], texts),
+        *_others([mapping for mapping in others if mapping["database"] in (database, None)]),
     ]
     return tuple(sorted(found, key=lambda one: (-one.held_age, -(one.open_ns or 0), one.name))[:_MOST])
 

@@ -95,17 +95,17 @@ def unplanned(
             if row["plan"] is not None:
                 planned.add(row["template"])
     groups: dict[tuple[WhyUnplanned, str], list[int]] = defaultdict(list)
-    for number, one in statements.items():
-        if one.plans or _TEMPORARY in one.text:
+    for number, statement in statements.items():
+        if statement.plans or _TEMPORARY in statement.text:
             continue
         reason = ""
         why: WhyUnplanned
         if number in planned:
             why = "row security"
         elif number in refused:
-            why = _why_refused(refused[number], one.text)
+            why = _why_refused(refused[number], statement.text)
             reason = refused[number]["reason"] if why in _WORDED else ""
-        elif not has_plan(one.text):
+        elif not has_plan(statement.text):
             why = "no plan"
         else:
             why = "other database" if number in elsewhere else "not asked"

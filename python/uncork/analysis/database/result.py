@@ -187,8 +187,12 @@ _BY_MOMENT: Final = ("database_statements", "database_counters", "database_relat
 def _times(result: DatabaseResult) -> dict[int, float]:
     """Return the time of each template: of its executions if they were counted, else of its sessions."""
     if result.counted_ns:
-        return {one.number: one.statements.execution_ns for one in result.templates if one.statements}
-    return {one.number: one.sessions for one in result.templates}
+        return {
+            template.number: template.statements.execution_ns
+            for template in result.templates
+            if template.statements
+        }
+    return {template.number: template.sessions for template in result.templates}
 
 
 def _elsewhere(statements: Iterable[Row], result: DatabaseResult) -> set[int]:

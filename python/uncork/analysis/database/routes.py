@@ -34,15 +34,15 @@ def routes_of(rows: Sequence[Row], whole: float, texts: Mapping[int, str]) -> tu
     found = activity.usage(averages, sum(averages.values()))
     return tuple(
         RouteActivity(
-            one.name,
-            one.sessions,
-            one.share,
+            usage.name,
+            usage.sessions,
+            usage.share,
             activity.usage(
                 activity.averages(
-                    by_route[one.name], lambda row: texts.get(row["template"], _UNKNOWN), whole
+                    by_route[usage.name], lambda row: texts.get(row["template"], _UNKNOWN), whole
                 ),
-                one.sessions,
+                usage.sessions,
             )[:_MOST_TEMPLATES],
         )
-        for one in found[:_MOST]
+        for usage in found[:_MOST]
     )

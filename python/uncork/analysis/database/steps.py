@@ -44,12 +44,12 @@ def commit_sessions(tree: TimeNode) -> float:
 
 def active_sessions(tree: TimeNode) -> float:
     """Return how many sessions were active on average: busy, and not idle in transaction."""
-    return sum(one.sessions for one in tree.children if one.name != IDLE)
+    return sum(child.sessions for child in tree.children if child.name != IDLE)
 
 
 def waits_of_statements(tree: TimeNode) -> tuple[tuple[Literal["locks", "storage"], float], ...]:
     """Return how many sessions waited within statements on average: for locks, and for storage."""
-    sessions = {one.name: one.sessions for one in tree.children}
+    sessions = {child.name: child.sessions for child in tree.children}
     commits = sum(
         event.sessions
         for of_class in tree.children
@@ -78,7 +78,7 @@ def steps_of(tree: TimeNode, counted: CountedTime) -> tuple[TimeStep, ...]:
         left -= sessions
         found.append(TimeStep(name, sessions, sessions / tree.sessions))
 
-    take("idle in transaction", sum(one.sessions for one in tree.children if one.name == IDLE))
+    take("idle in transaction", sum(child.sessions for child in tree.children if child.name == IDLE))
     take("commit", commit_sessions(tree))
     if counted.planning_ns is not None:
         take("plan", counted.planning_ns / elapsed_ns)

@@ -33,8 +33,12 @@ _COMPARISON: Final = pa.schema(
 def comparisons_table(comparisons: Sequence[Comparison]) -> pa.Table:
     """Return comparisons as a table, one row each; cells are named as in the stored tables."""
     rows = [
-        {name: getattr(one, name) for name in _COMPARISON.names}
-        | {"cell": Cell(one.cell).name, "verdict": one.verdict.value, "warnings": list(one.warnings)}
-        for one in comparisons
+        {name: getattr(comparison, name) for name in _COMPARISON.names}
+        | {
+            "cell": Cell(comparison.cell).name,
+            "verdict": comparison.verdict.value,
+            "warnings": list(comparison.warnings),
+        }
+        for comparison in comparisons
     ]
     return pa.Table.from_pylist(rows, schema=_COMPARISON)

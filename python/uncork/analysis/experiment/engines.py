@@ -20,7 +20,7 @@ def engine_facts(spec: Spec, reader: RunReader) -> tuple[EngineFacts, ...]:
     """Return the engines of a stored run; empty if all variants ran on PostgreSQL."""
     if spec.engines == (POSTGRESQL,):
         return ()
-    overheads = {one.engine: one for one in reader.overheads()}
+    overheads = {overhead.engine: overhead for overhead in reader.overheads()}
     environment = reader.environment()
     versions = environment.get("engines", {})
     found = []
@@ -52,7 +52,7 @@ def client_warnings(
 
     `values` are the metric of the two variants. Throughput is not checked: it has no bound of this kind.
     """
-    own, base = (next((one for one in engines if name in one.variants), None) for name in variants)
+    own, base = (next((engine for engine in engines if name in engine.variants), None) for name in variants)
     if own is None or base is None or own is base or metric == "throughput" or None in values:
         return ()
     if own.overhead_p50_ns is None or base.overhead_p50_ns is None:
@@ -72,9 +72,9 @@ def client_warnings(
 def clients_in_doubt(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """Name the comparisons that have a warning of `client_doubts`, in one sentence; empty if none has."""
     found = [
-        f"{one.variant} on {one.workload}{Cell(one.cell).at}"
-        for one in comparisons
-        if any(warning.startswith(_CLIENTS_DIFFER) for warning in one.warnings)
+        f"{comparison.variant} on {comparison.workload}{Cell(comparison.cell).at}"
+        for comparison in comparisons
+        if any(warning.startswith(_CLIENTS_DIFFER) for warning in comparison.warnings)
     ]
     if not found:
         return ()

@@ -63,16 +63,16 @@ def _facts(facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Evidence
         calls=tuple(_calls(facts, tables["stack_syscalls"])),
         stacks=facts["method"]["samples"],
         entered=_entered(told),
-        findings=tuple(one.text for one in told.findings),
+        findings=tuple(finding.text for finding in told.findings),
         missing=tuple(one for one in facts["method"]["cannot_see"] if one != _NOT_ASKED),
     )
 
 
 def _entered(told: StackResult) -> tuple[str, ...]:
-    cpu = next((one for one in told.measures if one.name == "cpu"), None)
+    cpu = next((measure for measure in told.measures if measure.name == "cpu"), None)
     if cpu is None:
         return ()
-    return tuple(entry_words(cpu, [one for one in cpu.entries[:_MOST_ENTRIES] if one.user]))
+    return tuple(entry_words(cpu, [entry for entry in cpu.entries[:_MOST_ENTRIES] if entry.user]))
 
 
 def _waits(stacks: pa.Table, operations: float, watched_ns: int) -> Iterator[WaitShare]:
@@ -113,11 +113,14 @@ def _calls(facts: Mapping[str, Any], table: pa.Table) -> Iterator[CallShare]:
 def best_variant(result: RunResult, workload: str, seen: Container[str]) -> str | None:
     """Return the variant of `seen` with the best effect, in the workload's last cell if it has one there."""
     known = [
-        one
-        for one in result.comparisons
-        if one.workload == workload and one.variant in seen and one.ratio is not None
+        comparison
+        for comparison in result.comparisons
+        if comparison.workload == workload and comparison.variant in seen and comparison.ratio is not None
     ]
-    last = [one.cell for one in result.comparisons if one.workload == workload][-1:]
-    ranked = [(one.ratio, one.variant) for one in [one for one in known if one.cell in last] or known]
+    last = [comparison.cell for comparison in result.comparisons if comparison.workload == workload][-1:]
+    ranked = [
+        (comparison.ratio, comparison.variant)
+        for comparison in [one for one in known if one.cell in last] or known
+    ]
     better = next((one.better for one in result.workloads if one.name == workload), "lower")
     return (min if better == "lower" else max)(ranked)[1] if ranked else None

@@ -113,9 +113,9 @@ def _size_figures(reader: RunReader, known: Mapping[str, Cell]) -> Iterator[Figu
 def _own_figures(reader: RunReader, spec: Spec, known: Mapping[str, Cell]) -> Iterator[Figure]:
     """Yield the means of the metrics of the file."""
     by_levels = {cell.levels: cell for cell in known.values()}
-    for one in own_metric_facts(reader, spec, known):
-        subject = f"{one.variant} on {one.workload}{by_levels[one.cell].at}"
-        yield Figure(subject, one.name, one.mean, "", one.better)
+    for metric_fact in own_metric_facts(reader, spec, known):
+        subject = f"{metric_fact.variant} on {metric_fact.workload}{by_levels[metric_fact.cell].at}"
+        yield Figure(subject, metric_fact.name, metric_fact.mean, "", metric_fact.better)
 
 
 def _subject(row: Mapping[str, Any], known: Mapping[str, Cell]) -> str:

@@ -129,7 +129,9 @@ def _of_metric(place: Place, batches: Sequence[BatchFacts], values: Values) -> f
 
 
 def _of_requests(name: str, place: Place, requests: Sequence[RequestCounts]) -> float | None:
-    counts = next((one for one in requests if (one.cell, one.workload, one.variant) == place), None)
+    counts = next(
+        (request for request in requests if (request.cell, request.workload, request.variant) == place), None
+    )
     return None if counts is None else _REQUESTS[name][1](counts)
 
 

@@ -230,7 +230,7 @@ class _Assembly:
         baseline = self.spec.baseline
         success = beside_itself(self.ledger.success_noise(), baseline, self.values)
         if floor is None and success:
-            widest = max(abs(one.difference or 0.0) for one in success)
+            widest = max(abs(comparison.difference or 0.0) for comparison in success)
             told = f"the baseline's share of success differs from itself by at most {widest * 100:.2g} points"
             return NoiseFloor(None, told, 0, success)
         if floor is None:
@@ -240,17 +240,17 @@ class _Assembly:
         return NoiseFloor(known, floor.sentence, floor.false_alarms, (*effects, *success))
 
     def _slice_checks(self) -> Iterator[SliceCheckFacts]:
-        for one in self.ledger.slice_checks():
-            numbers = effect_numbers(one.ratio)
+        for slice_check in self.ledger.slice_checks():
+            numbers = effect_numbers(slice_check.ratio)
             yield SliceCheckFacts(
-                cell=one.cell.levels,
-                workload=one.workload,
-                variant=one.variant,
-                rounds=one.rounds,
+                cell=slice_check.cell.levels,
+                workload=slice_check.workload,
+                variant=slice_check.variant,
+                rounds=slice_check.rounds,
                 ratio=numbers["ratio"],
                 low=numbers["low"],
                 high=numbers["high"],
-                disturbed=self.ledger.is_disturbed((one.cell, one.workload)),
+                disturbed=self.ledger.is_disturbed((slice_check.cell, slice_check.workload)),
             )
 
     def _crossovers(self, judged: Sequence[Judged]) -> Iterator[CrossoverPoint]:
@@ -330,7 +330,9 @@ class _Assembly:
             for cell in self.cells.values() if workload.batch is not None else ():
                 for variant in self.spec.compared(name):
                     carried = batch_of(self.spec, cell, name, variant)
-                    taken = next(one.batch for one in carried.statements if one.batch is not None)
+                    taken = next(
+                        statement.batch for statement in carried.statements if statement.batch is not None
+                    )
                     yield BatchFacts(
                         cell=cell.levels,
                         workload=name,

@@ -52,9 +52,9 @@ def request_counts(reader: RunReader, spec: Spec, cells: Mapping[str, Cell]) -> 
 def shares_of_success(counts: Iterable[RequestCounts], spec: Spec) -> dict[tuple[str, str, str], float]:
     """Return each variant's share of success, if that is the compared metric."""
     return {
-        (Cell(one.cell).name, one.workload, one.variant): one.share
-        for one in counts
-        if spec.workloads[one.workload].metric == "success"
+        (Cell(count.cell).name, count.workload, count.variant): count.share
+        for count in counts
+        if spec.workloads[count.workload].metric == "success"
     }
 
 

@@ -72,10 +72,10 @@ def frame_differences(folder: Path, sides: tuple[str, str]) -> tuple[SideDiffere
             stacks[_place(facts["place"]), facts["place"]["variant"]] = found
     places = dict.fromkeys(place for place, _ in stacks)
     return tuple(
-        one
+        frame
         for place in places
         if (place, sides[0]) in stacks and (place, sides[1]) in stacks
-        for one in _frames(place, stacks[place, sides[0]], stacks[place, sides[1]])
+        for frame in _frames(place, stacks[place, sides[0]], stacks[place, sides[1]])
     )
 
 
@@ -127,13 +127,13 @@ def _evidence(result: RunResult, sides: tuple[str, str]) -> Iterator[SideDiffere
 
 
 def _waits(place: Place, before: EvidenceFacts, after: EvidenceFacts) -> Iterator[SideDifference]:
-    old, new = ({one.name: one.operation_ns for one in side.waits} for side in (before, after))
+    old, new = ({wait.name: wait.operation_ns for wait in side.waits} for side in (before, after))
     for name in dict.fromkeys((*new, *old)):
         yield SideDifference(*place, "wait", name, "ns", old.get(name, 0.0), new.get(name, 0.0))
 
 
 def _calls(place: Place, before: EvidenceFacts, after: EvidenceFacts) -> Iterator[SideDifference]:
-    old, new = ({one.name: one.operation_calls for one in side.calls} for side in (before, after))
+    old, new = ({call.name: call.operation_calls for call in side.calls} for side in (before, after))
     for name in dict.fromkeys((*new, *old)):
         yield SideDifference(*place, "call", name, "", old.get(name, 0.0), new.get(name, 0.0))
 
@@ -145,7 +145,7 @@ def _settings(result: RunResult, sides: tuple[str, str]) -> Iterator[Environment
         values = facts[0].get(name, ""), facts[1].get(name, "")
         if values[0] != values[1]:
             yield EnvironmentDifference("server", name, *values, grave=False)
-    variants = {one.name: one for one in result.variants}
+    variants = {variant.name: variant for variant in result.variants}
     one, other = variants.get(sides[0]), variants.get(sides[1])
     if one is None or other is None:
         return

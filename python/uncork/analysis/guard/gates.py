@@ -106,11 +106,11 @@ class GateJudge:
         rounds: dict[tuple[Cell, str], int] = {}
         found = self.judged(rounds)
         return {
-            (one.place.cell, one.place.workload)
-            for one in found
-            if one.place.workload
-            and one.decision.outcome is GateOutcome.UNDECIDED
-            and not self._hopeless(one, rounds.get((one.place.cell, one.place.workload), 0))
+            (judged.place.cell, judged.place.workload)
+            for judged in found
+            if judged.place.workload
+            and judged.decision.outcome is GateOutcome.UNDECIDED
+            and not self._hopeless(judged, rounds.get((judged.place.cell, judged.place.workload), 0))
         }
 
     def judged(self, rounds: dict[tuple[Cell, str], int] | None = None) -> list[Judged]:
@@ -127,12 +127,12 @@ class GateJudge:
                 for name in self._spec.workloads
             }
         found = [self._refused(place, stored) for place in self._refusals(stored)]
-        refused = {(one.place.cell, one.place.workload) for one in found}
-        places = [one for one in self._places if (one.cell, one.workload) not in refused]
+        refused = {(judged.place.cell, judged.place.workload) for judged in found}
+        places = [place for place in self._places if (place.cell, place.workload) not in refused]
         shown = [self._evidence(place, stored) for place in places]
         asked = [
-            GateQuestion(place.gate, one.evidence, self._practical(place))
-            for place, one in zip(places, shown, strict=True)
+            GateQuestion(place.gate, evidence.evidence, self._practical(place))
+            for place, evidence in zip(places, shown, strict=True)
         ]
         decisions = decide(asked, confidence=self._confidence, minimum_rounds=self._spec.stop.verdict_rounds)
         found += [Judged(*one) for one in zip(places, shown, decisions, strict=True)]
@@ -255,7 +255,9 @@ def _plan_evidence(stored: _Stored, cell: Cell, workload: str) -> Same | Unknown
     )
     if not before or not after:
         return Unknown("no statement has a plan on both sides: the engine may not report plans")
-    changed = [one.statement for one in plan_differences(before, after) if one.kind == "changed"]
+    changed = [
+        difference.statement for difference in plan_differences(before, after) if difference.kind == "changed"
+    ]
     if not changed:
         return Same(holds=True, reason="the plan is unchanged")
     return Same(holds=False, reason=f"the plan changed for {', '.join(dict.fromkeys(changed))}")

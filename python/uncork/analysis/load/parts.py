@@ -30,13 +30,13 @@ def parts_facts(folder: Path, build: Callable[[Path], LoadResult]) -> PartsFacts
     merged = read_merged(folder)
     if merged is None:
         return None
-    stored = {one["number"]: one for one in merged["parts"] if one["stored"]}
+    stored = {part["number"]: part for part in merged["parts"] if part["stored"]}
     results = {number: build(part_folder(folder, number)) for number in stored}
     measured = {number: _measured(part_folder(folder, number)) for number in stored}
     with closing(LoadReader(folder)) as reader:
         alike = _equal_clients(reader.plan())
     factors = _factors({number: (measured[number], one["shift"]) for number, one in stored.items()}, alike)
-    parts = tuple(_part(one, results.get(one["number"]), factors) for one in merged["parts"])
+    parts = tuple(_part(part, results.get(part["number"]), factors) for part in merged["parts"])
     others = [
         MeasuredPart(part.number, measured[part.number], stored[part.number]["shift"])
         for part in parts
@@ -110,9 +110,9 @@ def _factors(
     Only whole intervals are compared: the last one of a part is usually shorter. Nothing is compared if every
     part left arrivals unsent: then latencies grow with each part's queue, and queues differ by chance.
     """
-    if all(one.totals.unsent for one, _ in parts.values()):
+    if all(part.totals.unsent for part, _ in parts.values()):
         return {}
-    whole = [shift + one.totals.elapsed_ns // INTERVAL_NS for one, shift in parts.values()]
+    whole = [shift + part.totals.elapsed_ns // INTERVAL_NS for part, shift in parts.values()]
     intervals = max(whole, default=0)
     values = {
         number: quantiles_by_interval(measured, intervals, shift, list(_COMPARED.values()))
@@ -127,8 +127,8 @@ def _factors(
             number: _throughputs(measured, intervals, shift) for number, (measured, shift) in parts.items()
         }
     found: dict[int, dict[str, float]] = {}
-    for one in disagreements(by_name):
-        found.setdefault(one.part, {})[one.quantile] = one.factor
+    for disagreement in disagreements(by_name):
+        found.setdefault(disagreement.part, {})[disagreement.quantile] = disagreement.factor
     return found
 
 
@@ -143,6 +143,6 @@ def _throughputs(measured: LoadMeasurement, intervals: int, shift: int) -> list[
 def _figures(parts: list[MeasuredPart]) -> tuple[float, int | None, int | None]:
     found = merged_measurement(parts)
     seconds = found.totals.elapsed_ns / 1e9
-    row = next((one for one in found.times if one.kind == "operation"), None)
+    row = next((time for time in found.times if time.kind == "operation"), None)
     rate = found.totals.succeeded / seconds if seconds else 0.0
     return rate, None if row is None else row.p50_ns, None if row is None else row.p99_ns

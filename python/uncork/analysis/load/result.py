@@ -142,7 +142,7 @@ def load_result(
         environment=environment,
         system=system,
         http=_http(measured),
-        bottlenecks=tuple(one for at in pressed for one in find_bottlenecks(at.seen)),
+        bottlenecks=tuple(bottleneck for at in pressed for bottleneck in find_bottlenecks(at.seen)),
         missing=(
             *(lacking for at in pressed for lacking in at.missing),
             *manifest.options.get("not_watched", ()),
@@ -257,7 +257,7 @@ def _counts(totals: LoadTotals) -> LoadCounts:
         round_trips=totals.round_trips,
         sent_bytes=totals.sent_bytes,
         received_bytes=totals.received_bytes,
-        failures=tuple(FailureFacts(**asdict(one)) for one in totals.failures),
+        failures=tuple(FailureFacts(**asdict(failure)) for failure in totals.failures),
     )
 
 
@@ -309,7 +309,7 @@ def _verdict(
     server = None
     if totals.server_user_ns is not None and totals.server_system_ns is not None:
         server = totals.server_user_ns + totals.server_system_ns
-    elif system is not None and any(one.role == SERVICE for one in system.processes):
+    elif system is not None and any(process.role == SERVICE for process in system.processes):
         server = system.cpu_ns(SERVICE) + system.cpu_ns(DATABASE)
     lateness = None
     if plan["arrivals"] is not None:
@@ -378,10 +378,10 @@ def _thinned(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float]
 
 def _scripts(plan: Mapping[str, Any], measured: LoadMeasurement) -> Iterator[ScriptFacts]:
     in_order = plan.get("order") == "sequential"
-    weights = {one["name"]: 1 if in_order else one["weight"] for one in plan["scripts"]}
+    weights = {script["name"]: 1 if in_order else script["weight"] for script in plan["scripts"]}
     rows = {row.script: row for row in measured.times if row.kind == "script"}
     http = measured.totals.http
-    requests = {} if http is None else {one.name: one for one in http.requests}
+    requests = {} if http is None else {request.name: request for request in http.requests}
     for script in plan["scripts"]:
         row, counts = rows.get(script["name"]), requests.get(script["name"])
         yield ScriptFacts(
@@ -415,8 +415,8 @@ def _series(measured: LoadMeasurement) -> Iterator[SecondFacts]:
     answers: dict[int, dict[str, int]] = defaultdict(dict)
     for row in measured.series:
         rows[row.start_ns].append(row)
-    for one in measured.statuses:
-        answers[one.start_ns][str(one.status)] = one.answers
+    for status in measured.statuses:
+        answers[status.start_ns][str(status.status)] = status.answers
     silent = range(0, elapsed_ns, INTERVAL_NS) if rows else ()
     for start in sorted({*rows, *answers, *silent}):
         scripts = rows[start]

@@ -25,7 +25,7 @@ def steady_facts(
     A closed loop is judged by its throughput. An open loop has the throughput that was asked for, so it is
     judged by the median latency of each second; seconds without success do not count there.
     """
-    whole = [one for one in seconds if one.length_ns == INTERVAL_NS]
+    whole = [second for second in seconds if second.length_ns == INTERVAL_NS]
     if open_loop:
         whole = [one for one in whole if one.p50_ns]
         values = [math.log(one.p50_ns or 1) for one in whole]
@@ -46,7 +46,9 @@ def steady_facts(
     kept = [one for one in whole if one.start_ns >= start_ns]
     if not any(one.succeeded for one in kept):
         return None  # the server went away: what came before was no warm-up
-    histograms = [one.histogram for one in intervals if one.histogram and one.start_ns >= start_ns]
+    histograms = [
+        interval.histogram for interval in intervals if interval.histogram and interval.start_ns >= start_ns
+    ]
     points = merge_histograms(histograms)
     return SteadyFacts(
         verdict="warm-up",

@@ -120,7 +120,7 @@ def step_gaps(watched: WatchedLoad, protocol: str) -> tuple[StepGap, ...]:
         parse = StepGap("parse", "no source")
     else:
         parse = _log_gap(watched, watched.log)
-    return tuple(one for one in (_pool_gap(watched), parse) if one is not None)
+    return tuple(gap for gap in (_pool_gap(watched), parse) if gap is not None)
 
 
 def _pool_gap(watched: WatchedLoad) -> StepGap | None:

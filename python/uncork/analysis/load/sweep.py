@@ -151,7 +151,7 @@ def _level(steps: Sequence[LoadStep], confidence: float) -> LevelFacts:
 def _verified(found: Verification, spec: SweepSpec) -> VerifiedFacts:
     # Connections that the server refuses to add are no arrivals: others may serve all of them.
     step = replace(found.step, refused=0)
-    measured = [(one, step.measured(one.quantity)) for one in spec.objectives]
+    measured = [(objective, step.measured(objective.quantity)) for objective in spec.objectives]
     return VerifiedFacts(
         knee=found.knee,
         share=STEADY,
@@ -166,8 +166,8 @@ def _verified(found: Verification, spec: SweepSpec) -> VerifiedFacts:
         refused=found.step.refused,
         message=step.message,
         objectives=tuple(
-            VerifiedObjective(one.text, value, value is not None and value < one.limit)
-            for one, value in measured
+            VerifiedObjective(objective.text, value, value is not None and value < objective.limit)
+            for objective, value in measured
         ),
     )
 
@@ -178,17 +178,21 @@ def _bottlenecks(
     """Yield the bottleneck past the knee, then what refuses operations at the cliff."""
     told = set()
     for at in pressed:
-        for one in find_bottlenecks(at.seen):
-            if at.level is not None and one.resource not in told:
-                yield BottleneckFacts(at.level, one.resource, one.sentence, one.remedy, one.weight)
-                told.add(one.resource)
-    broken = next((one for one in steps if one.level == found.cliff.gives_way and not one.works), None)
+        for bottleneck in find_bottlenecks(at.seen):
+            if at.level is not None and bottleneck.resource not in told:
+                yield BottleneckFacts(
+                    at.level, bottleneck.resource, bottleneck.sentence, bottleneck.remedy, bottleneck.weight
+                )
+                told.add(bottleneck.resource)
+    broken = next((step for step in steps if step.level == found.cliff.gives_way and not step.works), None)
     if broken is not None:
         load = LoadUse(0.0, 0.0, errors=broken.errors, message=broken.message or "")
-        for one in find_bottlenecks(Seen(load, MachineUse(1))):
-            if one.resource in told:
+        for bottleneck in find_bottlenecks(Seen(load, MachineUse(1))):
+            if bottleneck.resource in told:
                 continue
-            yield BottleneckFacts(broken.level, one.resource, one.sentence, one.remedy, one.weight)
+            yield BottleneckFacts(
+                broken.level, bottleneck.resource, bottleneck.sentence, bottleneck.remedy, bottleneck.weight
+            )
 
 
 def _median(values: Sequence[float | None]) -> float | None:

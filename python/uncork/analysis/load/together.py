@@ -26,7 +26,7 @@ def build_together_result(folder: Path) -> TogetherResult:
             loads.append(LoadOfTogether(name, build_load_result(part)))
     if not loads:
         raise StoreError(f"run {manifest.id} has no result: it is running, or was killed before its end")
-    late = [one.load.run.start_late_ns for one in loads if one.load.run.start_late_ns is not None]
+    late = [load.load.run.start_late_ns for load in loads if load.load.run.start_late_ns is not None]
     return TogetherResult(
         run=TogetherRunFacts(
             id=manifest.id,

@@ -40,7 +40,7 @@ def compare_logs(
     changes = []
     for key in {**new, **old}:
         facts = (old.get(key), new.get(key))
-        periods = [_template_period(one, length) for one, length in zip(facts, seconds, strict=True)]
+        periods = [_template_period(fact, length) for fact, length in zip(facts, seconds, strict=True)]
         if any(period.executions for period in periods):
             text = (facts[1] or facts[0] or after.templates[0]).text
             changes.append(_change(text, periods[0], periods[1]))
@@ -55,8 +55,8 @@ def compare_logs(
         warnings=tuple(dict.fromkeys((*before.warnings, *after.warnings))),
         before=whole[0],
         after=whole[1],
-        by_count=sum(one.by_count for one in changes),
-        by_mean=sum(one.by_mean for one in changes),
+        by_count=sum(change.by_count for change in changes),
+        by_mean=sum(change.by_mean for change in changes),
         templates=tuple(changes),
         applications=_applications(before, after),
         uncork_version=after.run.uncork_version,
@@ -69,11 +69,11 @@ def absent_from(result: LogResult, other: LogResult) -> frozenset[str]:
 
 
 def _by_key(result: LogResult) -> dict[str, TemplateFacts]:
-    return {template_key(one.identity, one.text): one for one in result.templates}
+    return {template_key(template.identity, template.text): template for template in result.templates}
 
 
 def _name(result: LogResult) -> str:
-    names = ", ".join(one.name for one in result.files[:2])
+    names = ", ".join(file.name for file in result.files[:2])
     return f"{names} and {len(result.files) - 2} more" if len(result.files) > 2 else names
 
 
@@ -85,7 +85,9 @@ def _seconds(result: LogResult) -> float:
 
 def _applications(before: LogResult, after: LogResult) -> tuple[ApplicationChange, ...]:
     """Return the applications of both logs side by side; empty if neither log names any."""
-    old, new = ({one.name: one for one in result.applications} for result in (before, after))
+    old, new = (
+        {application.name: application for application in result.applications} for result in (before, after)
+    )
     found = [
         ApplicationChange(name, _part(old.get(name), before), _part(new.get(name), after))
         for name in {**new, **old}

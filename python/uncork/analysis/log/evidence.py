@@ -43,7 +43,7 @@ def evidence_of_log(result: LogResult) -> Evidence:
     are sessions within rows of executions and loops. What tables are like is known from executed plans only.
     """
     seconds = log_seconds(result)
-    found = [one for one in result.templates if one.number >= 0]
+    found = [template for template in result.templates if template.number >= 0]
     plans = {one.number: executed_plans(one) for one in found[:_SHAPES]}
     tables = tables_of(plan for of_template in plans.values() for plan in of_template)
     columns: dict[str, Sequence[str]] = {name: () for name in tables}
@@ -124,10 +124,14 @@ def executed_plans(one: TemplateFacts) -> tuple[StatementPlan, ...]:
 
 
 def _rates(result: LogResult, seconds: float) -> SessionRates:
-    commits = sum(one.executions for one in result.templates if one.kind in ("COMMIT", "END"))
-    rollbacks = sum(one.executions for one in result.templates if one.kind in ("ROLLBACK", "ABORT"))
-    ended = sum(one.count for one in result.transactions)
-    alone = result.executions.count - sum(one.statements + 2 * one.count for one in result.transactions)
+    commits = sum(template.executions for template in result.templates if template.kind in ("COMMIT", "END"))
+    rollbacks = sum(
+        template.executions for template in result.templates if template.kind in ("ROLLBACK", "ABORT")
+    )
+    ended = sum(transaction.count for transaction in result.transactions)
+    alone = result.executions.count - sum(
+        transaction.statements + 2 * transaction.count for transaction in result.transactions
+    )
     if result.withheld:
         alone = 0  # whether statements were in transactions is not known
     return SessionRates(
@@ -147,7 +151,7 @@ def _all_pieces(result: LogResult, found: Sequence[TemplateFacts], seconds: floa
     for one in found:
         steady = _batches(one.timeline, parts)
         yield from _pieces(one, seconds, locked.get(one.number, 0), steady)
-    failed_ns = max(0, sum(one.sum for one in result.server.lock_waits) - sum(locked.values()))
+    failed_ns = max(0, sum(lock_wait.sum for lock_wait in result.server.lock_waits) - sum(locked.values()))
     yield Piece(None, "Lock", "", "", "", (failed_ns / 1e9 / seconds,) * parts)
     for name, user, waiting_ns in sorted(_idle(result), key=lambda item: -item[2]):
         idle_ns = max(0, waiting_ns - failed_ns)  # statements that failed have no duration
@@ -158,9 +162,9 @@ def _all_pieces(result: LogResult, found: Sequence[TemplateFacts], seconds: floa
 def _locked(result: LogResult) -> Mapping[int, int]:
     """Return how long each template waited for locks, in nanoseconds."""
     found: dict[int, int] = {}
-    for one in result.blocking:
-        if one.waiting_number is not None:
-            found[one.waiting_number] = found.get(one.waiting_number, 0) + one.sum_ns
+    for blocking in result.blocking:
+        if blocking.waiting_number is not None:
+            found[blocking.waiting_number] = found.get(blocking.waiting_number, 0) + blocking.sum_ns
     return found
 
 
@@ -178,9 +182,13 @@ def _pieces(one: TemplateFacts, seconds: float, locked_ns: int, steady: Sequence
 def _idle(result: LogResult) -> Iterator[tuple[str, str, int]]:
     """Yield who waits for its client, and how long: in transactions, and in loops outside of them."""
     within = 0
-    for one in result.transactions:
-        within += one.repeated_wait_ns
-        yield one.application, one.user, max(0, one.elapsed_ns - one.working_ns)
+    for transaction in result.transactions:
+        within += transaction.repeated_wait_ns
+        yield (
+            transaction.application,
+            transaction.user,
+            max(0, transaction.elapsed_ns - transaction.working_ns),
+        )
     in_loops = sum(loop.waiting_ns for loop in client_loops(result))
     yield "", "", max(0, in_loops - within)
 

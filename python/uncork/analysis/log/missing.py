@@ -36,8 +36,8 @@ def _missing(result: LogResult) -> Iterator[Missing]:
     part = unexplained_part(result.costliest)
     template = result.templates[0]
     if part is not None:
-        template = next(one for one in result.templates if one.text == part.name)
-    has_plans = any(example.kind == "plan" for one in result.templates for example in one.examples)
+        template = next(template for template in result.templates if template.text == part.name)
+    has_plans = any(example.kind == "plan" for template in result.templates for example in template.examples)
     executed = any(plan.root.loops for plan in executed_plans(template))
     if not has_plans or (part is not None and template.kind in WITH_PLAN and not executed):
         yield Missing(

@@ -83,7 +83,7 @@ def log_result(
     templates = tables["log_templates"]
     columns = templates.select(["template", "text", *COUNTED]).to_pydict()
     total = sum(columns["sum_us"])
-    files = [_file(one) for one in facts["files"]]
+    files = [_file(file) for file in facts["files"]]
     servers: tuple[LogServer, ...] = ()
     server_series: tuple[NamedSeries, ...] = ()
     if several(facts):
@@ -115,7 +115,8 @@ def log_result(
         foreign=facts["foreign"],
         rejected=facts["rejected"],
         rejected_lines=tuple(
-            RejectedLine(files[one["file"]].name, one["line"], one["text"]) for one in facts["rejected_lines"]
+            RejectedLine(files[rejected_line["file"]].name, rejected_line["line"], rejected_line["text"])
+            for rejected_line in facts["rejected_lines"]
         ),
         executions=executed,
         parse=_times(facts["steps"]["parse"]),
@@ -133,8 +134,8 @@ def log_result(
         hosts=contributions(names["host"], names, total),
         kinds=kinds_of(columns, total),
         transactions=tuple(_transactions(tables["log_transactions"])),
-        errors=tuple(one for one in errors if one.severity in _BAD),
-        notices=tuple(one for one in errors if one.severity not in _BAD),
+        errors=tuple(error for error in errors if error.severity in _BAD),
+        notices=tuple(error for error in errors if error.severity not in _BAD),
         server=_server(facts, tables, columns["text"]),
         blocking=blocking_of(tables["log_blocking"], columns["text"]),
         pool=pool_facts(facts["pool"], tables["log_pool"]),
@@ -278,7 +279,7 @@ def _templates(
             first_us=row["first_us"],
             last_us=row["last_us"],
             cut=row["cut"],
-            failed=sum(one["count"] for one in failed[number]),
+            failed=sum(mapping["count"] for mapping in failed[number]),
             lists=_lists(row),
             rows=row["rows_sum"] / row["rows_plans"] if row["rows_plans"] else None,
             repetition=_repetition(row),
@@ -286,7 +287,7 @@ def _templates(
             users=of_template(origins[number], "user", row["sum_us"]),
             databases=of_template(origins[number], "database", row["sum_us"]),
             hosts=of_template(origins[number], "host", row["sum_us"]),
-            examples=tuple(_example(one, files) for one in examples[number]),
+            examples=tuple(_example(example, files) for example in examples[number]),
             series=points[number],
             timeline=timelines.get(number, ()),
             query_ids=query_ids[number],

@@ -67,7 +67,7 @@ def routes_of(
     if not tagged and set(found) <= {("session", "", "")}:
         return ()
     facts = [_facts(key, route, texts, total) for key, route in found.items()]
-    facts = [one for one in facts if one.executions]
+    facts = [fact for fact in facts if fact.executions]
     return tuple(sorted(facts, key=lambda one: (-one.sum_ns, one.kind, one.name))[:_MOST])
 
 

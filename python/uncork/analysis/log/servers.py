@@ -66,7 +66,7 @@ def errors_of(table: pa.Table, *, by_server: bool) -> list[ErrorFacts]:
                 **{name: first[name] for name in names if name not in ("count", "last_us")},
                 count=sum(row["count"] for row in group),
                 last_us=max((row["last_us"] for row in group if row["last_us"] is not None), default=None),
-                servers=tuple(NameCount(*one) for one in counts),
+                servers=tuple(NameCount(*count) for count in counts),
             )
         )
     return sorted(found, key=lambda one: (-one.count, one.severity, one.message))
@@ -99,10 +99,12 @@ def servers_of(
         if row["severity"] in _ERRORS:
             errors[row["server"]] += row["count"]
     found = []
-    for one in facts["servers"]:
-        name, peak, sessions, points = (one[key] for key in ("name", "peak", "most_sessions", "checkpoints"))
+    for server in facts["servers"]:
+        name, peak, sessions, points = (
+            server[key] for key in ("name", "peak", "most_sessions", "checkpoints")
+        )
         spent = sum(each for each, _ in times[name])
-        quantiles = one.get("quantiles_us") or (None, None, None)
+        quantiles = server.get("quantiles_us") or (None, None, None)
         most, number = min(times[name], key=lambda one: (-one[0], texts[one[1]]), default=(0, None))
         found.append(
             LogServer(

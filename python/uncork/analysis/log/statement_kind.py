@@ -31,11 +31,11 @@ def kind_of(text: str) -> str:
     words = _outer_words(bare)
     word = next(words)  # a letter begins it
     if word == "with":
-        word = next((one for one in words if one in _MAIN), word)
+        word = next((word for word in words if word in _MAIN), word)
     elif word == "copy":
         # A query, in brackets, can only be copied to somewhere.
         copies_query = bare[len("copy") :].lstrip().startswith("(")
-        direction = "to" if copies_query else next((one for one in words if one in {"to", "from"}), "")
+        direction = "to" if copies_query else next((word for word in words if word in {"to", "from"}), "")
         word = f"copy {direction}".rstrip()
     return word.upper()
 

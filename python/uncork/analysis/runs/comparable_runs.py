@@ -42,7 +42,7 @@ class ComparableRuns:
         kinds = {run.kind for run in compared}
         found = 0
         listed = (
-            [one for one in list_runs(root) if isinstance(one, Manifest)] if manifests is None else manifests
+            [run for run in list_runs(root) if isinstance(run, Manifest)] if manifests is None else manifests
         )
         like = {
             root / manifest.id: manifest

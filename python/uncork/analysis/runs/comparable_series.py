@@ -78,4 +78,4 @@ def figure_entries(folder: Path) -> tuple[FigureEntry, ...]:
 
 def _entries(figures: Sequence[Figure]) -> tuple[FigureEntry, ...]:
     ordered = sorted(figures, key=lambda one: (one.scale != "effect", bool(one.subject)))
-    return tuple(FigureEntry(one.name, one.subject, one.value, one.unit) for one in ordered)
+    return tuple(FigureEntry(figure.name, figure.subject, figure.value, figure.unit) for figure in ordered)

@@ -108,9 +108,11 @@ def compare_stored(
 
 def _with_statements(runs: Sequence[RunFigures], changed: Collection[str]) -> list[RunFigures]:
     """Add the metrics of statements that are among the costliest of another run, or that a cure changed."""
-    wanted = {*changed, *(one.subject for run in runs for one in run.figures if one.subject)}
+    wanted = {*changed, *(figure.subject for run in runs for figure in run.figures if figure.subject)}
     return [
-        replace(run, figures=(*run.figures, *(one for one in run.more if one.subject in wanted)), more=())
+        replace(
+            run, figures=(*run.figures, *(figure for figure in run.more if figure.subject in wanted)), more=()
+        )
         for run in runs
     ]
 
@@ -138,9 +140,11 @@ def _refuse(before: RunFigures, after: RunFigures, *, any_machine: bool) -> None
                 f"nothing succeeded in {run.id}, so there is nothing to compare; "
                 f"`uncork report {run.id}` shows what failed"
             )
-    grave = [one for one in differences(before, after) if one.grave]
+    grave = [difference for difference in differences(before, after) if difference.grave]
     if grave and not any_machine:
-        told = "; ".join(f'{one.name} "{one.before}" and "{one.after}"' for one in grave)
+        told = "; ".join(
+            f'{difference.name} "{difference.before}" and "{difference.after}"' for difference in grave
+        )
         raise UsageError(
             f"{before.id} and {after.id} were made on different machines: {told}; their differences do not "
             "show the effect of a change. --any-machine shows them side by side, without verdicts"
@@ -175,7 +179,9 @@ def _requests(run: RunFigures) -> str:
 
 
 def _some(run: RunFigures) -> str:
-    named = [f"{one.name} of {one.subject}" if one.subject else one.name for one in run.figures[:3]]
+    named = [
+        f"{figure.name} of {figure.subject}" if figure.subject else figure.name for figure in run.figures[:3]
+    ]
     return ", ".join(named) + (", …" if len(run.figures) > 3 else "") if named else "nothing"
 
 
@@ -187,7 +193,7 @@ def _judge(
 ) -> dict[tuple[str, str], _Judged]:
     """Return the difference of every metric that both runs have; None for one without noise."""
     why = None
-    if any(one.grave for one in differences(before, after)):
+    if any(difference.grave for difference in differences(before, after)):
         why = "the runs were made on different machines"
     elif _is_closed(before) != _is_closed(after):
         why = "one is a closed loop, the other an open loop, whose latency counts from when a request was due"
@@ -238,13 +244,13 @@ def _difference(
     if min(old.value, new.value) <= 0:
         return None
     if old.scale == "effect":
-        sides = [(one.log_value, one.rounds, one.std_dev) for one in (old, new)]
+        sides = [(figure.log_value, figure.rounds, figure.std_dev) for figure in (old, new)]
         return compare_effects(
             *sides, practical=practical, confidence=CONFIDENCE, minimum_rounds=MINIMUM_ROUNDS
         )
     first, last = (
-        Measured(seconds_of(run), one.log_value, one.within, one.resolution)
-        for run, one in ((old_run, old), (new_run, new))
+        Measured(seconds_of(run), figure.log_value, figure.within, figure.resolution)
+        for run, figure in ((old_run, old), (new_run, new))
     )
     calls = min(old.count, new.count) if old.scale == "ratio" else 0
     return compare_runs(first, last, std_dev, practical=practical, confidence=CONFIDENCE, calls=calls)
@@ -258,17 +264,17 @@ def _pair(
     names: Mapping[str, tuple[str, ...]],
 ) -> RunPair:
     figures = tuple(_figures(before, after, judged, said))
-    shapes = {(one.subject, one.statement): one.shape for one in before.plans}
-    compared = [one for one in after.plans if (one.subject, one.statement) in shapes]
+    shapes = {(plan.subject, plan.statement): plan.shape for plan in before.plans}
+    compared = [plan for plan in after.plans if (plan.subject, plan.statement) in shapes]
     both = {old.key for old, _ in _both(before, after)}
     return RunPair(
         after=_side(after, names),
         differences=tuple(differences(before, after)),
         figures=figures,
         plans=tuple(
-            _plan_change(one.subject, one.statement, shapes[one.subject, one.statement], one.shape)
-            for one in compared
-            if shapes[one.subject, one.statement] != one.shape
+            _plan_change(shape.subject, shape.statement, shapes[shape.subject, shape.statement], shape.shape)
+            for shape in compared
+            if shapes[shape.subject, shape.statement] != shape.shape
         ),
         plans_compared=len(compared),
         only_before=_alone(before, both),
@@ -358,8 +364,8 @@ def _plan_change(subject: str, statement: str, before: str, after: str) -> PlanC
 
 def _alone(run: RunFigures, both: set[tuple[str, str]]) -> tuple[str, ...]:
     """Name the metrics that only this run has."""
-    lonely = [one for one in run.figures if one.key not in both]
-    named = [f"{one.name} of {one.subject}" if one.subject else one.name for one in lonely]
+    lonely = [figure for figure in run.figures if figure.key not in both]
+    named = [f"{figure.name} of {figure.subject}" if figure.subject else figure.name for figure in lonely]
     more = len(named) - _NAMED
     return (*named[:_NAMED], *((f"{more} more",) if more > 0 else ()))
 

@@ -41,12 +41,12 @@ def cured_watch(root: Path, before: Path, others: Sequence[Path]) -> CuredWatch 
     watched = find_run(root, str(manifest.options["watched"]))
     watch = watch_of(watched) or watched
     cured = read_cure(before)
-    best = [change for one in cured.tried for change in one.changes if change.name == one.best]
+    best = [change for tried in cured.tried for change in tried.changes if change.name == tried.best]
     chosen = best if cured.chosen is None else [cured.chosen, *application_changes(cured)]
     subjects = statement_subjects(stored_database_result(watch))
     effects = [effect for change in chosen for effect in change.effects]
     numbers = dict.fromkeys(effect.template for effect in effects if _differs(effect))
-    return CuredWatch(before.name, watch, tuple(subjects[one] for one in numbers if one in subjects))
+    return CuredWatch(before.name, watch, tuple(subjects[number] for number in numbers if number in subjects))
 
 
 def _differs(effect: StatementEffect) -> bool:
@@ -60,7 +60,7 @@ def cure_figures(result: CureResult) -> Iterator[Figure]:
     A cure that proves nothing saves nothing. Its workload has no cost, because no change was measured again.
     """
     chosen = _proven(result)
-    proven = [one for one in result.tried if one.state == "cured"] if chosen is not None else []
+    proven = [tried for tried in result.tried if tried.state == "cured"] if chosen is not None else []
     many = len(proven) if chosen is not None else len(application_changes(result))
     yield Figure("", "proven changes", many, "", "", "exact")
     net = None if chosen is None else chosen.net
@@ -87,10 +87,10 @@ def proven_words(result: CureResult) -> str:
         return ""
     return "; ".join(
         _short(change.sql) or change.text
-        for one in result.tried
-        if one.state == "cured"
-        for change in one.changes
-        if change.name == one.best
+        for tried in result.tried
+        if tried.state == "cured"
+        for change in tried.changes
+        if change.name == tried.best
     )
 
 

@@ -19,14 +19,14 @@ _PASSING: Final = ("load average at start", "other uncork runs at start", "pytho
 def differences(before: RunFigures, after: RunFigures) -> Iterator[EnvironmentDifference]:
     """Yield the differences, the gravest first: the machine, then the server, then what was asked."""
     machine = list(_section(before, after, "machine"))
-    yield from (one for one in machine if one.grave)
+    yield from (difference for difference in machine if difference.grave)
     if before.server != after.server:
         yield EnvironmentDifference("server", "place", before.server, after.server, grave=False)
     others = dict.fromkeys((*before.environment, *after.environment))
     for name in others:
         if name != "machine":
             yield from _section(before, after, name)
-    yield from (one for one in machine if not one.grave)
+    yield from (difference for difference in machine if not difference.grave)
     yield from _differing("asked", before.asked, after.asked)
     if before.commit != after.commit:
         yield EnvironmentDifference("commit", "", before.commit or "", after.commit or "", grave=False)
@@ -35,7 +35,7 @@ def differences(before: RunFigures, after: RunFigures) -> Iterator[EnvironmentDi
 def unasked_differences(before: RunFigures, after: RunFigures) -> tuple[EnvironmentDifference, ...]:
     """Return the differences other than what was asked, the commit measured, and uncork's own core."""
     found = differences(before, after)
-    return tuple(one for one in found if one.section not in ("asked", "commit", "core"))
+    return tuple(difference for difference in found if difference.section not in ("asked", "commit", "core"))
 
 
 def same_machine(one: Mapping[str, Mapping[str, str]], other: Mapping[str, Mapping[str, str]]) -> bool:

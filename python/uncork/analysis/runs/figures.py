@@ -107,7 +107,7 @@ def _read_together(folder: Path, manifest: Manifest) -> Read:
     figures, environment = [], dict[str, Mapping[str, str]]()
     for name, part in _loads_of(folder, manifest):
         read = _read_load(part, read_manifest(part))
-        figures += [replace(one, subject=f"{name} {one.subject}".strip()) for one in read.figures]
+        figures += [replace(figure, subject=f"{name} {figure.subject}".strip()) for figure in read.figures]
         environment = {**read.environment, **environment}
     return Read(figures, environment)
 
@@ -148,7 +148,7 @@ def _read_database(folder: Path, _manifest: Manifest) -> Read:
     watched = stored_database_result(folder)
     subjects = statement_subjects(watched)
     costliest, more = (
-        [figure for one in some for figure in _statement_figures(one, watched, subjects)]
+        [figure for activity in some for figure in _statement_figures(activity, watched, subjects)]
         for some in (watched.templates[:_MOST_TEMPLATES], watched.templates[_MOST_TEMPLATES:])
     )
     figures = (*_database_figures(watched), *costliest, *_table_sizes(watched))
@@ -266,7 +266,7 @@ def _command(manifest: Manifest) -> str:
 
 
 def _server_facts(watched: DatabaseResult) -> dict[str, str]:
-    settings = {f"setting {one.name}": one.value for one in watched.settings}
+    settings = {f"setting {setting.name}": setting.value for setting in watched.settings}
     return {"version": watched.server_version, **settings}
 
 
@@ -278,9 +278,9 @@ def _log_figures(result: LogResult) -> Iterator[Figure]:
         yield Figure("", "executions", found.count / seconds, "/s", "")
         yield Figure("", "mean", found.sum_ns / found.count, "ns", "lower")
         yield Figure("", "time in statements", found.sum_ns / 1e9 / seconds, "", "lower")
-    for one in result.templates[:_MOST_TEMPLATES]:
-        if one.executions:
-            yield Figure(_short(one.text), "mean", one.mean_ns, "ns", "lower")
+    for template in result.templates[:_MOST_TEMPLATES]:
+        if template.executions:
+            yield Figure(_short(template.text), "mean", template.mean_ns, "ns", "lower")
 
 
 def _database_figures(result: DatabaseResult) -> Iterator[Figure]:
@@ -292,12 +292,12 @@ def _database_figures(result: DatabaseResult) -> Iterator[Figure]:
 
 def statement_subjects(result: DatabaseResult) -> dict[int, str]:
     """Return the subject of each template's metrics: its text, with a digest if another has the same."""
-    cut = Counter(_short(one.text) for one in result.templates)
+    cut = Counter(_short(template.text) for template in result.templates)
     return {
-        one.number: _short(one.text)
-        if cut[_short(one.text)] == 1
-        else f"{_short(one.text)} {_digest(one.text.encode())}"
-        for one in result.templates
+        template.number: _short(template.text)
+        if cut[_short(template.text)] == 1
+        else f"{_short(template.text)} {_digest(template.text.encode())}"
+        for template in result.templates
     }
 
 

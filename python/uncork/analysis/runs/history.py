@@ -69,7 +69,7 @@ def stored_history(
         raise UsageError(_nothing(root, listed, selection))
     first, figure = _reference(root, metric, subject, like, selected)
     series = _series(root, first, figure, selected, any_machine=any_machine, everything=everything)
-    steps = change_points([one.value for _, one in series.points])
+    steps = change_points([figure.value for _, figure in series.points])
     names = names_of_runs(root)
     return History(
         metric=figure.name,
@@ -120,7 +120,7 @@ def _reference(
     newest: RunFigures | None = None
     for run in _figured(root, selected):
         newest = newest or run
-        if any(one.name == metric for one in run.figures):
+        if any(figure.name == metric for figure in run.figures):
             return run, _chosen(run, metric, subject)
     if newest is None:
         raise UsageError(f"no run in {root} is of a kind that has metrics ({', '.join(FIGURED)})")
@@ -160,23 +160,23 @@ def _chosen(run: RunFigures, metric: str, subject: str | None) -> Figure:
     Raises:
         UsageError: if the run has none of that name, or several.
     """
-    named = [one for one in run.figures if one.name == metric]
+    named = [figure for figure in run.figures if figure.name == metric]
     if not named:
-        names = list(dict.fromkeys(one.name for one in run.figures))
+        names = list(dict.fromkeys(figure.name for figure in run.figures))
         near = difflib.get_close_matches(metric, names, n=1)
         hint = f'; did you mean "{near[0]}"?' if near else ""
         raise UsageError(
             f'{run.id} has no metric "{metric}"{f"{hint} It" if hint else "; it"} has {", ".join(names)}'
         )
     if subject is None:
-        whole = [one for one in named if not one.subject]
+        whole = [figure for figure in named if not figure.subject]
         if whole or len(named) == 1:
             return (whole or named)[0]
         raise UsageError(
             f'"{metric}" exists for {len(named)} subjects; add --of with one of: {_subjects(named)}'
         )
-    exact = [one for one in named if one.subject == subject]
-    found = exact or [one for one in named if subject in one.subject]
+    exact = [figure for figure in named if figure.subject == subject]
+    found = exact or [figure for figure in named if subject in figure.subject]
     if len(found) == 1:
         return found[0]
     trouble = "several subjects contain that name" if found else "no subject has that name"
@@ -184,7 +184,7 @@ def _chosen(run: RunFigures, metric: str, subject: str | None) -> Figure:
 
 
 def _subjects(figures: Sequence[Figure]) -> str:
-    names = [f'"{one.subject}"' if one.subject else "the run as a whole" for one in figures]
+    names = [f'"{figure.subject}"' if figure.subject else "the run as a whole" for figure in figures]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
@@ -240,7 +240,7 @@ def _runs(
 ) -> Iterator[HistoryRun]:
     bounds = [0, *(point.index for point in steps.points), len(points)]
     levels = [
-        sum(one.value for _, one in points[low:high]) / (high - low)
+        sum(figure.value for _, figure in points[low:high]) / (high - low)
         for low, high in pairwise(bounds)
         if high > low
         for _ in range(high - low)
@@ -304,7 +304,7 @@ def _newest(
     timed = [(seconds_of(run), one) for run, one in points]
     start = max(0, len(timed) - 1 - window)
     found = judge_newest(timed[-1], timed[start:-1], confidence=CONFIDENCE, practical=PRACTICAL)
-    moved = [points[one.index][0].id for one in steps.points if start < one.index < len(points) - 1]
+    moved = [points[point.index][0].id for point in steps.points if start < point.index < len(points) - 1]
     return NewestRun(
         id=points[-1][0].id,
         window=window,

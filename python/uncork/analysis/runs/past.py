@@ -111,12 +111,12 @@ def find_past(
     """
     named = read_names(root).get(BASELINE)
     fit = {
-        one.folder: one
-        for one in reversed(read_catalogue(root).runs)
-        if one.manifest.kind == reference.kind
-        and one.manifest.status == "complete"
-        and one.id not in without
-        and one.manifest.server == reference.server
+        catalogued_run.folder: catalogued_run
+        for catalogued_run in reversed(read_catalogue(root).runs)
+        if catalogued_run.manifest.kind == reference.kind
+        and catalogued_run.manifest.status == "complete"
+        and catalogued_run.id not in without
+        and catalogued_run.manifest.server == reference.server
     }
     found: list[RunFigures] = []
     broken = 0
@@ -154,28 +154,33 @@ def held_against(place: Place, new: Sequence[RunFigures], past: ComparablePast, 
     if len(own) < len(new):
         return Found(GateQuestion(gate, Unknown(place.missing)))
     known = [(run, one) for run in past.runs if (one := _counterpart(place, run, own[0])) is not None]
-    base = next((one for run, one in known if run is past.baseline), None)
+    base = next((figure for run, figure in known if run is past.baseline), None)
     if not known:
         needed = "one is" if own[0].scale in ("effect", "exact") else f"{KNOWN_RUNS} are"
         reason = f"no stored comparable run has it, and {needed} needed{_how(past)}"
         return Found(GateQuestion(gate, Unknown(reason)), None, _middle(gate, own))
     if own[0].scale == "effect":
-        return _effect(gate, _in_the_middle(own), [one for _, one in known], base, confidence)
-    stretch = past_of([ComparableRun(seconds_of(run), _log(one)) for run, one in known])
+        return _effect(gate, _in_the_middle(own), [figure for _, figure in known], base, confidence)
+    stretch = past_of([ComparableRun(seconds_of(run), _log(figure)) for run, figure in known])
     since = known[stretch.before :]
     like = next(
-        (one for one, (run, _) in zip(stretch.runs, since, strict=True) if run is past.baseline), None
+        (
+            comparable_run
+            for comparable_run, (run, _) in zip(stretch.runs, since, strict=True)
+            if run is past.baseline
+        ),
+        None,
     )
     if base is not None and like is None:  # it is older than the last change, and counts all the same
         run = next(run for run, _ in known if run is past.baseline)
         like = ComparableRun(seconds_of(run), _log(base))
-    before = [base] if base is not None else [one for _, one in since]
+    before = [base] if base is not None else [figure for _, figure in since]
     evidence = _evidence(gate, new, own, before, stretch, like, confidence)
     if isinstance(evidence, Beside) and evidence.unknown:
         evidence = _with_advice(evidence, past)
     rows: list[tuple[int, float | None, float | None]]
-    rows = [(n, _value(gate, one), None) for n, (_, one) in enumerate(since, start=1)]
-    rows += [(len(rows) + n, None, _value(gate, one)) for n, one in enumerate(own, start=1)]
+    rows = [(n, _value(gate, figure), None) for n, (_, figure) in enumerate(since, start=1)]
+    rows += [(len(rows) + n, None, _value(gate, figure)) for n, figure in enumerate(own, start=1)]
     return Found(evidence, _middle(gate, before), _middle(gate, own), len(before), tuple(rows))
 
 
@@ -191,10 +196,10 @@ def _evidence(
     if own[0].scale == "share":
         time_s = statistics.median(map(seconds_of, new))
         return _share(gate, time_s, own, before, stretch, baseline, confidence)
-    values = {one.value for one in (*own, *before)}
+    values = {figure.value for figure in (*own, *before)}
     if own[0].scale == "exact" or (len(values) == 1 and own[0].unit in ("", "B")):
         return GateQuestion(gate, Exact(before[-1].value, own[-1].value))
-    runs = [ComparableRun(seconds_of(run), one.log_value) for run, one in zip(new, own, strict=True)]
+    runs = [ComparableRun(seconds_of(run), figure.log_value) for run, figure in zip(new, own, strict=True)]
     resolution = own[0].resolution
     if gate.bound == "value":
         at = beside_past(
@@ -215,7 +220,7 @@ def _effect(
         return Found(GateQuestion(gate, Unknown(reason)), before.value, own.value)
 
     def compared(shift: float) -> RunDifference:
-        sides = [(one.log_value, one.rounds, one.std_dev) for one in (before, own)]
+        sides = [(figure.log_value, figure.rounds, figure.std_dev) for figure in (before, own)]
         moved = (sides[0][0] + shift, *sides[0][1:])
         return compare_effects(
             moved, sides[1], practical=PRACTICAL, confidence=confidence, minimum_rounds=MINIMUM_ROUNDS
@@ -257,8 +262,8 @@ def _share(
     baseline: ComparableRun | None,
     confidence: float,
 ) -> Beside | GateQuestion:
-    after = (sum(one.count for one in own), sum(one.of for one in own))
-    old = (sum(one.count for one in before), sum(one.of for one in before))
+    after = (sum(figure.count for figure in own), sum(figure.of for figure in own))
+    old = (sum(figure.count for figure in before), sum(figure.of for figure in before))
     if gate.bound == "value":
         limit = gate.limit if gate.metric == "errors" else 1.0 - gate.limit
         if limit <= 0.0 or limit >= 1.0:
@@ -301,6 +306,6 @@ def _value(gate: Gate, figure: Figure) -> float:
 def _middle(gate: Gate, figures: Sequence[Figure]) -> float:
     """Return the median of several; for shares that of all operations together."""
     if figures[0].scale == "share":
-        failed = sum(one.count for one in figures) / max(1, sum(one.of for one in figures))
+        failed = sum(figure.count for figure in figures) / max(1, sum(figure.of for figure in figures))
         return 1.0 - failed if gate.metric == "success" else failed
-    return statistics.median(_value(gate, one) for one in figures)
+    return statistics.median(_value(gate, figure) for figure in figures)

@@ -41,7 +41,8 @@ class RunSelection:
         if not self.branch:
             return 0
         return sum(
-            one.branch is None and self.includes_time(one) and not self._on_branch(one) for one in manifests
+            manifest.branch is None and self.includes_time(manifest) and not self._on_branch(manifest)
+            for manifest in manifests
         )
 
     def _on_branch(self, manifest: Manifest) -> bool:
@@ -61,4 +62,4 @@ class RunSelection:
 
 def branches_of(manifests: Iterable[Manifest]) -> list[str]:
     """Return the recorded branches, the one with the newest run first; `manifests` are oldest first."""
-    return list(dict.fromkeys(one.branch for one in reversed(list(manifests)) if one.branch))
+    return list(dict.fromkeys(manifest.branch for manifest in reversed(list(manifests)) if manifest.branch))

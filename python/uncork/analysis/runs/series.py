@@ -51,12 +51,12 @@ def sweep_series(result: SweepResult) -> RunSeries:
     """Return the levels of a sweep."""
     points = tuple(
         SeriesPoint(
-            at=one.level,
-            throughput=one.throughput,
-            failed=one.throughput * one.wrong / (1 - one.wrong) if one.wrong < 1 else 0.0,
-            p50_ns=one.p50_ns,
-            p99_ns=one.p99_ns,
+            at=level.level,
+            throughput=level.throughput,
+            failed=level.throughput * level.wrong / (1 - level.wrong) if level.wrong < 1 else 0.0,
+            p50_ns=level.p50_ns,
+            p99_ns=level.p99_ns,
         )
-        for one in sorted(result.levels, key=lambda one: one.level)
+        for level in sorted(result.levels, key=lambda one: one.level)
     )
     return RunSeries(result.run.id, result.axis, points, {})

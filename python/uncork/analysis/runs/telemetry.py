@@ -199,9 +199,9 @@ def _system(use: SystemUse) -> Iterator[Metric]:
 
 def _figures(run: RunFigures, begun: int, ended: int) -> Iterator[Metric]:
     for unit, (name, told, scale) in _FIGURES.items():
-        found = [one for one in run.figures if one.unit == unit]
+        found = [figure for figure in run.figures if figure.unit == unit]
         if found:
-            points = tuple(Point(one.value * scale, begun, ended, _named(one)) for one in found)
+            points = tuple(Point(figure.value * scale, begun, ended, _named(figure)) for figure in found)
             yield Metric(name, "A metric of the run, as `uncork compare` names it.", told, "gauge", points)
 
 

@@ -52,7 +52,7 @@ def _metric(name: str, description: str, points: Sequence[HistogramPoint | None]
 def _by_method(
     result: LoadResult, plan: Mapping[str, Any], times: Sequence[LoadTimes]
 ) -> dict[str, list[LoadTimes]]:
-    methods = {one["name"]: str(one["request"]["method"]) for one in plan["scripts"]}
+    methods = {script["name"]: str(script["request"]["method"]) for script in plan["scripts"]}
     if len(set(methods.values())) == 1:
         (method,) = set(methods.values())
         return {method: [row for row in times if row.kind == "service"]}

@@ -55,7 +55,7 @@ def _functions(stacks: pa.Table, unit: str) -> RequestFunctions | None:
     frames = [_frame(row, total) for row in sums.frames if not row["name"].startswith(_WHOLE)]
     if samples is None or samples < _FEWEST or not frames:
         return None
-    mostly = [one for one in frames if one.total >= _MOSTLY]
+    mostly = [frame for frame in frames if frame.total >= _MOSTLY]
     depth = _depths(stacks["stack"].to_pylist())
     return RequestFunctions(
         hottest=max(frames, key=lambda one: (one.own, one.name)),

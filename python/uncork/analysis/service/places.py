@@ -123,7 +123,7 @@ def with_branches(
     processor. `waiting_for_pool` is how many clients of a pooler wait for a connection: to the service, that
     is a wait.
     """
-    found = {one.kind: one for one in time}
+    found = {place.kind: place for place in time}
     branches: tuple[tuple[PlaceKind, float, tuple[PlaceKind, ...]], ...] = (
         ("database parsing", parsing, ("database cpu", "database queue")),
         ("database planning", planning, ("database cpu", "database queue")),
@@ -131,19 +131,19 @@ def with_branches(
     )
     for kind, many, sources in branches:
         parts = [found[source] for source in sources if source in found]
-        whole = sum(one.requests for one in parts)
+        whole = sum(part.requests for part in parts)
         part = min(1.0, many / whole) if whole else 0.0
         if not part:
             continue
-        taken = [_scaled(one, part) for one in parts]
-        found.update({one.kind: _scaled(one, 1.0 - part) for one in parts})
+        taken = [_scaled(place, part) for place in parts]
+        found.update({place.kind: _scaled(place, 1.0 - part) for place in parts})
         found[kind] = TimePlace(
             kind,
-            sum(one.requests for one in taken),
-            sum(one.share for one in taken),
-            None if taken[0].ns is None else sum(one.ns or 0.0 for one in taken),
+            sum(place.requests for place in taken),
+            sum(place.share for place in taken),
+            None if taken[0].ns is None else sum(place.ns or 0.0 for place in taken),
         )
-    return tuple(sorted((one for one in found.values() if one.requests), key=lambda one: -one.requests))
+    return tuple(sorted((place for place in found.values() if place.requests), key=lambda one: -one.requests))
 
 
 def _scaled(place: TimePlace, part: float) -> TimePlace:
@@ -155,5 +155,5 @@ def foreign_share(seen: Seen) -> float:
     """Return the fraction of the machine's busy processors that programs other than these components use."""
     busy = (seen.machine.busy or 0.0) * seen.machine.processors
     components = (seen.database, seen.service, seen.generator)
-    used = sum(one.cpus for one in components if one is not None)
+    used = sum(component.cpus for component in components if component is not None)
     return max(0.0, busy - used) / busy if busy else 0.0

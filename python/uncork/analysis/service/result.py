@@ -83,8 +83,8 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
     time = () if seen is None else with_branches(time_places(seen, workers), *_branches(parts, pool))
     requests, explained = _requests(tables, texts, parts, facts.get("trace"))
     bottlenecks = () if seen is None or parts.seen is None else find_bottlenecks(seen)
-    if any(one.kind == "process queue" for one in time):  # each process has a connection: no pool is full
-        bottlenecks = tuple(one for one in bottlenecks if one.resource != "pool")
+    if any(place.kind == "process queue" for place in time):  # each process has a connection: no pool is full
+        bottlenecks = tuple(bottleneck for bottleneck in bottlenecks if bottleneck.resource != "pool")
     return ServiceResult(
         run=_run(manifest, facts),
         answer="",
@@ -124,7 +124,7 @@ def _run(manifest: Manifest, facts: Mapping[str, Any]) -> ServiceRunFacts:
         id=manifest.id,
         status=manifest.status,
         started_at=manifest.started_at,
-        elapsed_ns=sum(one.elapsed_ns for one in manifest.attempts),
+        elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
         server=manifest.server,
         database=facts["database"],
         reproduce=manifest.options.get("command", ""),
@@ -144,12 +144,14 @@ def _requests(
         if row["kind"] == "one":
             sums[row["request"]][0] += row["sum_ns"]
             sums[row["request"]][1] += row["started"] - row["failed"]
-    scripts = {one.name: one for one in load.scripts}
-    sent = {name: one.executions for name, one in scripts.items()}
+    scripts = {script.name: script for script in load.scripts}
+    sent = {name: script.executions for name, script in scripts.items()}
     join = join_requests(slices, counts, texts, sent)
     traced: dict[str, Traced] = {}
     if trace is not None and parts.routes is not None:
-        in_slices = {name: {one.text: one for one in of} for name, of in join.templates.items()}
+        in_slices = {
+            name: {template.text: template for template in of} for name, of in join.templates.items()
+        }
         traced = join_traces(parts.routes, parts.log_texts, trace, sent, in_slices)
     functions = {} if parts.apart is None else functions_by_request(parts.apart)
     found = []
@@ -166,9 +168,9 @@ def _requests(
                 mean_ns=times.mean_ns,
                 p99_ns=times.p99_ns,
                 alone_ns=alone[0] / alone[1] if alone[1] else None,
-                statements=sum(one.calls for one in templates) if known else None,
+                statements=sum(template.calls for template in templates) if known else None,
                 rows=_rows(templates) if known else None,
-                database_ns=sum(one.ns for one in templates) if known else None,
+                database_ns=sum(template.ns for template in templates) if known else None,
                 templates=templates,
                 connections=connections_opened(slices, name),
                 traced=traced[name].requests if name in traced else None,
@@ -183,7 +185,7 @@ def _without_traces(
     trace: str | None, requests: Sequence[RequestFacts], parts: ServiceParts
 ) -> Iterator[str]:
     """Say why statements were not counted by trace, if they should have been."""
-    if trace is None or any(one.traced for one in requests):
+    if trace is None or any(request.traced for request in requests):
         return
     if parts.log is None:
         yield "counts of statements by trace: no log of the database was read; name it with --logs"
@@ -214,7 +216,7 @@ def _branches(parts: ServiceParts, pool: PoolUse | None) -> tuple[float, float, 
     """
     steps = () if parts.database is None else parts.database.steps
     parsing, binding = _extended_protocol(parts)
-    planning = [one.sessions for one in steps if one.name == "plan"]
+    planning = [step.sessions for step in steps if step.name == "plan"]
     logged = None if parts.log is None else parts.log.pool
     waiting = 0.0 if logged is None else logged.waiting
     return parsing, sum(planning) if planning else binding, waiting if pool is None else pool.waiting
@@ -229,14 +231,14 @@ def _extended_protocol(parts: ServiceParts) -> tuple[float, float]:
     if database is None or log is None or (_EVERY_STATEMENT not in _chosen(database)):
         return 0.0, 0.0
     whole = log.parse.sum_ns + log.bind.sum_ns + log.executions.sum_ns
-    working = sum(one.sessions for one in database.tree.children if one.name != IDLE)
+    working = sum(child.sessions for child in database.tree.children if child.name != IDLE)
     if not whole:
         return 0.0, 0.0
     return working * log.parse.sum_ns / whole, working * log.bind.sum_ns / whole
 
 
 def _chosen(database: DatabaseResult) -> set[tuple[str, str]]:
-    return {(one.name, one.value) for one in database.settings}
+    return {(setting.name, setting.value) for setting in database.settings}
 
 
 def _templates(
@@ -248,15 +250,15 @@ def _templates(
     """
     if name not in traced:
         return in_slices
-    tagged = {one.text for of in traced.values() for one in of.templates}
-    others = [one for one in in_slices if one.text not in tagged]
+    tagged = {template.text for of in traced.values() for template in of.templates}
+    others = [in_slice_ for in_slice_ in in_slices if in_slice_.text not in tagged]
     return tuple(sorted((*traced[name].templates, *others), key=lambda one: -one.ns))
 
 
 def _rows(templates: Sequence[SentTemplate]) -> float | None:
     """Return the rows of one request; None if those of a statement are unknown."""
-    rows = [None if one.rows is None else one.calls * one.rows for one in templates]
-    known = [one for one in rows if one is not None]
+    rows = [None if template.rows is None else template.calls * template.rows for template in templates]
+    known = [row for row in rows if row is not None]
     return sum(known) if len(known) == len(rows) else None
 
 
@@ -266,10 +268,10 @@ def _without_load(database: DatabaseResult | None) -> Seen | None:
         return None
     waits: dict[tuple[str, str], float] = defaultdict(float)
     for of_class in database.tree.children:
-        events = [one for one in of_class.children if one.kind == "event"]
-        for one in events:
-            waits[of_class.name, one.name] += one.sessions
-        waits[of_class.name, ""] += max(0.0, of_class.sessions - sum(one.sessions for one in events))
+        events = [child for child in of_class.children if child.kind == "event"]
+        for event in events:
+            waits[of_class.name, event.name] += event.sessions
+        waits[of_class.name, ""] += max(0.0, of_class.sessions - sum(event.sessions for event in events))
     return Seen(
         load=LoadUse(in_flight=0.0, mean_ns=0.0),
         machine=MachineUse(1),
@@ -291,12 +293,14 @@ def _hottest(code: StackResult | None) -> HotFunction | None:
     """Return the function with the greatest own share, and the deepest that is active half of the time."""
     if code is None:
         return None
-    measure = next((one for one in code.measures if one.frames and one.name != _ASLEEP), None)
+    measure = next((measure for measure in code.measures if measure.frames and measure.name != _ASLEEP), None)
     if measure is None:
         return None
     frame = max(measure.frames, key=lambda one: one.own)
     mostly = [
-        one for one in measure.frames if one.total >= _MOSTLY and not one.name.startswith(WHOLE_PROCESS)
+        frame
+        for frame in measure.frames
+        if frame.total >= _MOSTLY and not frame.name.startswith(WHOLE_PROCESS)
     ]
     deepest = min(mostly, key=lambda one: one.total, default=None)
     if deepest is None:
@@ -312,12 +316,12 @@ def _unindexed(database: DatabaseResult | None) -> dict[str, str]:
     """
     if database is None:
         return {}
-    texts = {one.number: one.text for one in database.templates}
+    texts = {template.number: template.text for template in database.templates}
     found = {
-        texts[number]: one.objects[0]
-        for one in database.findings
-        if one.rule == "missing-index" and one.objects
-        for number in one.templates
+        texts[number]: finding.objects[0]
+        for finding in database.findings
+        if finding.rule == "missing-index" and finding.objects
+        for number in finding.templates
         if number in texts
     }
     return {text: table for text, table in found.items() if not (_SUMS.search(text) and _RANGE.search(text))}

@@ -44,7 +44,7 @@ def join_traces(
     show, by request and text: they supply the rows of an execution if no plan does. A template that they do
     not have gets a number above theirs.
     """
-    numbers = {one.text: one.template for of in known.values() for one in of.values()}
+    numbers = {template.text: template.template for of in known.values() for template in of.values()}
     beyond = 1 + max(numbers.values(), default=-1)
     found = {}
     for place, (name, many) in enumerate(sent.items(), 1):

@@ -75,7 +75,7 @@ def stack_result(
                 )
             )
     warnings = []
-    if before is not None and not any(one.changes for one in measures):
+    if before is not None and not any(measure.changes for measure in measures):
         warnings.append(
             f"{facts['against']} has no measure in common with this run, so nothing can be compared."
         )
@@ -104,7 +104,9 @@ def stack_result(
         syscalls_ns=facts["syscalls"]["watched_ns"],
         against=facts["against"],
     )
-    few = any(one.samples is not None and one.samples < LEAST_SAMPLES for one in result.measures[:1])
+    few = any(
+        measure.samples is not None and measure.samples < LEAST_SAMPLES for measure in result.measures[:1]
+    )
     return result if few else replace(result, findings=find_system_time(result))
 
 
@@ -122,7 +124,7 @@ def _measure(
     sums = sum_frames(beside(stacks, before))
     total = max(1, sums.total[0])
     frames = [_frame(row, sums, compared=before is not None) for row in sums.frames]
-    seen = [one for one in frames if one.total]
+    seen = [frame for frame in frames if frame.total]
     by_own = sorted(seen, key=lambda one: (-one.own, -one.total, one.name))[:MOST_FRAMES]
     by_total = sorted(seen, key=lambda one: (-one.total, -one.own, one.name))[:MOST_FRAMES]
     told = list(dict.fromkeys([*by_own, *by_total]))
@@ -166,7 +168,7 @@ def _labels(stacks: pa.Table, column: str, total: int) -> tuple[LabelShare, ...]
     """Return shares by the values of a column; empty if it has none."""
     sums = stacks.group_by([column]).aggregate([("value", "sum")]).to_pylist()
     found = [LabelShare(row[column] or "", row["value_sum"] / total) for row in sums]
-    if not any(one.name for one in found):
+    if not any(share.name for share in found):
         return ()
     return tuple(sorted(found, key=lambda one: (-one.share, one.name))[:_MOST_LABELS])
 
@@ -175,7 +177,7 @@ def _routes(stacks: pa.Table, total: int, unit: str) -> tuple[RouteFrames, ...]:
     """Return the hottest frames of each route; empty if stacks have no labels of routes."""
     names = pc.fill_null(stacks["route"], "")
     found = []
-    for name in dict.fromkeys(one.name for one in _labels(stacks, "route", total)):
+    for name in dict.fromkeys(label.name for label in _labels(stacks, "route", total)):
         sums = sum_frames(beside(stacks.filter(pc.equal(names, name)), None))
         frames = sorted(sums.frames, key=lambda row: (-row["own"], -row["total"], row["name"]))
         hottest = tuple(_frame(row, sums, compared=False) for row in frames[:_MOST_ROUTE_FRAMES])

@@ -65,11 +65,11 @@ def _coloured(environment: Mapping[str, str]) -> bool:
 def _parameter_panels(command: HelpCommand | HelpGroup, ctx: Any) -> Iterator[Panel]:
     """Yield the arguments, the options that belong to no panel, and the other panels, in this order."""
     panels: dict[str, list[Row]] = {"Arguments": [], "Options": []}
-    for one in command.get_params(ctx):
-        if isinstance(one, TyperArgument) and not one.hidden:
-            panels.setdefault(one.rich_help_panel or "Arguments", []).append(_argument(one, ctx))
-        elif isinstance(one, TyperOption) and not one.hidden:
-            panels.setdefault(one.rich_help_panel or "Options", []).append(_option(one, ctx))
+    for param in command.get_params(ctx):
+        if isinstance(param, TyperArgument) and not param.hidden:
+            panels.setdefault(param.rich_help_panel or "Arguments", []).append(_argument(param, ctx))
+        elif isinstance(param, TyperOption) and not param.hidden:
+            panels.setdefault(param.rich_help_panel or "Options", []).append(_option(param, ctx))
     return (Panel(title, rows) for title, rows in panels.items() if rows)
 
 

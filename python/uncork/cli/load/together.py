@@ -71,7 +71,7 @@ def load_together(options: TogetherOptions) -> None:
     if status == "interrupted":
         console.note("interrupted; what was measured until then is kept")
         raise typer.Exit(ExitStatus.INTERRUPTED)
-    if len(result.loads) < len(loads) or any(went_wrong(one.load) for one in result.loads):
+    if len(result.loads) < len(loads) or any(went_wrong(load.load) for load in result.loads):
         raise typer.Exit(ExitStatus.RUN_ERROR)
 
 

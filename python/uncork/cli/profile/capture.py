@@ -62,7 +62,7 @@ def capture(options: CaptureOptions) -> None:
     workload = captured_workload(watched, conninfo, log)
     scripts = write_workload(workload, options.output)
     console.say(" ".join(captured_answer(workload)))
-    rate = sum(one.calls_per_hour for one in workload.statements) / 3600
+    rate = sum(statement.calls_per_hour for statement in workload.statements) / 3600
     console.note(
         f"wrote {len(scripts)} scripts to {options.output}; they contain values of the database: protect "
         "them as you protect the database"

@@ -50,7 +50,7 @@ def cure_command(options: CureOptions) -> None:
         if read_manifest(earlier).kind != "cure":
             raise UsageError(f"--resume {options.resume}: {earlier.name} is no cure")
         sources = replace(sources, folders=(earlier, *sources.folders))
-    watched = next((found for one in sources.folders if (found := _watch(options.runs, one))), None)
+    watched = next((found for folder in sources.folders if (found := _watch(options.runs, folder))), None)
     if watched is None:
         seen = watch_server(
             record_database, options.runs, server, options.lasting, options.rate, quiet=options.quiet
@@ -104,7 +104,7 @@ def _watch(runs: Path, folder: Path) -> Path | None:
 
 def _log(options: CureOptions, sources: AdviceSources) -> Path | None:
     """Return the folder of the server's logs: a stored run, or the files that are read now."""
-    stored = [one for one in sources.folders if read_manifest(one).kind == "log"]
+    stored = [folder for folder in sources.folders if read_manifest(folder).kind == "log"]
     if options.logs:
         asked = from_values(LogOptions, {"files": options.logs, "runs": options.runs, "quiet": options.quiet})
         stored.append(read_log_run(asked))

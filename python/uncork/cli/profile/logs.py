@@ -84,11 +84,11 @@ def profile_logs(options: LogOptions) -> None:
 
         terminal = partial(render_log_terminal, top=options.top, full=options.full, rejected=options.rejected)
         report(kind_named("log"), run.folder, run.result, form, options.html, terminal=terminal)
-    read = [one for one in (before, run) if one is not None]
-    if any(one.result.run.status == "interrupted" for one in read):
+    read = [log_run for log_run in (before, run) if log_run is not None]
+    if any(run.result.run.status == "interrupted" for run in read):
         console.note("interrupted; what was read until then is kept")
         raise typer.Exit(ExitStatus.INTERRUPTED)
-    if any(file.trouble for one in read for file in one.result.files):
+    if any(file.trouble for run in read for file in run.result.files):
         raise typer.Exit(ExitStatus.RUN_ERROR)
 
 

@@ -42,14 +42,14 @@ def import_files(options: ImportOptions) -> None:
 def _report(path: Path, done: Sequence[Imported]) -> None:
     """Print what was imported from a file; of many runs, the number and the first and last."""
     if len(done) <= _LISTED:
-        lines = [_line(one) for one in done]
+        lines = [_line(imported) for imported in done]
     else:
         many = f"{path}: {count_words(len(done), 'run')} from {done[0].folder.name} to {done[-1].folder.name}"
-        before = sum(one.before for one in done)
+        before = sum(imported.before for imported in done)
         lines = [f"{many} ({before} imported before)" if before else many]
     for line in lines:
         console.output.print(line, markup=False, soft_wrap=True)
-    if any(one.guessed for one in done):
+    if any(imported.guessed for imported in done):
         console.note(f"{path} has no time of measurement: used the age of the file; set it with --at TIME")
 
 

@@ -68,7 +68,7 @@ def start_settings(conninfo: str) -> dict[str, str]:
     """
     try:
         with connect_to_watch(conninfo) as connection:
-            return {one.name: one.value for one in read_settings(connection) if one.at_start}
+            return {setting.name: setting.value for setting in read_settings(connection) if setting.at_start}
     except psycopg.Error as error:
         raise connect_error(error) from error
 
@@ -86,16 +86,19 @@ def apply_settings(
     now: Mapping[str, str] = dict(
         connection.execute("SELECT name, current_setting(name) FROM pg_settings").fetchall()
     )
-    for one in settings:
-        what, lost = f"setting {one.name} = {one.value}", "plans and timings can differ from the source's"
-        if one.at_start:
-            if one.name in now and now[one.name] != one.value:
-                why = f"a server has it from its start; the copy's has {now[one.name]}"
+    for setting in settings:
+        what, lost = (
+            f"setting {setting.name} = {setting.value}",
+            "plans and timings can differ from the source's",
+        )
+        if setting.at_start:
+            if setting.name in now and now[setting.name] != setting.value:
+                why = f"a server has it from its start; the copy's has {now[setting.name]}"
                 missing.append(NotCopied(what, why, lost))
             continue
-        value = one.value if one.name in LIST_SETTINGS and one.value else literal(one.value)
+        value = setting.value if setting.name in LIST_SETTINGS and setting.value else literal(setting.value)
         try:
-            connection.execute(f"ALTER DATABASE {name} SET {identifier(one.name)} = {value}".encode())
+            connection.execute(f"ALTER DATABASE {name} SET {identifier(setting.name)} = {value}".encode())
         except psycopg.Error as error:
             if connection.broken:
                 raise

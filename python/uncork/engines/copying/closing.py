@@ -77,20 +77,20 @@ def links(
     """
     return tuple(
         Link(
-            child=identifier(tables[one.table].schema, tables[one.table].name),
-            parent=identifier(tables[one.references].schema, tables[one.references].name),
-            columns=tuple(map(identifier, one.columns)),
-            referenced=tuple(map(identifier, one.referenced)),
-            types=tuple(one.types),
-            read=read[one.references],
-            own=one.table == one.references,
-            cut=_nullable(one, not_null),
-            loose=(one.table, one.references) in loose,
-            shown=f"{tables[one.table].schema}.{tables[one.table].name}",
+            child=identifier(tables[constraint.table].schema, tables[constraint.table].name),
+            parent=identifier(tables[constraint.references].schema, tables[constraint.references].name),
+            columns=tuple(map(identifier, constraint.columns)),
+            referenced=tuple(map(identifier, constraint.referenced)),
+            types=tuple(constraint.types),
+            read=read[constraint.references],
+            own=constraint.table == constraint.references,
+            cut=_nullable(constraint, not_null),
+            loose=(constraint.table, constraint.references) in loose,
+            shown=f"{tables[constraint.table].schema}.{tables[constraint.table].name}",
         )
-        for one in constraints
-        if one.kind == "f" and one.valid and one.plain and not one.derived
-        if one.table in read and one.references in read and one.references not in whole
+        for constraint in constraints
+        if constraint.kind == "f" and constraint.valid and constraint.plain and not constraint.derived
+        if constraint.table in read and constraint.references in read and constraint.references not in whole
     )
 
 

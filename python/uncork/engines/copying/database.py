@@ -161,9 +161,9 @@ def _writer(place: str, settings: Sequence[ChosenSetting]) -> Iterator[psycopg.C
         try:
             for statement in _WRITING:
                 connection.execute(statement.encode())
-            for one in settings:
-                if one.name in _IN_SESSION:
-                    connection.execute("SELECT set_config(%s, %s, false)", [one.name, one.value])
+            for setting in settings:
+                if setting.name in _IN_SESSION:
+                    connection.execute("SELECT set_config(%s, %s, false)", [setting.name, setting.value])
             yield connection
         except psycopg.Error as error:
             raise SetupError(refusal(error, "the copy was written")) from error
@@ -225,7 +225,9 @@ class _Copy:
 
     def run(self, needless: set[int], disk: int, settings: Sequence[ChosenSetting]) -> CopyFacts:
         target = self.writer.info.server_version // 10000
-        path = next((one.value for one in settings if one.name == "search_path"), '"$user", public')
+        path = next(
+            (setting.value for setting in settings if setting.name == "search_path"), '"$user", public'
+        )
         applier = Applier(self.writer, path)
         self.told(f"creating {count_words(len(self.schema.tables), 'table')}")
         applier.apply(before_rows(self.schema, target))
@@ -257,7 +259,7 @@ class _Copy:
                 self._table(table, done[table.oid], plan) for table in plan.tables if table.oid in done
             ),
             missing=(*applier.missing, *missing, *cut, *unneeded, *absent),
-            bytes=sum(one.bytes for one in done.values()) + extra,
+            bytes=sum(transferred.bytes for transferred in done.values()) + extra,
             seconds=0.0,
             sampled=plan.sampled,
             source_statistics=kept,
@@ -274,7 +276,7 @@ class _Copy:
 
     def _with_statistics(self, plan: _Plan, sizes: SourceSizes) -> bool:
         """Replace the copy's statistics by the source's; return whether that succeeded."""
-        tables = [(one.schema, one.name) for one in plan.tables if one.readable]
+        tables = [(table.schema, table.name) for table in plan.tables if table.readable]
         try:
             replace_statistics(self.writer, tables, sizes.relations, sizes.statistics)
         except psycopg.Error as error:
@@ -390,9 +392,10 @@ class _Copy:
         top = roots(plan.tables)
         cycles = cyclic(units(plan.tables, self.schema.constraints))
         loose = {
-            (one.table, one.references)
-            for one in self.schema.constraints
-            if one.kind == "f" and (top.get(one.table), top.get(one.references)) in cycles
+            (constraint.table, constraint.references)
+            for constraint in self.schema.constraints
+            if constraint.kind == "f"
+            and (top.get(constraint.table), top.get(constraint.references)) in cycles
         }
         found = links(self.schema.constraints, tables, read, whole, not_null, loose)
         left = max(0, disk - sum(moved.bytes for moved in done.values()))

@@ -92,15 +92,15 @@ def before_rows(schema: Schema, target: int) -> Iterator[Step]:
     yield from map(_range, schema.ranges)
     yield from map(_routine, schema.routines)
     yield from (_domain_check(check) for check in schema.checks if check.valid)
-    for one in schema.aggregates:
-        options = ", ".join(f"{key} = {value}" for key, value in one.options)
-        name = identifier(one.schema, one.name)
+    for aggregate in schema.aggregates:
+        options = ", ".join(f"{key} = {value}" for key, value in aggregate.options)
+        name = identifier(aggregate.schema, aggregate.name)
         yield Step(
             "aggregate",
-            f"{one.schema}.{one.name}",
-            f"CREATE AGGREGATE {name}({one.arguments or '*'}) ({options})",
+            f"{aggregate.schema}.{aggregate.name}",
+            f"CREATE AGGREGATE {name}({aggregate.arguments or '*'}) ({options})",
         )
-    yield from (_sequence(one) for one in schema.sequences if not one.identity)
+    yield from (_sequence(sequence) for sequence in schema.sequences if not sequence.identity)
     yield from _tables(schema, target)
     yield from map(_view, schema.views)
     names = {table.oid: (table.schema, table.name) for table in schema.tables}
@@ -116,11 +116,17 @@ def after_rows(schema: Schema) -> Iterator[Step]:
     """Yield what creates constraints, indexes and statistics, and sets sequences; foreign keys come last."""
     tables = {table.oid: table for table in schema.tables}
     yield from (_domain_check(check) for check in schema.checks if not check.valid)
-    own = [one for one in schema.constraints if not one.derived]
-    yield from (_constraint(one, tables) for one in own if one.kind in _INDEXED)
-    yield from (_constraint(one, tables) for one in own if one.kind == "c" and not one.inherited)
+    own = [constraint for constraint in schema.constraints if not constraint.derived]
+    yield from (_constraint(constraint, tables) for constraint in own if constraint.kind in _INDEXED)
     yield from (
-        _constraint(one, tables) for one in own if one.kind == "n" and not one.valid and not one.inherited
+        _constraint(constraint, tables)
+        for constraint in own
+        if constraint.kind == "c" and not constraint.inherited
+    )
+    yield from (
+        _constraint(constraint, tables)
+        for constraint in own
+        if constraint.kind == "n" and not constraint.valid and not constraint.inherited
     )
     yield from _part_constraints(schema, tables)
     yield from _indexes(schema, tables)
@@ -131,7 +137,7 @@ def after_rows(schema: Schema) -> Iterator[Step]:
         if statistics.target is not None:
             quoted = identifier(statistics.schema, statistics.name)
             yield Step("statistics", name, f"ALTER STATISTICS {quoted} SET STATISTICS {statistics.target}")
-    yield from (_constraint(one, tables) for one in own if one.kind == "f")
+    yield from (_constraint(constraint, tables) for constraint in own if constraint.kind == "f")
 
 
 def materialise(schema: Schema) -> Iterator[Step]:
@@ -251,11 +257,11 @@ def _sequence(one: objects.SequenceFacts) -> Step:
 
 
 def _values(schema: Schema) -> Iterator[Step]:
-    for one in schema.sequences:
-        if one.last is not None:
-            name = literal(identifier(one.schema, one.name))
-            text = f"SELECT pg_catalog.setval({name}, {one.last}, true)"
-            yield Step("value of sequence", f"{one.schema}.{one.name}", text)
+    for sequence in schema.sequences:
+        if sequence.last is not None:
+            name = literal(identifier(sequence.schema, sequence.name))
+            text = f"SELECT pg_catalog.setval({name}, {sequence.last}, true)"
+            yield Step("value of sequence", f"{sequence.schema}.{sequence.name}", text)
 
 
 # ---- tables and views ----
@@ -265,7 +271,9 @@ def _tables(schema: Schema, target: int) -> Iterator[Step]:
     columns: dict[int, list[Column]] = {}
     for column in schema.columns:
         columns.setdefault(column.table, []).append(column)
-    identities = {(one.table, one.column): one for one in schema.sequences if one.identity}
+    identities = {
+        (sequence.table, sequence.column): sequence for sequence in schema.sequences if sequence.identity
+    }
     named_not_null = schema.version >= 18 and target >= 18
     tables = {table.oid: table for table in schema.tables}
     for table in schema.tables:
@@ -278,11 +286,11 @@ def _tables(schema: Schema, target: int) -> Iterator[Step]:
         yield Step("table", _shown(table), text)
     for table in schema.tables:
         yield from _parents(table, tables)
-    for one in schema.sequences:
-        if one.table in tables and not one.identity:
-            owner = f"{_name(tables[one.table])}.{identifier(one.column or '')}"
-            text = f"ALTER SEQUENCE {identifier(one.schema, one.name)} OWNED BY {owner}"
-            yield Step("owner of sequence", f"{one.schema}.{one.name}", text)
+    for sequence in schema.sequences:
+        if sequence.table in tables and not sequence.identity:
+            owner = f"{_name(tables[sequence.table])}.{identifier(sequence.column or '')}"
+            text = f"ALTER SEQUENCE {identifier(sequence.schema, sequence.name)} OWNED BY {owner}"
+            yield Step("owner of sequence", f"{sequence.schema}.{sequence.name}", text)
 
 
 def _name(table: Table) -> str:
@@ -343,7 +351,7 @@ def _column_settings(column: Column, name: tuple[str, str]) -> Iterator[Step]:
         yield Step("compression of column", shown, f"{alter} SET COMPRESSION {column.compression}")
     if column.target is not None:
         yield Step("statistics target of column", shown, f"{alter} SET STATISTICS {column.target}")
-    if options := [one for one in column.options or () if one.partition("=")[0] in _COLUMN_OPTIONS]:
+    if options := [option for option in column.options or () if option.partition("=")[0] in _COLUMN_OPTIONS]:
         yield Step("options of column", shown, f"{alter} SET {reloptions(options)}")
 
 
@@ -372,14 +380,16 @@ def _constraint(one: Constraint, tables: Mapping[int, Table]) -> Step:
 
 def _part_constraints(schema: Schema, tables: Mapping[int, Table]) -> Iterator[Step]:
     """Primary keys, uniques and exclusions of partitions, which are parts of their parent's constraints."""
-    for one in schema.constraints:
-        if one.derived and one.kind in _INDEXED:
-            yield _constraint(one, tables)
+    for constraint in schema.constraints:
+        if constraint.derived and constraint.kind in _INDEXED:
+            yield _constraint(constraint, tables)
 
 
 def _indexes(schema: Schema, tables: Mapping[int, Table]) -> Iterator[Step]:
     settings = {
-        (one.table, one.name): one.index_options for one in schema.constraints if one.kind in _INDEXED
+        (constraint.table, constraint.name): constraint.index_options
+        for constraint in schema.constraints
+        if constraint.kind in _INDEXED
     }
     for index in schema.indexes:
         if index.table not in tables:

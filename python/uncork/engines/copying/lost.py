@@ -114,7 +114,7 @@ def read_lost(connection: psycopg.Connection[Any], schema: Schema) -> tuple[NotC
         for kind, query, why, lost in _KINDS
         for (name,) in connection.execute(query.encode()).fetchall()
     ]
-    if any(one.name == "pg_cron" for one in schema.extensions):
+    if any(extension.name == "pg_cron" for extension in schema.extensions):
         lost = "the copy has no load of scheduled jobs"
         found.append(NotCopied("jobs of pg_cron", "they would run on the copy", lost))
     for table in schema.tables:
@@ -143,7 +143,11 @@ def without(schema: Schema, names: Collection[str]) -> set[int]:
     wanted = {
         table.oid for table in schema.tables if table.name in names or f"{table.schema}.{table.name}" in names
     }
-    links = [(one.table, one.references) for one in schema.constraints if one.kind == "f"]
+    links = [
+        (constraint.table, constraint.references)
+        for constraint in schema.constraints
+        if constraint.kind == "f"
+    ]
     links += [(parent, table.oid) for table in schema.tables for parent in table.parents]
     links += [(table.oid, parent) for table in schema.tables for parent in table.parents if table.bound]
     while more := {to for start, to in links if start in wanted} - wanted:

@@ -63,9 +63,14 @@ def units(tables: Sequence[Table], constraints: Iterable[Constraint]) -> tuple[U
         sizes[top[table.oid]] += table.bytes
         if table.kind == "r":
             rows[top[table.oid]] += table.rows if table.rows >= 0 else table.bytes / _ROW_BYTES
-    for one in constraints:
-        if one.kind == "f" and not one.derived and one.table in top and one.references in top:
-            references.setdefault(top[one.table], []).append(top[one.references])
+    for constraint in constraints:
+        if (
+            constraint.kind == "f"
+            and not constraint.derived
+            and constraint.table in top
+            and constraint.references in top
+        ):
+            references.setdefault(top[constraint.table], []).append(top[constraint.references])
     return tuple(Unit(oid, sizes[oid], rows[oid], tuple(references.get(oid, ()))) for oid in sizes)
 
 

@@ -121,8 +121,12 @@ class _Work:
         ]
         self._rows = len(self._columns[0]) if self._columns else 1
         self.statements: list[tuple[str, Prepared, list[int]]] = [
-            (one["name"], driver.prepare(one["sql"], len(one["columns"])), one["columns"])
-            for one in job["statements"]
+            (
+                statement["name"],
+                driver.prepare(statement["sql"], len(statement["columns"])),
+                statement["columns"],
+            )
+            for statement in job["statements"]
         ]
         self.transaction = (
             (driver.prepare("BEGIN", 0), driver.prepare("COMMIT", 0), driver.prepare("ROLLBACK", 0))
@@ -226,18 +230,18 @@ class _Load:
                 thread.join()
         return {
             "outcome": self._outcome(cut),
-            "message": next((one.message for one in self._tallies if one.message), None),
+            "message": next((tally.message for tally in self._tallies if tally.message), None),
             "start_ns": start_ns,
-            "end_ns": now_ns if cut else max(one.end_ns for one in self._tallies),
+            "end_ns": now_ns if cut else max(tally.end_ns for tally in self._tallies),
             "user_ns": round((after.ru_utime - before.ru_utime) * 1e9),
             "system_ns": round((after.ru_stime - before.ru_stime) * 1e9),
-            "clients": [self._report(one) for one in self._tallies],
+            "clients": [self._report(tally) for tally in self._tallies],
         }
 
     def _outcome(self, cut: bool) -> str:
         if cut:
             return "deadline"
-        return "connection lost" if any(one.lost for one in self._tallies) else "complete"
+        return "connection lost" if any(tally.lost for tally in self._tallies) else "complete"
 
     def _report(self, tally: _Tally) -> dict[str, Any]:
         """Return the counts of a client; operations that had not ended at the deadline count as failed."""
@@ -251,7 +255,7 @@ class _Load:
             "rows": tally.rows,
             "errors": errors,
             "operation": _packed(tally.operation[:succeeded]),
-            "statements": [_packed(one) for one in tally.statements],
+            "statements": [_packed(statement) for statement in tally.statements],
         }
 
     # ---- one client ----

@@ -184,7 +184,7 @@ class DbapiEngine:
 
     def run(self, cell: Cell, arm: Arm, request: LoadRequest) -> Measurement:
         """Run one trial on an arm's data. Raises LoadError."""
-        self.wrote(cell, arm, [one.sql for one in request.statements])
+        self.wrote(cell, arm, [statement.sql for statement in request.statements])
         return run_driven(request, embedded=self.embedded, crew=self._crew)
 
     def wrote(self, cell: Cell, arm: Arm, statements: Sequence[str]) -> None:
@@ -208,12 +208,13 @@ class DbapiEngine:
         Raises:
             SetupError: with the engine's message.
         """
-        self.wrote(cell, arm, [one.sql for one in request.statements])
+        self.wrote(cell, arm, [statement.sql for statement in request.statements])
         job = self._arm_job("answers", cell, arm)
         job["settings"] |= request.settings
         job |= {
             "statements": [
-                {"name": one.name, "sql": one.sql, "columns": list(one.columns)} for one in request.statements
+                {"name": statement.name, "sql": statement.sql, "columns": list(statement.columns)}
+                for statement in request.statements
             ],
             "parameters": [list(column) for column in request.parameters],
             "numbers": sorted(request.numbers),

@@ -79,7 +79,8 @@ def _jobs(request: LoadRequest, *, embedded: bool) -> list[dict[str, Any]]:
         **target,
         "settings": {**_mapping(target["settings"]), **request.settings},
         "statements": [
-            {"name": one.name, "sql": one.sql, "columns": list(one.columns)} for one in request.statements
+            {"name": statement.name, "sql": statement.sql, "columns": list(statement.columns)}
+            for statement in request.statements
         ],
         "parameters": [list(column) for column in request.parameters],
         "numbers": sorted(request.numbers),
@@ -132,13 +133,13 @@ def _measurement(
     for client in clients:
         errors.update(client["errors"])
     outcomes = {answer["outcome"] for answer in answers}
-    worst = [one for one in (Outcome.CONNECTION_LOST, Outcome.DEADLINE) if one.value in outcomes]
+    worst = [outcome for outcome in (Outcome.CONNECTION_LOST, Outcome.DEADLINE) if outcome.value in outcomes]
     outcome = worst[0] if worst else Outcome.ERRORS if errors else Outcome.COMPLETE
     message = next((answer["message"] for answer in answers if answer["message"]), None)
     user_ns = sum(answer["user_ns"] for answer in answers)
     system_ns = sum(answer["system_ns"] for answer in answers)
     operation = _latency("operation", [client["operation"] for client in clients])
-    names = [one.name for one in request.statements]
+    names = [statement.name for statement in request.statements]
     found = (
         [operation and _renamed(operation, names[0])]
         if len(names) == 1
@@ -156,7 +157,7 @@ def _measurement(
         errors=dict(errors),
         rows=sum(client["rows"] for client in clients),
         elapsed_ns=max(answer["end_ns"] for answer in answers) - min(a["start_ns"] for a in answers),
-        latencies=tuple(one for one in found if one is not None),
+        latencies=tuple(latency for latency in found if latency is not None),
         operation=operation,
         client_user_ns=None if embedded else user_ns,
         client_system_ns=None if embedded else system_ns,

@@ -246,7 +246,7 @@ def listeners(port: int) -> Iterator[int]:
     for pid in all_pids():
         with suppress(OSError):
             files = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 -- names only, and many of them
-            if any(_target(f"/proc/{pid}/fd/{one}") in wanted for one in files):
+            if any(_target(f"/proc/{pid}/fd/{file}") in wanted for file in files):
                 yield pid
 
 

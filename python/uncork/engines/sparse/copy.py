@@ -168,18 +168,18 @@ class SparseCopy:
             ).fetchall()
         }
         self.missing += [
-            f"the copy lacks {one.schema}.{one.name}"
-            for one in sizes.relations
-            if (one.schema, one.name) not in present
+            f"the copy lacks {relation.schema}.{relation.name}"
+            for relation in sizes.relations
+            if (relation.schema, relation.name) not in present
         ]
         self.missing += [f"the values of CREATE STATISTICS {name} are not copied" for name in sizes.extended]
-        there = [one for one in sizes.relations if (one.schema, one.name) in present]
+        there = [relation for relation in sizes.relations if (relation.schema, relation.name) in present]
         restore_relations(self._connection, there, visible=True)
         restore_columns(self._connection, [row for row in sizes.statistics if (row[0], row[1]) in present])
 
     def _extend(self, relations: Sequence[Relation]) -> None:
         """Extend the files of tables and indexes, and check that the server sees it."""
-        pages = {(one.schema, one.name): one.pages for one in relations}
+        pages = {(relation.schema, relation.name): relation.pages for relation in relations}
         for schema, name, oid, path, method in self._connection.execute(_FILES.encode()).fetchall():
             wanted = pages.get((schema, name), 0)
             if wanted and oid not in self._candidates:

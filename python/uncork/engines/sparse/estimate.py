@@ -74,7 +74,7 @@ class Entries:
         covered = sum(frequencies)
         rest = max(0.0, elements - covered)
         different = len(frequencies) + (rest / min(frequencies) if frequencies else rest * rows)
-        square = sum(one * one for one in frequencies)
+        square = sum(frequency * frequency for frequency in frequencies)
         return cls(rows * elements, different, square / covered if covered else 1 / max(1.0, rows))
 
 
@@ -84,12 +84,12 @@ def entries_of(values: Sequence[Collection[str]], rows: float, otherwise: float)
     The number of different entries grows with a power of the number of all entries, by Heaps' law. The power
     comes from half of the sample and all of it. Without a sample, a value has `otherwise` entries.
     """
-    counts = Counter(entry for one in values for entry in one)
+    counts = Counter(entry for value in values for entry in value)
     total = sum(counts.values())
     if total == 0 or len(values) < 2:
         return Entries(rows * otherwise, min(rows * otherwise, _DIFFERENT), 1 / max(1.0, rows))
     half = values[::2]
-    of_half, in_half = sum(map(len, half)), len({entry for one in half for entry in one})
+    of_half, in_half = sum(map(len, half)), len({entry for collection in half for entry in collection})
     power = math.log(len(counts) / in_half) / math.log(total / of_half) if 0 < of_half < total else 0.0
     many = rows * total / len(values)
     different = len(counts) * max(1.0, many / total) ** min(1.0, max(0.0, power))
@@ -134,14 +134,16 @@ def other_pages(
     """
     if method == "gin":
         size = 0.0
-        for one in entries:
-            pages = table_pages / max(1.0, rows * one.frequency)
+        for entry in entries:
+            pages = table_pages / max(1.0, rows * entry.frequency)
             pointer = 1 + min(1.0, pages) if pages < 1 else 2 if pages < 8 else 3 if pages < 1024 else 4
-            size += one.many * pointer + one.different * _GIN_ENTRY
+            size += entry.many * pointer + entry.different * _GIN_ENTRY
         return 2 + math.ceil(size / (_USABLE * _GIN_FILL))
     if method == "brin":
         ranges = math.ceil(max(1, table_pages) / 128)
-        return 3 + math.ceil(ranges * (2 * sum(one.width for one in columns) + _HEADER + _ITEM) / _USABLE)
+        return 3 + math.ceil(
+            ranges * (2 * sum(column.width for column in columns) + _HEADER + _ITEM) / _USABLE
+        )
     if method == "hash":
         buckets = 1 << math.ceil(math.log2(max(2.0, rows * (16 + _ITEM) / (_USABLE * _HASH_FILL))))
         return 3 + buckets
@@ -150,7 +152,7 @@ def other_pages(
 
 def _levels(leaves: int, columns: Sequence[KeyColumn]) -> list[int]:
     """Return the number of pages of each level above the leaves."""
-    keys = [one for one in columns if not one.included]
+    keys = [column for column in columns if not column.included]
     fan_out = max(2, int((_USABLE - _PAGE * (1 - _INNER_FILL)) / (_item_bytes(keys) + _ITEM)))
     found, below = [], leaves
     while below > 1:
@@ -161,25 +163,27 @@ def _levels(leaves: int, columns: Sequence[KeyColumn]) -> list[int]:
 
 def _item_bytes(columns: Sequence[KeyColumn]) -> float:
     """Return the average size of a tuple of the index, over the sampled sizes of its columns."""
-    many = max((len(one.sizes) for one in columns), default=0) or 1
+    many = max((len(column.sizes) for column in columns), default=0) or 1
     sizes = []
     for number in range(many):
         end = 0.0
-        for one in columns:
-            present = 1 - one.null_fraction
-            if one.length > 0:
-                aligned = math.ceil(end / one.alignment) * one.alignment if present > 0.5 else end
-                end = aligned + one.length * present
+        for column in columns:
+            present = 1 - column.null_fraction
+            if column.length > 0:
+                aligned = math.ceil(end / column.alignment) * column.alignment if present > 0.5 else end
+                end = aligned + column.length * present
             else:
-                end += present * (one.sizes[number * len(one.sizes) // many] if one.sizes else one.width)
+                end += present * (
+                    column.sizes[number * len(column.sizes) // many] if column.sizes else column.width
+                )
         sizes.append(_aligned(_HEADER + end))
-    nulls = 1 - math.prod(1 - one.null_fraction for one in columns)
+    nulls = 1 - math.prod(1 - column.null_fraction for column in columns)
     return sum(sizes) / many + nulls * (_HEADER_WITH_NULLS - _HEADER)
 
 
 def _leaf_tuples(rows: float, columns: Sequence[KeyColumn], item: float, unique: bool) -> tuple[float, float]:
     """Return the bytes of all tuples on leaf pages, with their pointers, and the number of tuples."""
-    if unique or not all(one.merged and not one.included for one in columns):
+    if unique or not all(column.merged and not column.included for column in columns):
         return rows * (item + _ITEM), rows
     if len(columns) == 1:
         (column,) = columns
@@ -192,7 +196,7 @@ def _leaf_tuples(rows: float, columns: Sequence[KeyColumn], item: float, unique:
             others = min(max(1.0, column.distinct - len(column.common)), rest)
             groups.append((rest / others, others, present))
     else:
-        combined = math.prod(max(1.0, one.distinct + (one.null_fraction > 0)) for one in columns)
+        combined = math.prod(max(1.0, column.distinct + (column.null_fraction > 0)) for column in columns)
         distinct = combined * -math.expm1(-rows / combined)
         groups = [(rows / max(1.0, distinct), distinct, item)]
     sizes = [(many, *_group(each, one)) for each, many, one in groups]

@@ -132,7 +132,7 @@ class IndexFacts:
         if array:
             # The array ends with the least and the greatest frequency, and that of NULL.
             return Entries.of_array(
-                rows, float(elements or 1), [float(one) for one in (frequencies or ())[:-3]]
+                rows, float(elements or 1), [float(frequency) for frequency in (frequencies or ())[:-3]]
             )
         listing = next((text for end, text in _ENTRIES if opclass.endswith(end)), None)
         values: dict[int, set[str]] = {}

@@ -99,8 +99,8 @@ def _read_together(session: WatchSession, wanted: SampledRows) -> RowSample:
     extent = _extent(session, wanted.table)
     if extent is None:
         return RowSample((), "it is no table")
-    for one in wanted.values:
-        types = _safe_types(session, _identifier(one.table), one)
+    for value in wanted.values:
+        types = _safe_types(session, _identifier(value.table), value)
         if isinstance(types, str):
             return RowSample((), types)
     values = session.execute(_joined(wanted, *extent)).fetchall()
@@ -142,7 +142,7 @@ def _qualified(table: str) -> str:
 
 def _types(session: WatchSession, table: sql.Identifier, operands: Sequence[str]) -> list[int] | str:
     """Return the types of expressions, which the server parses and does not execute; else its reason."""
-    listed = ", ".join(f"({one})" for one in operands)
+    listed = ", ".join(f"({operand})" for operand in operands)
     query = sql.SQL("SELECT {} {} FROM {} AS t").format(sql.SQL(MARK), sql.SQL(listed), table)
     server = session.connection.pgconn
     encoding = session.connection.info.encoding
@@ -199,19 +199,19 @@ def _joined(wanted: SampledRows, blocks: int, rows: float) -> sql.Composed:
     """Return the query for the values of several expressions, each on the table with its columns."""
     parts = [_some_rows(_identifier(wanted.table), blocks, rows) + sql.SQL(" AS sampled")]
     names = {wanted.table: "own"}
-    own = _listed([one.sql for one in wanted.values if one.table == wanted.table])
+    own = _listed([value.sql for value in wanted.values if value.table == wanted.table])
     parts.append(sql.SQL("CROSS JOIN LATERAL (SELECT {}) AS own").format(own))
-    for place, one in enumerate(wanted.references):
-        names[one.table] = f"referred{place}"
-        columns = sql.SQL(", ").join(sql.Identifier("sampled", each) for each in one.columns)
-        keys = sql.SQL(", ").join(sql.Identifier("r", each) for each in one.keys)
+    for place, reference in enumerate(wanted.references):
+        names[reference.table] = f"referred{place}"
+        columns = sql.SQL(", ").join(sql.Identifier("sampled", each) for each in reference.columns)
+        keys = sql.SQL(", ").join(sql.Identifier("r", each) for each in reference.keys)
         parts.append(
             sql.SQL("JOIN LATERAL (SELECT {} FROM {} AS r WHERE ({}) = ({}) LIMIT 1) AS {} ON true").format(
-                _listed([each.sql for each in wanted.values if each.table == one.table]),
-                _identifier(one.table),
+                _listed([each.sql for each in wanted.values if each.table == reference.table]),
+                _identifier(reference.table),
                 keys,
                 columns,
-                sql.Identifier(names[one.table]),
+                sql.Identifier(names[reference.table]),
             )
         )
     taken: dict[str, int] = {}
@@ -227,8 +227,8 @@ def _joined(wanted: SampledRows, blocks: int, rows: float) -> sql.Composed:
 def _listed(expressions: Sequence[str]) -> sql.Composed:
     """Return expressions as text, named v0, v1, ..."""
     named = (
-        sql.SQL("({})::text AS {}").format(sql.SQL(one), sql.Identifier(f"v{place}"))
-        for place, one in enumerate(expressions)
+        sql.SQL("({})::text AS {}").format(sql.SQL(expression), sql.Identifier(f"v{place}"))
+        for place, expression in enumerate(expressions)
     )
     return sql.SQL(", ").join(named)
 

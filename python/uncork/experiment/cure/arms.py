@@ -104,7 +104,9 @@ def arms_of(
 def as_sent(statements: Sequence[CapturedStatement], arms: Sequence[Arm]) -> tuple[CapturedStatement, ...]:
     """Return statements with the types that clients give to their parameters, as far as changes name them."""
     texts = {number: text for arm in arms for number, text in arm.replaced.items()}
-    return tuple(replace(one, sql=texts.get(one.template, one.sql)) for one in statements)
+    return tuple(
+        replace(statement, sql=texts.get(statement.template, statement.sql)) for statement in statements
+    )
 
 
 def control(workload: CapturedWorkload, arms: Sequence[Arm]) -> Arm:
@@ -121,7 +123,7 @@ def control(workload: CapturedWorkload, arms: Sequence[Arm]) -> Arm:
         sql=f"SET {_MEMORY} = '256MB';",
         undo=f"RESET {_MEMORY};",
         settings={_MEMORY: "256MB"},
-        templates=tuple(one.template for one in workload.statements),
+        templates=tuple(statement.template for statement in workload.statements),
     )
     return unique_names([*arms, arm])[-1]
 
@@ -165,7 +167,7 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, kee
     )
     if candidate.kind == "statement":
         statements = _rewritten(finding, candidate, workload)
-        (captured,) = (one for one in workload.statements if one.template in statements)
+        (captured,) = (statement for statement in workload.statements if statement.template in statements)
         typed = _typed(finding, candidate, captured)
         replaced = {captured.template: typed} if typed else {}
         return replace(
@@ -177,11 +179,11 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, kee
     billed = finding.bill is not None and finding.bill.seconds_per_hour > 0
     sql, undo = candidate.on_copy or candidate.sql, candidate.undo or candidate.on_copy
     setup, tables = setup_script(sql, undo=undo, billed=billed, keeps=keeps)
-    known = {table for one in workload.statements for table in one.tables}
+    known = {table for statement in workload.statements for table in statement.tables}
     if not tables and re.match(r"\s*(?:DROP|REINDEX)\s+INDEX\b", candidate.sql, re.IGNORECASE):
         tables = tuple(one for one in finding.objects if one in known)
     arm = replace(arm, setup=setup, tables=tables)
-    if not any(arm.touches(one) for one in workload.statements):
+    if not any(arm.touches(statement) for statement in workload.statements):
         raise _Refused(f"No captured statement uses {' or '.join(tables) or 'what it changes'}.")
     return arm
 
@@ -192,7 +194,7 @@ def _rewritten(finding: Finding, candidate: Candidate, workload: CapturedWorkloa
     Raises:
         _Refused, RewriteRefused: if an experiment cannot compare it with the captured text.
     """
-    captured = {one.template: one for one in workload.statements}
+    captured = {statement.template: statement for statement in workload.statements}
     number = next(iter(finding.templates), None)
     one = None if number is None else captured.get(number)
     if one is None:

@@ -49,7 +49,7 @@ def account_of(arm: Arm, effects: Sequence[StatementEffect], workload: CapturedW
     The interval has the confidence of the effects' intervals, because the statements were measured
     independently (`stats.combined`).
     """
-    by_template = {one.template: one for one in effects}
+    by_template = {effect.template: effect for effect in effects}
     parts: list[Bounded] = []
     unmeasured: list[CapturedStatement] = []
     before = 0.0
@@ -61,13 +61,15 @@ def account_of(arm: Arm, effects: Sequence[StatementEffect], workload: CapturedW
             before += statement.calls_per_hour * statement.mean_ns / _NS
         elif arm.touches(statement):
             unmeasured.append(statement)
-    whole = sum(one.calls_per_hour * one.mean_ns for one in workload.statements)
-    unknown = sum(one.calls_per_hour * one.mean_ns for one in unmeasured)
+    whole = sum(statement.calls_per_hour * statement.mean_ns for statement in workload.statements)
+    unknown = sum(statement.calls_per_hour * statement.mean_ns for statement in unmeasured)
     net = None
     if parts:
         found = total(parts)
         net = Net(found.estimate, found.low, found.high, before)
-    return Account(net, unknown / whole if whole else 0.0, tuple(one.template for one in unmeasured))
+    return Account(
+        net, unknown / whole if whole else 0.0, tuple(statement.template for statement in unmeasured)
+    )
 
 
 def saved_by(effect: StatementEffect, source_ns: float) -> Bounded | None:

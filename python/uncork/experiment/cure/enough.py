@@ -38,14 +38,14 @@ def needless(
 
     `effects` has every statement that is compared, by change; without an interval if it is not known yet.
     """
-    nets = {one.name: _net(one, effects.get(one.name, ()), workload) for one in arms}
-    means = {one.template: one.mean_ns for one in workload.statements}
+    nets = {arm.name: _net(arm, effects.get(arm.name, ()), workload) for arm in arms}
+    means = {statement.template: statement.mean_ns for statement in workload.statements}
     idle = _idle(arms, nets)
     return {
-        (arm.name, one.template)
+        (arm.name, effect.template)
         for arm in arms
-        for one in effects.get(arm.name, ())
-        if arm.name in idle or _is_known(one, effects[arm.name], means)
+        for effect in effects.get(arm.name, ())
+        if arm.name in idle or _is_known(effect, effects[arm.name], means)
     }
 
 
@@ -54,40 +54,40 @@ def promising(
 ) -> bool:
     """Return whether no change is proven, and one seems to save enough without a sure interval."""
     found = []
-    for one in arms:
-        net = account_of(one, effects.get(one.name, ()), workload).net
+    for arm in arms:
+        net = account_of(arm, effects.get(arm.name, ()), workload).net
         if net is not None:
-            state, _, _ = judge(one, effects[one.name], net)
+            state, _, _ = judge(arm, effects[arm.name], net)
             found.append((state, net.saved >= PRACTICAL * net.before))
     return ("unclear", True) in found and not any(state == "cured" for state, _ in found)
 
 
 def _net(arm: Arm, effects: Sequence[StatementEffect], workload: CapturedWorkload) -> Net | None:
     """Return what a change saves; None unless each of its statements has an interval."""
-    if not effects or any(one.low is None or one.high is None for one in effects):
+    if not effects or any(effect.low is None or effect.high is None for effect in effects):
         return None
     return account_of(arm, effects, workload).net
 
 
 def _idle(arms: Sequence[Arm], nets: Mapping[str, Net | None]) -> set[str]:
     """Return the changes about which nothing is left to decide."""
-    confirming = any(one.kind == CONTROL for one in arms)
-    known = [(one, net) for one in arms if (net := nets[one.name]) is not None]
+    confirming = any(arm.kind == CONTROL for arm in arms)
+    known = [(arm, net) for arm in arms if (net := nets[arm.name]) is not None]
     if not known:
         return set()
     if not confirming:
         best = max(net.low for _, net in known)
-        return {one.name for one, net in known if net.high < best}
+        return {arm.name for arm, net in known if net.high < best}
     whole = nets[arms[0].name]
     if whole is None:
         return set()
     return {
-        one.name
-        for one, net in known
-        if one is not arms[0]
+        arm.name
+        for arm, net in known
+        if arm is not arms[0]
         and (
             net.high < whole.low
-            if one.kind == CONTROL
+            if arm.kind == CONTROL
             else difference(_bounded(whole), _bounded(net)).low > PRACTICAL * whole.before
         )
     }

@@ -66,7 +66,7 @@ def judge(
     if net is None:
         return "unclear", "No statement was measured long enough for an interval; it needs more time.", None
     worst = _worst(effects)
-    harmed = [one for one in effects if _harms(one, effects)]
+    harmed = [effect for effect in effects if _harms(effect, effects)]
     if harmed:
         most = max(harmed, key=lambda one: -_saved(one).estimate)
         return "harmful", _harm(most), most.template
@@ -91,22 +91,23 @@ def doubt(
     Drawn values have the frequencies of the columns. If the application sends rare ones, of which the plan is
     slow, the copy does not show the fault. If it asks for far more rows, an index helps the copy alone.
     """
-    known = {one.template: one for one in captured}
-    for one in effects:
-        there = known.get(one.template)
-        if there is None or one.template not in arm.templates or one.origin not in ("drawn", "rows"):
+    known = {statement.template: statement for statement in captured}
+    for effect in effects:
+        there = known.get(effect.template)
+        if there is None or effect.template not in arm.templates or effect.origin not in ("drawn", "rows"):
             continue
-        before_ns, rows = one.before_ns or 0.0, one.before_rows
+        before_ns, rows = effect.before_ns or 0.0, effect.before_rows
         if state != "cured" and before_ns and there.mean_ns > _UNLIKE * before_ns:
             here, takes = format_duration(before_ns), format_duration(there.mean_ns)
             return (
-                f"With drawn values, {inline_statement(one.sql)} takes {here} on the copy, but {takes} on "
+                f"With drawn values, {inline_statement(effect.sql)} takes {here} on the copy, but {takes} on "
                 f"the server: the application sends others, or its sessions have other settings. {_FROM_LOG}"
             )
         if rows is not None and there.rows is not None and there.rows > _UNLIKE * max(1.0, rows):
             here, more = count_words(round(rows), "row"), format_count(round(there.rows))
             return (
-                f"With drawn values, {inline_statement(one.sql)} has {here} a call on the copy, but {more} "
+                f"With drawn values, {inline_statement(effect.sql)} has {here} a call on the copy, "
+                f"but {more} "
                 f"on the server: the application sends others. {_FROM_LOG}"
             )
     return ""
@@ -118,7 +119,7 @@ def choose(changes: Sequence[Change]) -> Change | None:
     Controls are never chosen. The result is None if nothing was tried. Only a change whose state is
     ``cured`` may be proposed.
     """
-    tried = [one for one in changes if one.kind != "control"]
+    tried = [change for change in changes if change.kind != "control"]
     return min(tried, key=lambda one: (_ORDER.index(one.state), -_sure(one)), default=None)
 
 
@@ -171,7 +172,7 @@ def _saved(one: StatementEffect) -> Bounded:
 
 def _worst(effects: Sequence[StatementEffect]) -> StatementEffect | None:
     """Return the statement proven slower that loses most time."""
-    slower = [one for one in effects if one.low is not None and one.low > 1.0]
+    slower = [effect for effect in effects if effect.low is not None and effect.low > 1.0]
     return max(slower, key=lambda one: -_saved(one).estimate, default=None)
 
 

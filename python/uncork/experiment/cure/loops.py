@@ -85,7 +85,7 @@ class LoopArm:
 
 def loop_habit(finding: Finding) -> Candidate | None:
     """Return the change of the client that batches of the workload show; None if there is none."""
-    return next((one for one in finding.candidates if one.habit in _NOW), None)
+    return next((candidate for candidate in finding.candidates if candidate.habit in _NOW), None)
 
 
 def batches_of(
@@ -96,7 +96,7 @@ def batches_of(
     Raises:
         RewriteRefused: if too few sets of values are different.
     """
-    keys = sorted({number for one in options for number in one.keys})
+    keys = sorted({number for option in options for number in option.keys})
     most = max(numbers_in(statement.sql))
     usable = [one for one in statement.sets if len(one) >= most]
     if not usable:
@@ -132,28 +132,30 @@ def loop_arms(
     options: dict[int, tuple[ManyRows, ...]] = {}
     batches: dict[int, Batches] = {}
     reasons: list[str] = []
-    for one in statements:
+    for statement in statements:
         try:
-            options[one.template] = many_rows(one.sql, types.get(one.template, {}))
-            batches[one.template] = batches_of(one, types[one.template], options[one.template])
+            options[statement.template] = many_rows(statement.sql, types.get(statement.template, {}))
+            batches[statement.template] = batches_of(
+                statement, types[statement.template], options[statement.template]
+            )
         except RewriteRefused as refused:
-            options.pop(one.template, None)
+            options.pop(statement.template, None)
             reasons.append(str(refused))
     if not options:
         raise RewriteRefused(reasons[0] if reasons else "No statement of it was captured with its values.")
-    chosen = [one for one in statements if one.template in options]
-    rows = max(one.rows for one in batches.values())
+    chosen = [statement for statement in statements if statement.template in options]
+    rows = max(batch.rows for batch in batches.values())
     found = []
     for place in range(max(map(len, options.values()))):
         many = {number: each[min(place, len(each) - 1)] for number, each in options.items()}
         name = "one-statement" if place == 0 else "one-statement-lateral"
         found.append(_arm(name, "unnest", rows, finding, chosen, many))
-    single = {one.template: ManyRows(one.sql) for one in chosen}
+    single = {statement.template: ManyRows(statement.sql) for statement in chosen}
     if candidate.habit == "commits each":
         found.append(_arm("one-commit", "transaction", rows, finding, chosen, single))
     elif candidate.habit != "pipelines":
         found.append(_arm("pipeline", "pipeline", rows, finding, chosen, single))
-    return tuple(found), tuple(batches[one.template] for one in chosen)
+    return tuple(found), tuple(batches[statement.template] for statement in chosen)
 
 
 def _arm(
@@ -170,17 +172,17 @@ def _arm(
     text = words.format(rows=rows, table=first.tables[0] if first.tables else "the table")
     if name.endswith("lateral"):
         text = f"{text.rstrip('.')}, in a lateral subquery for each key."
-    sql = "\n\n".join(f"{many[one.template].sql};" for one in statements)
+    sql = "\n\n".join(f"{many[statement.template].sql};" for statement in statements)
     assumed = dict.fromkeys(each for one in many.values() for each in one.assumed)
-    writes = any(one.changes for one in statements)
+    writes = any(statement.changes for statement in statements)
     together = [_ONE_TRANSACTION] if writes else []
     arm = Arm(
         name=f"s{statements[0].template}-{name}",
         kind="client",
         text=text,
         sql=sql,
-        undo="\n\n".join(f"{one.sql.strip().rstrip(';')};" for one in statements),
-        statements={one.template: many[one.template].sql for one in statements},
+        undo="\n\n".join(f"{statement.sql.strip().rstrip(';')};" for statement in statements),
+        statements={statement.template: many[statement.template].sql for statement in statements},
         against=tuple(together),
         templates=finding.templates,
     )
@@ -214,7 +216,7 @@ def loops_experiment(
     parts = [
         f'[experiment]\nname = "loop"\nquestion = {toml(question)}\nseed = 1\nevidence = []\n',
         f"[variants.{BASELINE}]\nbaseline = true\ntitle = {toml(title)}\nbatching = {toml(_NOW[habit])}\n",
-        *(_variant(one) for one in arms),
+        *(_variant(arm) for arm in arms),
         f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\n',
         *map(_workload, batches),
         f'[stop]\nprecision = "5%"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n',
@@ -265,12 +267,13 @@ def own_cost(workload: CapturedWorkload, finding: Finding) -> CapturedWorkload:
     The server counts how long statements execute. The time of sessions in a loop also has the commits, and
     the pauses between statements of a transaction, which the samples of the bill contain.
     """
-    own = [one for one in workload.statements if one.template in finding.templates]
-    counted = sum(one.calls_per_hour * one.mean_ns for one in own) / _NS
+    own = [statement for statement in workload.statements if statement.template in finding.templates]
+    counted = sum(statement.calls_per_hour * statement.mean_ns for statement in own) / _NS
     if finding.bill is None or not counted or finding.bill.low <= counted:
         return workload
     factor = finding.bill.low / counted
     statements = tuple(
-        replace(one, mean_ns=one.mean_ns * factor) if one in own else one for one in workload.statements
+        replace(statement, mean_ns=statement.mean_ns * factor) if statement in own else statement
+        for statement in workload.statements
     )
     return replace(workload, statements=statements)

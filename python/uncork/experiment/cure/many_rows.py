@@ -87,7 +87,7 @@ def many_rows(sql: str, types: Mapping[int, str]) -> tuple[ManyRows, ...]:
 
 
 def _insert(text: str, words: list[tuple[str, int, int]], types: Mapping[int, str]) -> ManyRows:
-    values = next((one for one in words if one[0] == "VALUES"), None)
+    values = next((word for word in words if word[0] == "VALUES"), None)
     if values is None:
         raise RewriteRefused("The INSERT takes its rows from a query, not from VALUES.")
     opens = masked(text).find("(", values[2])
@@ -116,26 +116,26 @@ def _conflicting(prefix: str, row: str, rest: str) -> frozenset[int]:
     conflict = _CONFLICT.search(rest)
     if named is None or conflict is None:
         return frozenset()
-    columns = [one.strip().strip('"').lower() for one in named[1].split(",")]
+    columns = [word.strip().strip('"').lower() for word in named[1].split(",")]
     expressions = list(_split(row))
     if len(columns) != len(expressions):
         return frozenset()
     by_column = dict(zip(columns, expressions, strict=True))
-    wanted = [one.strip().strip('"').lower() for one in conflict[1].split(",")]
+    wanted = [word.strip().strip('"').lower() for word in conflict[1].split(",")]
     return frozenset(number for one in wanted for number in numbers_in(by_column.get(one, "")))
 
 
 def _changed(text: str, words: list[tuple[str, int, int]], types: Mapping[int, str], joins: str) -> ManyRows:
     """Return an UPDATE or a DELETE that joins its table with the rows of the arrays."""
-    where = next((one for one in words if one[0] == "WHERE"), None)
+    where = next((word for word in words if word[0] == "WHERE"), None)
     if where is None:
         raise RewriteRefused("It has no WHERE, so each execution changes all rows.")
-    returning = next((one[1] for one in words if one[0] == "RETURNING"), len(text))
+    returning = next((word[1] for word in words if word[0] == "RETURNING"), len(text))
     keys = frozenset(numbers_in(text[where[1] : returning]))
     if not keys:
         raise RewriteRefused("Its WHERE has no parameter, so each execution changes the same rows.")
     alias, source = _source(text, types)
-    joined = any(one[0] == joins and one[1] < where[1] for one in words)
+    joined = any(word[0] == joins and word[1] < where[1] for word in words)
     head, tail = text[: where[1]].rstrip(), text[where[1] :]
     link = "," if joined else f"\n{joins}"
     sql = f"{_taken(head, alias)}{link} {source}\n{_taken(tail, alias)}"
@@ -167,14 +167,14 @@ def _selects(text: str, words: list[tuple[str, int, int]], types: Mapping[int, s
 def _lookup(text: str, words: list[tuple[str, int, int]]) -> ManyRows | None:
     """Return a lookup by the only parameter that compares it with an array; None if it is more than that."""
     plain = masked(text)
-    names = {one[0] for one in words}
+    names = {word[0] for word in words}
     places = [match for match in _KEY.finditer(text) if plain[match.start()] != " "]
     if names & _PER_STATEMENT or _AGGREGATE.search(plain) or len(places) != 1 or plain.count("$") != 1:
         return None
     (place,) = places
-    where = next((one for one in words if one[0] == "WHERE"), None)
-    came = next((one for one in words if one[0] == "FROM"), None)
-    at_top = any(one[1] <= place.start("column") < one[2] for one in words)
+    where = next((word for word in words if word[0] == "WHERE"), None)
+    came = next((word for word in words if word[0] == "FROM"), None)
+    at_top = any(word[1] <= place.start("column") < word[2] for word in words)
     if where is None or came is None or place.start() < where[1] or not at_top:
         return None
     number, column = int(place["number"]), place["column"]

@@ -30,18 +30,20 @@ def measured_statements(
     statement that writes to a changed table counts ten times.
     """
     touched = [
-        one for one in workload.statements if one.template in own or any(arm.touches(one) for arm in arms)
+        statement
+        for statement in workload.statements
+        if statement.template in own or any(arm.touches(statement) for arm in arms)
     ]
-    weights = {one.template: _weight(one, arms) for one in touched}
+    weights = {statement.template: _weight(statement, arms) for statement in touched}
     order = sorted(touched, key=lambda one: (one.template not in own, -weights[one.template]))
     enough = COVERED * math.fsum(weights.values())
     found: list[CapturedStatement] = []
     covered = 0.0
-    for one in order[:MOST_STATEMENTS]:
+    for statement in order[:MOST_STATEMENTS]:
         if found and covered >= enough:
             break
-        found.append(one)
-        covered += weights[one.template]
+        found.append(statement)
+        covered += weights[statement.template]
     return tuple(found)
 
 

@@ -27,10 +27,10 @@ def statement_texts(statements: Sequence[CapturedStatement]) -> list[str]:
     """Return the text of each statement of an operation, with a name for each parameter."""
     return [
         renumbered(
-            plain_colons(one.sql.strip().rstrip("; \n")),
-            {number: f":{prefix}p{number}" for number in numbers_in(one.sql)},
+            plain_colons(statement.sql.strip().rstrip("; \n")),
+            {number: f":{prefix}p{number}" for number in numbers_in(statement.sql)},
         )
-        for one, prefix, _ in _placed(statements)
+        for statement, prefix, _ in _placed(statements)
     ]
 
 
@@ -40,19 +40,19 @@ def parameters_of(statements: Sequence[CapturedStatement]) -> list[str]:
     Executions of one statement in an operation have different values.
     """
     found = []
-    for one, prefix, place in _placed(statements):
-        sets = usable_sets(one)
+    for statement, prefix, place in _placed(statements):
+        sets = usable_sets(statement)
         turned = [*sets[place - 1 :], *sets[: place - 1]] if place <= len(sets) else sets
-        found += [parameter_line(number, turned, prefix) for number in sorted(numbers_in(one.sql))]
+        found += [parameter_line(number, turned, prefix) for number in sorted(numbers_in(statement.sql))]
     return found
 
 
 def _placed(statements: Sequence[CapturedStatement]) -> Iterator[tuple[CapturedStatement, str, int]]:
     """Yield each statement with the prefix of its parameters, and which execution of it this is, from 1."""
     seen: dict[int, int] = {}
-    for one in statements:
-        place = seen[one.template] = seen.get(one.template, 0) + 1
-        yield one, f"s{one.template}_" if place == 1 else f"s{one.template}_{place}_", place
+    for statement in statements:
+        place = seen[statement.template] = seen.get(statement.template, 0) + 1
+        yield statement, f"s{statement.template}_" if place == 1 else f"s{statement.template}_{place}_", place
 
 
 def effect_of_times(effect: StatementEffect) -> StatementEffect:

@@ -70,14 +70,14 @@ class Request:
     def whole(self) -> CapturedStatement:
         """The request as a statement, which stands for its workload and its effect."""
         first = self.statements[0]
-        origins = {one.origin for one in self.statements} - {"none"}
+        origins = {statement.origin for statement in self.statements} - {"none"}
         return replace(
             first,
-            sql=";\n".join(one.sql.strip().rstrip("; \n") for one in self.statements),
+            sql=";\n".join(statement.sql.strip().rstrip("; \n") for statement in self.statements),
             calls_per_hour=self.per_hour,
             mean_ns=self.source_ns,
             origin=first.origin if len(origins) != 1 else origins.pop(),
-            tables=tuple(dict.fromkeys(table for one in self.statements for table in one.tables)),
+            tables=tuple(dict.fromkeys(table for statement in self.statements for table in statement.tables)),
             changes=self.changes,
             rows=None,
         )
@@ -85,12 +85,19 @@ class Request:
     @property
     def changes(self) -> bool:
         """Return whether a request changes rows."""
-        return any(one.changes for one in self.statements)
+        return any(statement.changes for statement in self.statements)
 
 
 def connecting_habit(finding: Finding) -> Candidate | None:
     """Return the change that keeps connections open, if the finding is about clients that do not."""
-    return next((one for one in finding.candidates if one.habit == "connects" and one.per_hour), None)
+    return next(
+        (
+            candidate
+            for candidate in finding.candidates
+            if candidate.habit == "connects" and candidate.per_hour
+        ),
+        None,
+    )
 
 
 def request_of(workload: CapturedWorkload, finding: Finding, candidate: Candidate) -> Request | None:
@@ -100,8 +107,12 @@ def request_of(workload: CapturedWorkload, finding: Finding, candidate: Candidat
     as a DELETE, is left out, but its time on the source counts.
     """
     per_hour = candidate.per_hour
-    usable = [one for one in workload.statements if usable_sets(one) and not (one.changes and uses_up(one))]
-    calls = sum(one.calls_per_hour for one in usable)
+    usable = [
+        statement
+        for statement in workload.statements
+        if usable_sets(statement) and not (statement.changes and uses_up(statement))
+    ]
+    calls = sum(statement.calls_per_hour for statement in usable)
     if not per_hour or not calls:
         return None
     number = min(max(round(calls / per_hour), 1), _MOST_STATEMENTS)
@@ -110,21 +121,22 @@ def request_of(workload: CapturedWorkload, finding: Finding, candidate: Candidat
     return Request(
         statements=tuple(_apportioned(usable, number)),
         per_hour=per_hour,
-        source_ns=sum(one.calls_per_hour * one.mean_ns for one in workload.statements) / per_hour,
+        source_ns=sum(statement.calls_per_hour * statement.mean_ns for statement in workload.statements)
+        / per_hour,
         clients=min(max(round(workload.sessions + starting), 1), _MOST_CLIENTS),
     )
 
 
 def _apportioned(statements: Sequence[CapturedStatement], number: int) -> Iterator[CapturedStatement]:
     """Yield `number` executions in proportion to calls (Hamilton's method: the largest remainders first)."""
-    calls = sum(one.calls_per_hour for one in statements)
-    exact = [number * one.calls_per_hour / calls for one in statements]
+    calls = sum(statement.calls_per_hour for statement in statements)
+    exact = [number * statement.calls_per_hour / calls for statement in statements]
     counts = [math.floor(one) for one in exact]
     by_remainder = sorted(range(len(exact)), key=lambda place: counts[place] - exact[place])
     for place in by_remainder[: number - sum(counts)]:
         counts[place] += 1
-    for one, count in zip(statements, counts, strict=True):
-        yield from [one] * count
+    for statement, count in zip(statements, counts, strict=True):
+        yield from [statement] * count
 
 
 def pool_arm(candidate: Candidate, request: Request) -> tuple[Arm, tuple[str, ...]]:
@@ -139,7 +151,7 @@ def pool_arm(candidate: Candidate, request: Request) -> tuple[Arm, tuple[str, ..
         "-- Then give the connection back to the pool.",
         undo=f"-- For each request: open a connection, and send\n{sent}\n-- Then close the connection.",
         against=candidate.against,
-        templates=tuple(dict.fromkeys(one.template for one in request.statements)),
+        templates=tuple(dict.fromkeys(statement.template for statement in request.statements)),
     )
     statements = count_words(len(request.statements), "captured statement")
     sessions = count_words(request.clients, "session")
@@ -192,10 +204,10 @@ def _workload(request: Request) -> str:
 def times_known(effects: Mapping[str, Sequence[StatementEffect]]) -> set[tuple[str, int]]:
     """Return the comparisons of throughput that need no more trials: the time saved is known to 3 %."""
     return {
-        (name, one.template)
+        (name, effect.template)
         for name, found in effects.items()
-        for one in found
-        if one.low and one.high and (1 / one.low - 1 / one.high) / 2 <= PRACTICAL
+        for effect in found
+        if effect.low and effect.high and (1 / effect.low - 1 / effect.high) / 2 <= PRACTICAL
     }
 
 

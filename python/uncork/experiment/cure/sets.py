@@ -87,7 +87,7 @@ def leave_one_out(arms: Sequence[Arm]) -> dict[str, Arm]:
         replace(joined([one for one in arms if one is not arm]), name=f"without-{arm.name}"[:40])
         for arm in arms
     ]
-    return {arm.name: one for arm, one in zip(arms, unique_names(rest), strict=True)}
+    return {arm.name: unique_name for arm, unique_name in zip(arms, unique_names(rest), strict=True)}
 
 
 def replaceable(planned: Mapping[str, frozenset[int]]) -> frozenset[str]:
@@ -115,7 +115,7 @@ def _templates(arm: Arm) -> Iterator[int]:
 def _shareable(statements: Sequence[str]) -> set[str]:
     """Return the statements that both changes may execute, because the second time changes nothing."""
     form = re.compile(r"CREATE\s+EXTENSION\s+IF\s+NOT|ANALYZE\b", re.IGNORECASE)
-    return {_plain(one) for one in statements if form.match(one)}
+    return {_plain(statement) for statement in statements if form.match(statement)}
 
 
 def _plain(sql: str) -> str:

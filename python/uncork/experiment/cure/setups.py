@@ -195,7 +195,7 @@ def setup_script(
         script.append(plain_colons(within_transaction(statement)))
     if not reverted and not undo.strip():
         raise SetupRefused("uncork does not know what reverts it.")
-    script += [f"ANALYZE {one}".rstrip() for one in dict.fromkeys(analysed)]
+    script += [f"ANALYZE {fromkey}".rstrip() for fromkey in dict.fromkeys(analysed)]
     whole = () if "" in analysed else tuple(dict.fromkeys(tables))
     return "\n".join(f"{one};" for one in script), whole
 
@@ -211,7 +211,7 @@ def _of_trigger(statement: str, script: Sequence[str]) -> tuple[str, ...] | None
 def gathers_statistics(script: str) -> bool:
     """Return whether a script does nothing but ANALYZE."""
     statements = statements_in(script)
-    return bool(statements) and all(_ANALYZE.fullmatch(one) for one in statements)
+    return bool(statements) and all(_ANALYZE.fullmatch(statement) for statement in statements)
 
 
 def on_expression(statement: str) -> str:
@@ -243,7 +243,7 @@ def _needs_statistics(statement: str) -> str:
 def table_named(written: str) -> str:
     """Return the name of a table without quotes, and without the schema if that is `public`."""
     parts = re.findall(_PART, written)
-    names = [one[1:-1].replace('""', '"') if one.startswith('"') else one.lower() for one in parts]
+    names = [part[1:-1].replace('""', '"') if part.startswith('"') else part.lower() for part in parts]
     return names[-1] if names[:-1] in ([], ["public"]) else ".".join(names)
 
 

@@ -69,15 +69,19 @@ def split_counter(update: str, change: str) -> Split:
         if equal is None:
             raise RewriteRefused(_OTHER)
         keys[_plain(equal["column"])] = equal["value"]
-    columns = [one.strip() for one in target["columns"].split(",")]
-    own = [one for one in columns if _plain(one) != "part" and _plain(one) != _plain(found["counter"])]
+    columns = [word.strip() for word in target["columns"].split(",")]
+    own = [
+        column
+        for column in columns
+        if _plain(column) != "part" and _plain(column) != _plain(found["counter"])
+    ]
     if {_plain(one) for one in own} != set(keys):
         raise RewriteRefused("The statement chooses its row by other columns than the parts have.")
     part = _part_value(target["values"], columns)
     added = found["added"] if found["sign"] == "+" else f"-{found['added']}"
     given = {_plain(one): keys[_plain(one)] for one in own}
     given |= {"part": part, _plain(found["counter"]): added}
-    values = ", ".join(given[_plain(one)] for one in columns)
+    values = ", ".join(given[_plain(column)] for column in columns)
     sql = (
         f"INSERT INTO {target['table']} ({', '.join(columns)}) VALUES ({values})\n"  # noqa: S608
         f"ON CONFLICT {target['rest'].strip()}"
@@ -104,7 +108,7 @@ def _conditions(where: str) -> list[str]:
 def _part_value(values: str, columns: list[str]) -> str:
     """Return the expression that chooses a part: the one value of the INSERT that is no key and not 1."""
     place = columns.index("part") if "part" in columns else -1
-    found = [one.strip() for one in re.split(r",(?![^()]*\))", values)]
+    found = [word.strip() for word in re.split(r",(?![^()]*\))", values)]
     if place < 0 or len(found) != len(columns) or numbers_in(found[place]):
         raise RewriteRefused("The change does not say how a part is chosen.")
     return found[place]

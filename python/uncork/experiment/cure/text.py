@@ -108,7 +108,7 @@ def experiment_of_arms(
         f'[variants.{BASELINE}]\nbaseline = true\nvalues = {{ change = "" }}\n',
         *(_variant(arm, statements) for arm in arms),
         f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\nsql = ":change"\n{_answers(statements)}',
-        *(_workload(one, arms, clients) for one in statements),
+        *(_workload(statement, arms, clients) for statement in statements),
         f'[stop]\nprecision = "{precision:.2%}"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n'
         f'trial_timeout = "{_timeout_s(statements)}s"\n',
     ]
@@ -135,12 +135,12 @@ def guard_toml(
     """
     if not statements:
         raise ValueError("a guard needs a statement")
-    gates = [f"mean < +{slower:.0%} on {workload_name(one.template)}" for one in statements]
+    gates = [f"mean < +{slower:.0%} on {workload_name(statement.template)}" for statement in statements]
     parts = [
         f"[experiment]\nname = {toml(name)}\nquestion = {toml(question)}\nseed = {seed}\n",
         f"[variants.{BASELINE}]\n",
         f"[setup]\ncopy_of = {toml(copy_dsn)}\n",
-        *(_workload(one, (), clients) for one in statements),
+        *(_workload(statement, (), clients) for statement in statements),
         f"[guard]\ngates = [{', '.join(map(toml, gates))}]\n",
     ]
     return "\n".join(parts)
@@ -153,13 +153,13 @@ def workload_name(template: int) -> str:
 
 def _timeout_s(statements: Sequence[CapturedStatement]) -> int:
     """Return how long a trial may take: ten times as long as the answer check of the slowest statement."""
-    slowest_s = max(one.mean_ns for one in statements) / 1e9
+    slowest_s = max(statement.mean_ns for statement in statements) / 1e9
     return min(max(_LEAST_TIMEOUT_S, round(10 * ANSWER_OPERATIONS * slowest_s)), _MOST_TIMEOUT_S)
 
 
 def _answers(statements: Sequence[CapturedStatement]) -> str:
     """Return the line that compares fewer answers if some take long: every variant executes each of them."""
-    slowest_s = max(one.mean_ns for one in statements) / 1e9
+    slowest_s = max(statement.mean_ns for statement in statements) / 1e9
     most = max(_LEAST_ANSWERS, round(_ANSWERS_S / slowest_s)) if slowest_s else ANSWER_OPERATIONS
     return f"answers = {most}\n" if most < ANSWER_OPERATIONS else ""
 
@@ -171,10 +171,10 @@ def _variant(arm: Arm, statements: Sequence[CapturedStatement]) -> str:
     lines = [f"[variants.{arm.name}]", f"title = {toml(' '.join(arm.text.split()) or arm.name)}"]
     lines.append(f"values.change = {multiline(arm.setup) if arm.setup else toml('')}")
     lines += settings_lines(arm.settings)
-    for one in statements:
-        if one.template in arm.statements:
-            text = _sent(arm.statements[one.template])
-            lines.append(f"workloads.{workload_name(one.template)}.sql = {text}")
+    for statement in statements:
+        if statement.template in arm.statements:
+            text = _sent(arm.statements[statement.template])
+            lines.append(f"workloads.{workload_name(statement.template)}.sql = {text}")
     return "\n".join(lines) + "\n"
 
 
@@ -219,7 +219,7 @@ def parameter_line(number: int, sets: Sequence[Sequence[str | None]], prefix: st
 
     The parameter is named `prefix`, ``p`` and the number.
     """
-    values = (one[number - 1] for one in sets)
+    values = (sequence[number - 1] for sequence in sets)
     rows = ", ".join(f"({'NULL' if value is None else literal(value)})" for value in values)
     return f'parameters.{prefix}p{number} = {{ query = {toml(f"VALUES {rows}")}, pick = "sequence" }}'
 

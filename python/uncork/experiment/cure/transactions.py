@@ -91,20 +91,20 @@ class TransactionArm:
 
 def transaction_habits(finding: Finding) -> tuple[Candidate, ...]:
     """Return the changes of a finding that variants of its transaction can show."""
-    return tuple(one for one in finding.candidates if one.habit in _HABITS)
+    return tuple(candidate for candidate in finding.candidates if candidate.habit in _HABITS)
 
 
 def whole_transaction(transaction: CapturedTransaction) -> CapturedStatement:
     """Return a transaction as a statement, which stands for its workload and its effect."""
     statements = transaction.statements
-    origins = {one.origin for one in statements} - {"none"}
+    origins = {statement.origin for statement in statements} - {"none"}
     return replace(
         statements[0],
-        sql=";\n".join(one.sql.strip().rstrip("; \n") for one in statements),
+        sql=";\n".join(statement.sql.strip().rstrip("; \n") for statement in statements),
         calls_per_hour=transaction.per_hour,
         mean_ns=transaction.source_ns,
         origin=statements[0].origin if len(origins) != 1 else origins.pop(),
-        tables=tuple(dict.fromkeys(table for one in statements for table in one.tables)),
+        tables=tuple(dict.fromkeys(table for statement in statements for table in statement.tables)),
         changes=transaction.changes,
         rows=None,
     )
@@ -116,15 +116,17 @@ def with_one_row(finding: Finding, transaction: CapturedTransaction) -> Captured
     Drawn values spread over the rows of the table, and sessions would hardly meet.
     """
     hot = {
-        one.template
-        for one in transaction.statements
-        if one.template in finding.templates and one.origin in _DRAWN and len(set(one.sets)) > 1
+        statement.template
+        for statement in transaction.statements
+        if statement.template in finding.templates
+        and statement.origin in _DRAWN
+        and len(set(statement.sets)) > 1
     }
-    if not hot or not any(one.habit in _QUEUES for one in finding.candidates):
+    if not hot or not any(candidate.habit in _QUEUES for candidate in finding.candidates):
         return transaction
     statements = tuple(
-        replace(one, sets=tuple(usable_sets(one)[:1])) if one.template in hot else one
-        for one in transaction.statements
+        replace(statement, sets=tuple(usable_sets(statement)[:1])) if statement.template in hot else statement
+        for statement in transaction.statements
     )
     basis = (
         *transaction.basis,
@@ -146,7 +148,7 @@ def transaction_arms(
 ) -> tuple[tuple[TransactionArm, ...], str]:
     """Return the ways to send a transaction that its finding proposes, and the reason if there are none."""
     found, reasons = [], []
-    used_up = next((one for one in transaction.statements if uses_up(one)), None)
+    used_up = next((statement for statement in transaction.statements if uses_up(statement)), None)
     if used_up is not None and re.match(r"\s*DELETE\b", used_up.sql, re.IGNORECASE):
         return (), "Its transaction deletes rows, so a copy cannot execute it as often as the server does."
     for candidate in transaction_habits(finding):
@@ -175,7 +177,7 @@ def _plain_arm(finding: Finding, candidate: Candidate, transaction: CapturedTran
         sql="",
         undo="",
         against=candidate.against,
-        templates=tuple(one.template for one in transaction.statements),
+        templates=tuple(statement.template for statement in transaction.statements),
     )
 
 
@@ -204,8 +206,8 @@ def _pauses_outside(
 def _row_last(finding: Finding, candidate: Candidate, transaction: CapturedTransaction) -> TransactionArm:
     places = [
         place
-        for place, one in enumerate(transaction.statements)
-        if one.template in finding.templates and one.changes
+        for place, statement in enumerate(transaction.statements)
+        if statement.template in finding.templates and statement.changes
     ]
     if not places:
         raise RewriteRefused(
@@ -229,7 +231,12 @@ def _row_last(finding: Finding, candidate: Candidate, transaction: CapturedTrans
 
 def _in_parts(finding: Finding, candidate: Candidate, transaction: CapturedTransaction) -> TransactionArm:
     place = next(
-        (place for place, one in enumerate(transaction.statements) if one.template in finding.templates), None
+        (
+            place
+            for place, statement in enumerate(transaction.statements)
+            if statement.template in finding.templates
+        ),
+        None,
     )
     if place is None:
         raise RewriteRefused("Its transaction changes the counter by another statement.")
@@ -255,8 +262,8 @@ def _in_parts(finding: Finding, candidate: Candidate, transaction: CapturedTrans
 def _read_by_others(finding: Finding, transaction: CapturedTransaction, place: int) -> str | None:
     """Return the finding's table if another statement of the transaction uses it, too."""
     table = finding.objects[0] if finding.objects else ""
-    others = (one for number, one in enumerate(transaction.statements) if number != place)
-    return next((table for one in others if table in one.tables), None)
+    others = (statement for number, statement in enumerate(transaction.statements) if number != place)
+    return next((table for statement in others if table in statement.tables), None)
 
 
 def _inner(transaction: CapturedTransaction) -> Iterator[Step]:
@@ -318,12 +325,12 @@ def transactions_experiment(
     transactions change: all send as many.
     """
     name = workload_name(whole_transaction(transaction).template)
-    made = any(one.arm.setup for one in arms)
+    made = any(arm.arm.setup for arm in arms)
     own = f'{BASELINE}]\nbaseline = true\ntitle = "the transaction as it is now"\n'
     parts = [
         f'[experiment]\nname = "transaction"\nquestion = {toml(question)}\nseed = 1\nevidence = []\n',
         f"[variants.{own}" + ('values = { change = "" }\n' if made else ""),
-        *(_variant(one, transaction, name, made=made) for one in arms),
+        *(_variant(arm, transaction, name, made=made) for arm in arms),
         f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\n' + ('sql = ":change"\n' if made else ""),
         _workload(transaction, arms, name),
         f'[stop]\nprecision = "5%"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n',
@@ -351,7 +358,7 @@ def _workload(transaction: CapturedTransaction, arms: Sequence[TransactionArm], 
     lines += ['metric = "throughput"', f"clients = {clients}", 'protocol = "extended"']
     lines += settings_lines(transaction.statements[0].settings)
     lines += [f"operations = {each * clients}", f"warmup_operations = {clients}"]
-    check = next((one.baseline_check for one in arms if one.baseline_check), "")
+    check = next((arm.baseline_check for arm in arms if arm.baseline_check), "")
     lines += ['state = "keep"', f'answer = "{"check" if check else "may differ"}"']
     if check:
         lines.append(f"check = {multiline(check)}")
@@ -362,7 +369,10 @@ def _workload(transaction: CapturedTransaction, arms: Sequence[TransactionArm], 
 def _sent(steps: Sequence[Step], transaction: CapturedTransaction, texts: Mapping[int, str]) -> Iterator[str]:
     """Yield each step of an operation as TOML."""
     written = statement_texts(
-        [replace(one, sql=texts.get(place, one.sql)) for place, one in enumerate(transaction.statements)]
+        [
+            replace(statement, sql=texts.get(place, statement.sql))
+            for place, statement in enumerate(transaction.statements)
+        ]
     )
     for step in steps:
         yield multiline(written[step]) if isinstance(step, int) else toml(step)

@@ -30,8 +30,8 @@ def usual_arms(
     tables of the chosen indexes.
     """
     found = []
-    everything = tuple(one.template for one in workload.statements)
-    if not any(_MEMORY in one.settings for one in chosen):
+    everything = tuple(statement.template for statement in workload.statements)
+    if not any(_MEMORY in arm.settings for arm in chosen):
         found.append(
             Arm(
                 name="more-memory",
@@ -43,7 +43,7 @@ def usual_arms(
                 templates=everything,
             )
         )
-    tables = {table for one in chosen if one.kind == "index" for table in one.tables if columns.get(table)}
+    tables = {table for arm in chosen if arm.kind == "index" for table in arm.tables if columns.get(table)}
     if tables:
         wanted = [(table, column) for table in sorted(tables) for column in columns[table]]
         script = "\n".join(f"CREATE INDEX ON {table} ({column});" for table, column in wanted)

@@ -230,7 +230,9 @@ def _services(asked: SideRequest, variant: str) -> dict[str, dict[str, Any]]:
 def _put_image(asked: SideRequest, services: dict[str, dict[str, Any]]) -> None:
     side = asked.side
     users = [
-        name for name, one in services.items() if "{image}" in repr((one["command"], one["environment"]))
+        name
+        for name, service in services.items()
+        if "{image}" in repr((service["command"], service["environment"]))
     ]
     if side.image is not None and not users:
         raise UsageError(
@@ -241,8 +243,8 @@ def _put_image(asked: SideRequest, services: dict[str, dict[str, Any]]) -> None:
             f"--{side.role} image=REF is missing: service {users[0]} uses {{image}} in its command or "
             "environment"
         )
-    for one in services.values():
-        _replace(one, "{image}", side.image or "")
+    for service in services.values():
+        _replace(service, "{image}", side.image or "")
 
 
 def _replace(service: dict[str, Any], mark: str, text: str) -> None:
@@ -253,8 +255,8 @@ def _replace(service: dict[str, Any], mark: str, text: str) -> None:
 def _fill_values(sides: Sequence[_One]) -> None:
     """Add to each side the values that only the other side's SQL uses."""
     everything = {**sides[0].values, **sides[1].values}
-    for one in sides:
-        one.values = {name: one.values.get(name, text) for name, text in everything.items()}
+    for side in sides:
+        side.values = {name: side.values.get(name, text) for name, text in everything.items()}
 
 
 def _identity(asked: SideRequest, one: _One) -> object:

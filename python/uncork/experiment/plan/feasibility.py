@@ -134,15 +134,15 @@ def _pair_ns(
         if (*pair, arm.variant) not in refused
     ]
     clients = spec.clients(workload, dict(cell.levels))
-    warming = math.fsum(warmup_operations(facts.warmup_operations, one) * one for one in times)
+    warming = math.fsum(warmup_operations(facts.warmup_operations, time) * time for time in times)
     if facts.fitted:
         pilot = Pilot(tuple(times))
         rate = None if facts.http is None else facts.http.rate
         measuring = CYCLES_TOGETHER * cycle_ns(pilot, slice_sizes(pilot, clients=clients, rate=rate), clients)
     elif facts.duration is not None:
-        measuring = math.fsum(max(float(facts.duration), one) for one in times)
+        measuring = math.fsum(max(float(facts.duration), time) for time in times)
     else:
-        measuring = math.fsum((facts.operations or 1) * one / clients for one in times)
+        measuring = math.fsum((facts.operations or 1) * time / clients for time in times)
     return warming + measuring
 
 

@@ -205,7 +205,7 @@ def reasons(forecasts: Sequence[WorkloadForecast]) -> tuple[str, ...]:
     """Return sentences that explain the lengths of rounds, blocks and slices."""
     if not forecasts:
         return ()
-    slices = sorted({one.slice_ns for one in forecasts})
+    slices = sorted({forecast.slice_ns for forecast in forecasts})
     length = format_duration(slices[0])
     if slices[-1] > 1.05 * slices[0]:
         length = f"{length} to {format_duration(slices[-1])}"

@@ -228,10 +228,10 @@ def plan_document(
     all_cells, all_arms = cells(spec), arms(spec)
     forecasts = plan_forecasts(spec, seen or {}, setup_ns or 0)
     blocks_of = {name: planned_blocks(spec, name) for name in spec.workloads}
-    blocks_of |= {one.workload: one.blocks for one in forecasts}
+    blocks_of |= {forecast.workload: forecast.blocks for forecast in forecasts}
     blocks = len(all_cells) * sum(blocks_of.values())
     if forecasts:
-        round_ns = int(max(one.round_ns for one in forecasts))
+        round_ns = int(max(forecast.round_ns for forecast in forecasts))
     else:
         round_ns = int(ROUND_OVERHEAD_NS) + sum(
             estimate_trial_ns(spec, name) * len(all_cells) * blocks_of[name] * len(arms(spec, name))

@@ -180,7 +180,7 @@ def lengthened(sizes: Sequence[SliceSize], pilot: Pilot, most: int | None) -> tu
             longer.append(size)
         else:
             longer.append(replace(size, duration_ns=max(size.duration_ns or 0, LONG_SLICE_NS)))
-    if most is not None and CYCLES_TOGETHER * max(one.operations or 0 for one in longer) > most:
+    if most is not None and CYCLES_TOGETHER * max(size.operations or 0 for size in longer) > most:
         return None
     return tuple(longer) if longer != list(sizes) else None
 

@@ -85,8 +85,10 @@ def findings(steps: Sequence[LoadStep], spec: SweepSpec) -> SweepFindings:
         knee=find_knee(powers, sorted({step.level for step in steps}), spec.confidence),
         most=max(means, key=means.__getitem__, default=None),
         saturation=None if spec.axis == "rate" else find_saturation(throughputs, spec.confidence),
-        objectives={one.text: _judged(steps, one, spec.confidence) for one in spec.objectives},
-        edges={one.text: _edge(steps, partial(_keeps, one)) for one in spec.objectives},
+        objectives={
+            objective.text: _judged(steps, objective, spec.confidence) for objective in spec.objectives
+        },
+        edges={objective.text: _edge(steps, partial(_keeps, objective)) for objective in spec.objectives},
         cliff=_edge(steps, _works),
     )
 
@@ -133,8 +135,8 @@ def chosen_levels(steps: Sequence[LoadStep], spec: SweepSpec) -> tuple[float, ..
     means = _means(step for step in explored if step.works)
     most = max(means, key=means.__getitem__)
     chosen = {works[0], most, *works[max(0, best - _BESIDE) : best + _BESIDE + 1]}
-    for one in spec.objectives:
-        edge = _edge(explored, partial(_keeps, one))
+    for objective in spec.objectives:
+        edge = _edge(explored, partial(_keeps, objective))
         chosen |= {level for level in (edge.holds, edge.gives_way) if level in works}
     return tuple(sorted(chosen))
 
@@ -173,7 +175,10 @@ def _explore(steps: Sequence[LoadStep], spec: SweepSpec) -> float | None:
 
 def _edges(steps: Sequence[LoadStep], spec: SweepSpec) -> list[Edge]:
     """Return where the server breaks, and where each objective is missed."""
-    return [_edge(steps, _works), *(_edge(steps, partial(_keeps, one)) for one in spec.objectives)]
+    return [
+        _edge(steps, _works),
+        *(_edge(steps, partial(_keeps, objective)) for objective in spec.objectives),
+    ]
 
 
 def _past(explored: Sequence[LoadStep], spec: SweepSpec) -> bool:

@@ -33,7 +33,7 @@ def changing_requests(
 ) -> str:
     """Return that the baseline differs from itself: where first, and the lines that leave it out."""
     seen = f"not comparable: the baseline answers the same request differently: {differences[0].twice()}"
-    count = len({one.pattern or one.place or one.line for one in differences}) - 1
+    count = len({difference.pattern or difference.place or difference.line for difference in differences}) - 1
     more = f" (and {count} more {'place' if count == 1 else 'places'})" if count else ""
     return f"{seen}{more}; {_remedy(workload, rules, wider)}"
 
@@ -49,8 +49,11 @@ def wrong_requests(
     If values that are made anew each time and the order of lists are all that differs, the lines follow
     that leave them out: the rows of two databases may differ in them without a fault of the variant.
     """
-    harmless = [one.generated or one.change == Change.ORDER for one in differences]
-    first = next((one for one, fine in zip(differences, harmless, strict=True) if not fine), differences[0])
+    harmless = [difference.generated or difference.change == Change.ORDER for difference in differences]
+    first = next(
+        (difference for difference, fine in zip(differences, harmless, strict=True) if not fine),
+        differences[0],
+    )
     told = f"wrong answer: {first.beside('the baseline')}"
     wider = allowing(*answers, rules) if all(harmless) else None
     return told if wider is None else f"{told}; if that may differ, {_set(workload, rules, wider)}"

@@ -27,7 +27,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 def reads_only(spec: Spec, workload: str) -> bool:
     """Return whether a workload sends HTTP requests that change nothing."""
     facts = spec.workloads[workload].http
-    return facts is not None and all(one.verb in READING for one in facts.requests)
+    return facts is not None and all(request.verb in READING for request in facts.requests)
 
 
 def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]:
@@ -126,7 +126,7 @@ def asked_requests(
     assert facts.http is not None  # noqa: S101 -- called only for HTTP workloads
     count = min(facts.operations or spec.setup.answers, spec.setup.answers)
     captured = facts.http.captured
-    kinds = [one for one in facts.http.requests if not captured & _names(one)]
+    kinds = [request for request in facts.http.requests if not captured & _names(request)]
     count = max(count, len(kinds)) if kinds else 0
     stream = f"answers/{cell.name}/{workload}"
     columns = draw(facts, pools, seed=spec.experiment.seed, stream=stream, rows=count)
@@ -144,7 +144,9 @@ def asked_requests(
                 None if body is None else fill(body, values),
             )
         )
-    return tuple(dict.fromkeys(found)) if all(one.method in READING for one in found) else tuple(found)
+    return (
+        tuple(dict.fromkeys(found)) if all(request.method in READING for request in found) else tuple(found)
+    )
 
 
 def _names(table: RequestFacts) -> set[str]:
@@ -156,8 +158,8 @@ def _requests(tables: Sequence[RequestFacts], workload: str, texts: Mapping[str,
         return fill(text, texts, last=False)
 
     return tuple(
-        one.request(one.name or _name(workload, number, tables), filled, statuses=tuple(one.statuses))
-        for number, one in enumerate(tables, start=1)
+        table.request(table.name or _name(workload, number, tables), filled, statuses=tuple(table.statuses))
+        for number, table in enumerate(tables, start=1)
     )
 
 

@@ -207,7 +207,9 @@ class Ledger:
             return estimate_share(counted, confidence) if len(counted) else None
         place = (cell, workload, variant)
         scopes = (self.these_hosts(*place), self.like_hosts(*place), self.other_times(*place))
-        return max((one for one in scopes if one is not None), key=lambda one: one.half_width, default=None)
+        return max(
+            (scope for scope in scopes if scope is not None), key=lambda one: one.half_width, default=None
+        )
 
     def ranks(self, cell: Cell, workload: str, variant: str) -> RankEffect | None:
         """Return a comparison's effect by ranks; None with too few units, over hosts, and for shares."""
@@ -241,7 +243,11 @@ class Ledger:
         arm, again = Arm(self._spec.baseline), Arm(self._spec.baseline, again=True)
         found = []
         for pair in sorted(self._observations):
-            own = [one for one in self._counting(pair) if self._hosts.get(one.round) == host]
+            own = [
+                observation
+                for observation in self._counting(pair)
+                if self._hosts.get(observation.round) == host
+            ]
             units = noise_units(own, baseline=arm.name, again=again.name, kind=self._unit)
             if len(units):
                 found.append((pair, estimate(units, self._spec.stop.confidence)))
@@ -250,7 +256,11 @@ class Ledger:
     def mean(self, cell: Cell, workload: str, variant: str) -> float | None:
         """Return the mean of a variant's metric over its trials; None if it has none."""
         name = Arm(variant).name
-        values = [one.value for one in self._observations.get((cell, workload), []) if one.arm == name]
+        values = [
+            observation.value
+            for observation in self._observations.get((cell, workload), [])
+            if observation.arm == name
+        ]
         return fmean(values) if values else None
 
     def judgements(self) -> list[Judged]:
@@ -302,7 +312,7 @@ class Ledger:
         first, again = Arm(baseline).name, Arm(baseline, again=True).name
         rounds = self._rounds[(*pair, baseline if variant is None else variant)]
         return share_units(
-            [one for one in self._counts.get(pair, []) if one.round in rounds],
+            [counted for counted in self._counts.get(pair, []) if counted.round in rounds],
             baseline=first,
             again=None if variant is None else again,
             variant=again if variant is None else Arm(variant).name,
@@ -343,7 +353,7 @@ class Ledger:
         pair, variant = compared[:2], compared[2]
         rounds = self._rounds[compared]
         units = round_units(
-            [one for one in self._observations.get(pair, []) if one.round in rounds],
+            [observation for observation in self._observations.get(pair, []) if observation.round in rounds],
             baseline=Arm(self._spec.baseline).name,
             again=Arm(self._spec.baseline, again=True).name,
             variant=Arm(variant).name,
@@ -357,7 +367,7 @@ class Ledger:
         if not self.is_disturbed(pair):
             return observations
         long = self._long_rounds(pair)
-        return [one for one in observations if one.round in long]
+        return [observation for observation in observations if observation.round in long]
 
     def _units(self, cell: Cell, workload: str, variant: str) -> Units:
         baseline = self._spec.baseline
@@ -365,7 +375,7 @@ class Ledger:
         # A settled variant is absent from later rounds by design, so their blocks are not incomplete.
         rounds = self._rounds[cell, workload, variant]
         return make(
-            [one for one in self._counting((cell, workload)) if one.round in rounds],
+            [observation for observation in self._counting((cell, workload)) if observation.round in rounds],
             baseline=Arm(baseline).name,
             again=Arm(baseline, again=True).name,
             variant=Arm(variant).name,

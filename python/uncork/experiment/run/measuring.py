@@ -137,7 +137,7 @@ class Measuring:
 
     def _forget_changes(self, placements: Iterable[Placement]) -> None:
         cells = {home[0] for home in placements}
-        self._changes = {pair: one for pair, one in self._changes.items() if pair[0] not in cells}
+        self._changes = {pair: change for pair, change in self._changes.items() if pair[0] not in cells}
 
     def warm(self, placements: Iterable[Placement]) -> None:
         """Restore what has changed, and read all of it into the cache, unless the experiment has none."""
@@ -280,18 +280,19 @@ class Measuring:
         pilot = _PILOT if crowd == 1 else SliceSize(operations=1)
         sizes, warmups = (pilot,) * len(block), [asked] * len(block)
         measured = self._run(block, requests, sizes, warmups, cycles=1, limit_ns=None)
-        counters = [one.counters or Counters(0) for one in measured.arms]
+        counters = [arm.counters or Counters(0) for arm in measured.arms]
         rows = None
         if facts.state == "reset" and any(
-            one.wal_records is None or one.wal_records > _WRITING * one.operations for one in counters
+            counter.wal_records is None or counter.wal_records > _WRITING * counter.operations
+            for counter in counters
         ):
             self.mark_dirty(self._homes_of(block))
-            rows = max(one.rows / max(one.started, 1) for one in measured.arms)
+            rows = max(arm.rows / max(arm.started, 1) for arm in measured.arms)
         pool = self._pool(block)
         if facts.http is not None:
             pool = min(pool or ROWS_FOR_A_DURATION, ROWS_FOR_A_DURATION)
         allowed = None if rows is None else changes_allowed(rows, self._rows_there(block), pool)
-        times = tuple(_operation_ns(one, 1) * crowd for one in measured.arms)
+        times = tuple(_operation_ns(arm, 1) * crowd for arm in measured.arms)
         return self._fit_to(block, times, rows, allowed)
 
     def _fit_to(
@@ -327,7 +328,11 @@ class Measuring:
         """Return the row count of the largest table, in the placement where it is smallest, if known."""
         found = []
         for home in dict.fromkeys(self._homes_of(block)):
-            rows = [one.rows for one in self._server.relations(*home) if one.kind == "table" and one.rows]
+            rows = [
+                relation.rows
+                for relation in self._server.relations(*home)
+                if relation.kind == "table" and relation.rows
+            ]
             found.append(int(max(rows, default=0)))
         return min(found) or None
 
@@ -374,7 +379,7 @@ class Measuring:
             warmups = [self._warmup(block, max(fit.pilot.operation_ns))] * len(block)
             requests = self._going_on(block, changes, cycles * each + warmups[0], fit.operations)
             # Values of HTTP requests start again in each block, so the next block needs restored data.
-            by_http = any(isinstance(one, HttpTrial) for one in requests)
+            by_http = any(isinstance(request, HttpTrial) for request in requests)
             changes.operations += fit.operations if by_http else cycles * each + warmups[0]
         together = 1 if CYCLES_TOGETHER * fit.least_ns > limit_ns else CYCLES_TOGETHER
         # A block ends after the group of cycles that reaches its limit; stopping half a group early
@@ -392,12 +397,12 @@ class Measuring:
             begun_ns = self._clock.monotonic_ns()
             measured = replace(measured, arms=self._counted_apart(block, requests, fit, measured.arms))
             self._apart_ns[pair] = float(self._clock.monotonic_ns() - begun_ns)
-        if all(one.outcome == Outcome.COMPLETE for one in measured.arms):
+        if all(arm.outcome == Outcome.COMPLETE for arm in measured.arms):
             times = self._times(block, measured.arms)
             self._fits[pair] = self._fit_to(block, times, fit.pilot.rows_each, fit.operations)
         kind = None if fit.long_ns is None else long
         return [
-            (trial, replace(one, long_slices=kind)) for trial, one in zip(block, measured.arms, strict=True)
+            (trial, replace(arm, long_slices=kind)) for trial, arm in zip(block, measured.arms, strict=True)
         ]
 
     def _counted_apart(
@@ -409,16 +414,16 @@ class Measuring:
         round if that takes a small part of its time.
         """
         found = []
-        for place, (trial, one) in enumerate(zip(block, measured, strict=True)):
+        for place, (trial, measurement) in enumerate(zip(block, measured, strict=True)):
             if (
-                one.outcome != Outcome.COMPLETE
+                measurement.outcome != Outcome.COMPLETE
                 or self._homes_of(block).count(self._homes_of([trial])[0]) == 1
             ):
-                found.append(one)
+                found.append(measurement)
                 continue
             size = SliceSize(operations=max(1, int(SLICE_NS / fit.pilot.operation_ns[place])))
             seen = self._run((trial,), [requests[place]], (size,), [0], cycles=1, limit_ns=None)
-            found.append(replace(one, counters=seen.arms[0].counters))
+            found.append(replace(measurement, counters=seen.arms[0].counters))
         return tuple(found)
 
     def _going_on(self, block: Block, changes: _Changes, needed: int, allowed: int) -> list[TrialRequest]:
@@ -451,38 +456,38 @@ class Measuring:
         deadline_ns = (limit_ns or 0) + spec.stop.trial_timeout
         request = BlockRequest(
             arms=tuple(
-                replace(one, warmup_operations=warmup, deadline_ns=deadline_ns)
-                for one, warmup in zip(requests, warmups, strict=True)
+                replace(request, warmup_operations=warmup, deadline_ns=deadline_ns)
+                for request, warmup in zip(requests, warmups, strict=True)
             ),
             sizes=sizes,
             cycles=cycle_order(len(block), cycles, _stream(spec, block[0])),
             together=together,
             limit_ns=limit_ns,
         )
-        updates = any(reads_updates(one) for one in requests)
+        updates = any(reads_updates(request) for request in requests)
         before = [self._server.snapshot(*home, updates=updates) for home in placements]
         used = [self._manager.cpu_ns(one) for one in served]
         measured = self._load.run_block(request)
         found = [
-            self._manager.examined(one, service) for one, service in zip(measured.arms, served, strict=True)
+            self._manager.examined(arm, service) for arm, service in zip(measured.arms, served, strict=True)
         ]
-        if any(one.outcome == Outcome.CONNECTION_LOST for one in found):
+        if any(measurement.outcome == Outcome.CONNECTION_LOST for measurement in found):
             return replace(measured, arms=tuple(found))
         after = [self._server.snapshot(*home, updates=updates) for home in placements]
         now = [self._manager.cpu_ns(one) for one in served]
-        for place, one in enumerate(found):
+        for place, measurement in enumerate(found):
             alone = placements.count(placements[place]) == 1
-            operations = one.started + warmups[place] + _settled(sizes[place], one)
+            operations = measurement.started + warmups[place] + _settled(sizes[place], measurement)
             count = counted(before[place], after[place], operations) if alone else Counters(operations)
             count = with_service_cost(count, used[place], now[place])
             wrote = not (count.wal_records == 0 and count.shared_dirtied == 0)
             if spec.workloads[block[0].workload].state == "reset" and alone and wrote:
                 self._dirty.add(placements[place])
-            touched = disturbances(before[place], after[place], one)
-            found[place] = replace(one, counters=count, disturbances=touched)
+            touched = disturbances(before[place], after[place], measurement)
+            found[place] = replace(measurement, counters=count, disturbances=touched)
         slices = without_bursts(measured.slices)
-        for place, one in enumerate(found):
-            found[place] = replace(one, slices=tuple(part for part in slices if part.arm == place))
+        for place, measurement in enumerate(found):
+            found[place] = replace(measurement, slices=tuple(part for part in slices if part.arm == place))
         return BlockMeasurement(tuple(found), slices)
 
     def _homes_of(self, block: Iterable[Trial]) -> list[Placement]:
@@ -496,7 +501,7 @@ class Measuring:
 
     def _times(self, block: Block, measured: Iterable[Measurement]) -> tuple[float, ...]:
         clients = self._clients(block)
-        return tuple(_operation_ns(one, clients) for one in measured)
+        return tuple(_operation_ns(measurement, clients) for measurement in measured)
 
     def _served(self, trial: Trial) -> Served | None:
         return self._manager.served(trial.cell, trial.arm) if self._manager.runs_for(trial.workload) else None

@@ -98,7 +98,7 @@ class Preparation:
             yield Preparing("copying the database", 0, 1)
             keep = spec.setup.statistics == "keep"
             self._server.build_base(spec.setup.copy_of, keep_statistics=keep)
-        templates = [one for one in self._placements.templates() if one[1] not in self._absent]
+        templates = [template for template in self._placements.templates() if template[1] not in self._absent]
         for done, (cell, variant) in enumerate(templates):
             yield Preparing(f"filling {variant}{cell.at}", done, len(templates))
             self._build(cell, variant)

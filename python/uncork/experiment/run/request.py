@@ -232,7 +232,7 @@ def explained_request(
     else:
         rows = min(spec.batch_rows(workload, dict(cell.levels)), EXPLAINED_ROWS)
         statements = batch_of(spec, cell, workload, variant, rows).statements
-    taken = max((one.batch.rows for one in statements if one.batch is not None), default=1)
+    taken = max((statement.batch.rows for statement in statements if statement.batch is not None), default=1)
     parameters = _first_rows(spec, cell, workload, pools, taken)
     values = ((statement, plain_values(statement, parameters)) for statement in statements)
     return [(statement, found) for statement, found in values if found is not None]

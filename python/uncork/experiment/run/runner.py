@@ -354,7 +354,7 @@ class Runner:
                 yield from self._kept(trial, measurement)
             yield from self._one_by_one(tuple(replace(trial, block=number) for trial in alone))
             now = self._clock.monotonic_ns()
-            timed_ns = sum(one.elapsed_ns for _, one in measured)
+            timed_ns = sum(measurement.elapsed_ns for _, measurement in measured)
             overhead_ns = max(now - started - timed_ns, 0.0)
             fit = self._measuring.fit(block)  # as the block showed it
             least_ns = self._least_ns[pair] = overhead_ns + fit.least_ns

@@ -38,7 +38,7 @@ class ServiceManager:
         names = self._spec.services_of(variant)
         if self._services is None or not names:
             return None
-        requires = [one for name in names for one in self._spec.services[name].requires]
+        requires = [require for name in names for require in self._spec.services[name].requires]
         return self._services.lacking(service_jobs(self._spec, cells(self._spec)[0], variant), requires)
 
     def build(self, name: str) -> None:

@@ -106,8 +106,8 @@ def carry(
         sql = substitute(text, source).strip().rstrip(";")
         taken = form != "copy" and takes_rows(text, columns, strategy)
         statements.append(Statement(own, sql, every if taken else (), batch if taken else None))
-    executions = sum(1 if one.batch is None else one.batch.times for one in statements)
-    syncs = sum(_waits(one.batch) for one in statements)
+    executions = sum(1 if statement.batch is None else statement.batch.times for statement in statements)
+    syncs = sum(_waits(statement.batch) for statement in statements)
     # Without BEGIN, each statement would be its own transaction, but a batch should be one transaction.
     parts = len(statements) if strategy == "pipeline" else executions
     transaction = strategy == "transaction" or (strategy != "rows" and parts > 1)

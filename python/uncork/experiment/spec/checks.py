@@ -80,7 +80,7 @@ def check_names(spec: Spec) -> list[problems.Problem]:
         parameter for workload in spec.workloads.values() for parameter in workload.parameters
     }
     batches = [workload.batch for workload in spec.workloads.values() if workload.batch is not None]
-    bound |= {BATCH, *(column for one in batches for column in one.columns)} if batches else set()
+    bound |= {BATCH, *(column for batch in batches for column in batch.columns)} if batches else set()
     for name, variant in spec.variants.items():
         for value, text in variant.values.items():
             found += _unknown_names(("variants", name, "values", value), text, bound)

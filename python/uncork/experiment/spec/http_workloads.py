@@ -148,12 +148,12 @@ class HttpFacts(Section):
     @property
     def texts(self) -> tuple[str, ...]:
         """Return every text that may contain ``{name}``."""
-        return tuple(text for one in (*self.login, *self.requests) for text in one.texts)
+        return tuple(text for request in (*self.login, *self.requests) for text in request.texts)
 
     @property
     def captured(self) -> set[str]:
         """Return the names of values that requests take from answers."""
-        return {name for one in (*self.login, *self.requests) for name in one.capture}
+        return {name for request in (*self.login, *self.requests) for name in request.capture}
 
     @property
     def keeps_cookies(self) -> bool:

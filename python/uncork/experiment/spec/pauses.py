@@ -49,12 +49,12 @@ def pause_line(length_ns: float) -> str:
 
 def paused_ns(statements: Iterable[str]) -> int:
     """Return how long a client pauses in an operation."""
-    return sum(pause_ns(one) for one in statements if is_pause(one))
+    return sum(pause_ns(statement) for statement in statements if is_pause(statement))
 
 
 def without_pauses(statements: Iterable[str]) -> tuple[str, ...]:
     """Return the statements of an operation without its pauses."""
-    return tuple(one for one in statements if not is_pause(one))
+    return tuple(statement for statement in statements if not is_pause(statement))
 
 
 def check_pauses(spec: Spec) -> Iterator[problems.Problem]:
@@ -71,10 +71,10 @@ def check_pauses(spec: Spec) -> Iterator[problems.Problem]:
 def _of_list(
     spec: Spec, name: str, key: tuple[str, ...], statements: Sequence[str]
 ) -> Iterator[problems.Problem]:
-    pauses = [one for one in statements if is_pause(one)]
-    for one in pauses:
+    pauses = [statement for statement in statements if is_pause(statement)]
+    for pause in pauses:
         try:
-            pause_ns(one)
+            pause_ns(pause)
         except ValueError as error:
             yield problems.Problem(key, str(error))
     if not pauses:

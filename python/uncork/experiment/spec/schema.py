@@ -544,7 +544,7 @@ def _named_files(spec: Spec) -> tuple[dict[tuple[str, ...], list[str]], list[str
     """Return the files that services name, and the words of all commands, of services and of metrics."""
     commands = [service.command for service in spec.services.values()]
     commands += [metric.command or () for metric in spec.metrics.values()]
-    commands += [own.command or () for one in spec.variants.values() for own in one.services.values()]
+    commands += [own.command or () for variant in spec.variants.values() for own in variant.services.values()]
     named: dict[tuple[str, ...], list[str]] = {
         ("services", name, "files"): service.files for name, service in spec.services.items()
     }

@@ -68,9 +68,9 @@ def offset_ranges(zone: datetime.tzinfo, first_year: int, last_year: int) -> Ite
 def offset_values(zones: Mapping[str, datetime.tzinfo], first_year: int, last_year: int) -> str:
     """Return ranges as rows of VALUES: zone, start and end in UTC, offset in seconds; by zone and start."""
     rows = (
-        f"('{name}', '{_text(one.start)}', '{_text(one.end)}', {one.offset_s})"
+        f"('{name}', '{_text(offset_range.start)}', '{_text(offset_range.end)}', {offset_range.offset_s})"
         for name, zone in sorted(zones.items())
-        for one in offset_ranges(zone, first_year, last_year)
+        for offset_range in offset_ranges(zone, first_year, last_year)
     )
     return ",\n".join(_checked(rows))
 

@@ -103,4 +103,8 @@ class Finding:
     @property
     def for_experiment(self) -> tuple[Candidate, ...]:
         """The changes that an experiment about the finding's statement can execute; empty without one."""
-        return tuple(one for one in self.candidates if self.templates and one.kind in _EXECUTED and one.sql)
+        return tuple(
+            candidate
+            for candidate in self.candidates
+            if self.templates and candidate.kind in _EXECUTED and candidate.sql
+        )

@@ -64,4 +64,4 @@ class CapturedTransaction:
     @property
     def changes(self) -> bool:
         """Return whether it changes rows."""
-        return any(one.changes for one in self.statements)
+        return any(statement.changes for statement in self.statements)

@@ -36,7 +36,7 @@ class CandidateUse:
     @property
     def used(self) -> bool:
         """Whether any plan uses the candidate."""
-        return any(one.used for one in self.plans)
+        return any(plan.used for plan in self.plans)
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,7 @@ def application_changes(result: CureResult) -> tuple[Change, ...]:
     """Return the proven changes that only the application can make, the best one of each finding."""
     return tuple(
         change
-        for one in result.tried
-        for change in one.changes
-        if one.state == "cured" and change.kind == "client" and change.name == one.best
+        for tried in result.tried
+        for change in tried.changes
+        if tried.state == "cured" and change.kind == "client" and change.name == tried.best
     )

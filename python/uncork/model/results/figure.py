@@ -95,7 +95,7 @@ class RunFigures:
 
     def figure(self, key: tuple[str, str]) -> Figure | None:
         """Return a metric by its key; None if the run has none."""
-        return next((one for one in self.figures if one.key == key), None)
+        return next((figure for figure in self.figures if figure.key == key), None)
 
     def counterpart(self, figure: Figure) -> Figure | None:
         """Return this run's counterpart of another run's metric; None if there is none.

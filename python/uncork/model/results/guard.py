@@ -211,5 +211,5 @@ class GuardResult:
 
 def guard_status(checks: Iterable[GateCheck]) -> Literal[0, 3, 4]:
     """Return the exit status of a guard: 0 all kept, 3 one broken, 4 one undecided."""
-    outcomes = {one.outcome for one in checks}
+    outcomes = {check.outcome for check in checks}
     return 3 if GateOutcome.BROKEN in outcomes else 4 if GateOutcome.UNDECIDED in outcomes else 0

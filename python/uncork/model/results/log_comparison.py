@@ -119,4 +119,4 @@ class LogComparison:
 
     def application(self, name: str) -> ApplicationChange | None:
         """Return an application's change; None if neither log names it."""
-        return next((one for one in self.applications if one.name == name), None)
+        return next((application for application in self.applications if application.name == name), None)

@@ -197,7 +197,7 @@ class StackResult:
     @property
     def system_share(self) -> float | None:
         """The kernel's share of processor time, 0 to 1: from stacks if possible, else from its own count."""
-        measure = next((one for one in self.measures if one.name == "cpu"), None)
+        measure = next((measure for measure in self.measures if measure.name == "cpu"), None)
         if measure is not None and measure.kernel and self.method.tool == "perf":
             return measure.kernel
         if self.user_ns is None or self.system_ns is None or not self.user_ns + self.system_ns:

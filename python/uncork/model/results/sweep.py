@@ -189,7 +189,7 @@ class VerifiedFacts:
     @property
     def sustained(self) -> bool:
         """Return whether the load worked, and held all objectives."""
-        return self.works and all(one.holds for one in self.objectives)
+        return self.works and all(objective.holds for objective in self.objectives)
 
 
 @dataclass(frozen=True, slots=True)

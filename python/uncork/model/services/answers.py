@@ -129,7 +129,9 @@ def answer_differences(
 ) -> list[Difference]:
     """Return where the answers to the same requests differ, in order, apart from what the rules allow."""
     return [
-        told for one, other in zip(expected, found, strict=True) for told in _of_answer(one, other, rules)
+        told
+        for answer, other in zip(expected, found, strict=True)
+        for told in _of_answer(answer, other, rules)
     ]
 
 
@@ -150,11 +152,11 @@ def allowing(
 
 def _widened(rules: AnswerRules, differences: Iterable[Difference]) -> AnswerRules | None:
     ignore, order_free, texts = list(rules.ignore), list(rules.order_free), list(rules.ignore_text)
-    for one in differences:
-        if one.change == Change.OTHER or (one.change == Change.TEXT and not one.pattern):
+    for difference in differences:
+        if difference.change == Change.OTHER or (difference.change == Change.TEXT and not difference.pattern):
             return None
-        chosen = {Change.ORDER: order_free, Change.TEXT: texts}.get(one.change, ignore)
-        chosen.append(one.pattern)
+        chosen = {Change.ORDER: order_free, Change.TEXT: texts}.get(difference.change, ignore)
+        chosen.append(difference.pattern)
     if "" in ignore:
         return None
     found = [tuple(dict.fromkeys(each)) for each in (ignore, order_free, texts)]
@@ -164,7 +166,9 @@ def _widened(rules: AnswerRules, differences: Iterable[Difference]) -> AnswerRul
 def _without_inner(patterns: Sequence[str]) -> tuple[str, ...]:
     """Leave out places inside of other places."""
     return tuple(
-        one for one in patterns if not any(one.startswith(f"{other}/") for other in patterns if other != one)
+        pattern
+        for pattern in patterns
+        if not any(pattern.startswith(f"{other}/") for other in patterns if other != pattern)
     )
 
 
@@ -318,16 +322,16 @@ def _of_text(request: str, first: str, second: str, rules: AnswerRules) -> Itera
     lines = first.splitlines(), second.splitlines()
     paired = len(lines[0]) == len(lines[1])
     known: set[str] = set()
-    for number, (one, other) in enumerate(zip(*lines, strict=False), start=1):
-        if one == other:
+    for number, (line, other) in enumerate(zip(*lines, strict=False), start=1):
+        if line == other:
             continue
-        begin, ends = _differing(one, other)
-        pattern = _expression(one, begin, ends[0]) if paired else ""
+        begin, ends = _differing(line, other)
+        pattern = _expression(line, begin, ends[0]) if paired else ""
         if pattern and pattern in known:
             continue
         known.add(pattern)
-        words = [text[begin:end] for text, end in zip((one, other), ends, strict=True)]
-        shown = [_around(text, begin, end) for text, end in zip((one, other), ends, strict=True)]
+        words = [text[begin:end] for text, end in zip((line, other), ends, strict=True)]
+        shown = [_around(text, begin, end) for text, end in zip((line, other), ends, strict=True)]
         yield Difference(request, Change.TEXT, "", pattern, shown[0], shown[1], number, _generated(*words))
         if not paired:
             return

@@ -37,7 +37,7 @@ def read(data: Any) -> ImportedRun | None:
 def _figures(result: Value) -> Iterator[Figure]:
     subject = result["command"].text()
     listed = result.get("times")
-    times = [] if listed is None else [one.number(0.0) * 1e9 for one in listed.elements()]
+    times = [] if listed is None else [element.number(0.0) * 1e9 for element in listed.elements()]
     several = len(times) > 1 and sum(times) > 0
     mean = 0.0 if several and result.get("mean") is None else result["mean"].number(0.0)
     if several:

@@ -34,19 +34,22 @@ def read(data: Any) -> ImportedRun | None:
     if not (isinstance(data, list) and data and isinstance(data[0], dict) and "primaryMetric" in data[0]):
         return None
     benchmarks = Value(data, "").elements()
-    names = [one["benchmark"].text() for one in benchmarks]
+    names = [benchmark["benchmark"].text() for benchmark in benchmarks]
     java = _facts(benchmarks, "vmName", "jdkVersion")
     return ImportedRun(
         tool="JMH",
         question=f"JMH: {', '.join(dict.fromkeys(names[:3]))}",
-        figures=tuple(figure for one in benchmarks for figure in _figures(one)),
+        figures=tuple(figure for benchmark in benchmarks for figure in _figures(benchmark)),
         environment={"language": {"version": java}} if java else {},
     )
 
 
 def _facts(benchmarks: list[Value], *keys: str) -> str:
     """Return texts of all benchmarks; empty if they differ or are missing."""
-    found = {tuple(value.text() for key in keys if (value := one.get(key)) is not None) for one in benchmarks}
+    found = {
+        tuple(value.text() for key in keys if (value := benchmark.get(key)) is not None)
+        for benchmark in benchmarks
+    }
     return " ".join(found.pop()) if len(found) == 1 else ""
 
 
@@ -86,7 +89,11 @@ def _subject(benchmark: Value) -> str:
 def _forks(metric: Value) -> list[float]:
     """Return the mean of each fork; none if the file does not hold its iterations."""
     raw = metric.get("rawData")
-    forks = [] if raw is None else [[one.number(0.0) for one in fork.elements()] for fork in raw.elements()]
+    forks = (
+        []
+        if raw is None
+        else [[element.number(0.0) for element in fork.elements()] for fork in raw.elements()]
+    )
     return [math.fsum(values) / len(values) for values in forks if values]
 
 

@@ -67,7 +67,7 @@ def _values(document: Value) -> dict[str, Value]:
     all_metrics = listed.elements()
     if checked is not None:
         named = isinstance(checked.found, dict)
-        all_metrics += [one for _, one in checked.items()] if named else checked.elements()
+        all_metrics += [value for _, value in checked.items()] if named else checked.elements()
     found = {metric["name"].text(): metric["values"] for metric in all_metrics}
     if "checks_succeeded" in found:
         found["checks"] = found["checks_succeeded"]

@@ -30,9 +30,9 @@ def read(data: Any) -> ImportedRun | None:
         return None
     document = Value(data)
     total, templates = document["overall_stat"], document.get("normalyzed_info")
-    for name, one in document["overall_stat"].items():
-        if isinstance(one.found, dict) and "queries_number" in one.found:
-            total, templates = one, document["normalyzed_info"].get(name)
+    for name, value in document["overall_stat"].items():
+        if isinstance(value.found, dict) and "queries_number" in value.found:
+            total, templates = value, document["normalyzed_info"].get(name)
             break
     first, last = (_instant(total.get(key)) for key in ("first_query_ts", "last_query_ts"))
     seconds = (last - first).total_seconds() if first and last else 0.0

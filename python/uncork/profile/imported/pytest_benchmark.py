@@ -27,11 +27,11 @@ def read(data: Any) -> ImportedRun | None:
     benchmarks = document["benchmarks"].elements()
     commit = document.get("commit_info")
     project = None if commit is None else commit.get("project")
-    names = [one["fullname"].text() for one in benchmarks]
+    names = [benchmark["fullname"].text() for benchmark in benchmarks]
     return ImportedRun(
         tool="pytest-benchmark",
         question=f"pytest-benchmark: {', '.join(names[:3])}",
-        figures=tuple(figure for one in benchmarks for figure in _figures(one)),
+        figures=tuple(figure for benchmark in benchmarks for figure in _figures(benchmark)),
         asked={"project": project.text()} if project is not None else {},
         environment=_environment(document["machine_info"]),
         started_at=_begun(document),

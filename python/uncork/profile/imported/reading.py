@@ -143,7 +143,7 @@ def _checked(run: ImportedRun, file: str) -> ImportedRun:
                 f"{file} is damaged: {figure.name}{of} is {figure.value}, which is no finite number"
             )
     texts = (run.question, run.commit, run.branch, run.series, *run.asked.values())
-    if not all(map(_is_unicode, (*texts, *(text for one in run.figures for text in one.key)))):
+    if not all(map(_is_unicode, (*texts, *(text for figure in run.figures for text in figure.key)))):
         raise UsageError(f"{file} is damaged: a name in it holds a lone surrogate, which is not a character")
     if run.started_at and not _FIRST_YEAR <= int(run.started_at[:4]) < _LAST_YEAR:
         raise UsageError(

@@ -92,9 +92,9 @@ def read_requests(text: str) -> ImportedRun | None:
         requests = list(_of_csv(text))
     else:
         return None
-    attacks, targets = ({getattr(one, name) for one in requests} for name in ("attack", "target"))
+    attacks, targets = ({getattr(request, name) for request in requests} for name in ("attack", "target"))
     target = next(iter(targets)) if len(targets) == 1 else f"{len(targets)} targets"
-    begun = min(one.at_ns for one in requests)
+    begun = min(request.at_ns for request in requests)
     return ImportedRun(
         tool="vegeta",
         question=f"vegeta: {target}",
@@ -105,13 +105,13 @@ def read_requests(text: str) -> ImportedRun | None:
 
 
 def _request_figures(requests: list[_Request]) -> Iterator[Figure]:
-    failed = sum(one.failed for one in requests)
-    begun = min(one.at_ns for one in requests)
+    failed = sum(request.failed for request in requests)
+    begun = min(request.at_ns for request in requests)
     last = max(requests, key=lambda one: one.at_ns)
     seconds = (last.at_ns + last.latency_ns - begun) / _NS
     if seconds > 0 and failed < len(requests):
         yield throughput((len(requests) - failed) / seconds)
-    latencies = sorted(one.latency_ns for one in requests)
+    latencies = sorted(request.latency_ns for request in requests)
     mean = math.fsum(latencies) / len(latencies)
     if mean > 0:
         yield time("mean", mean)

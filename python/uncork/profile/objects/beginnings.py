@@ -32,13 +32,15 @@ def object_begins(objects: Sequence[LogObject], prefix: str | None) -> tuple[int
     Raises:
         ValueError: if the prefix is not a valid log_line_prefix.
     """
-    named = {one: times for one in objects if (times := named_times(one.key)) is not None}
-    if any(one.size for one in objects if one not in named):
-        named = {one: times for one, times in named.items() if times.slack <= CLOSE}
-    begins: dict[LogObject, int | None] = {
-        one: (times.begin - FIRST) // timedelta(microseconds=1) for one, times in named.items()
+    named = {
+        log_object: times for log_object in objects if (times := named_times(log_object.key)) is not None
     }
-    rest = [one for one in objects if one.size and one not in named]
+    if any(log_object.size for log_object in objects if log_object not in named):
+        named = {log_object: times for log_object, times in named.items() if times.slack <= CLOSE}
+    begins: dict[LogObject, int | None] = {
+        log_object: (times.begin - FIRST) // timedelta(microseconds=1) for log_object, times in named.items()
+    }
+    rest = [log_object for log_object in objects if log_object.size and log_object not in named]
     if rest:
         with LoopThread() as loop:
             begins |= zip(rest, loop.run(_fetched(rest, prefix)), strict=True)

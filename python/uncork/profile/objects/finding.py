@@ -77,23 +77,29 @@ async def _find(
     if magic := _MAGIC.search(key):
         begin = key[: magic.start()]
         pattern = glob_pattern(key)
-        matching = [one for one in await _beginning_with(client, begin) if pattern.fullmatch(one.key)]
+        matching = [
+            log_object
+            for log_object in await _beginning_with(client, begin)
+            if pattern.fullmatch(log_object.key)
+        ]
         return FoundObjects(_some(matching, address, "no object matches"), ())
     if key and not key.endswith("/") and (exact := await client.find(key)) is not None:
         return FoundObjects((exact,), ())
     folder = key.rstrip("/")
-    below = [one async for one in client.find_below(folder)]
+    below = [log_object async for log_object in client.find_below(folder)]
     if not below and key and not key.endswith("/"):
         below = await _beginning_with(client, key)
-    shown = [one for one in _files(below) if not _is_hidden(one.key.removeprefix(key))]
+    shown = [file for file in _files(below) if not _is_hidden(file.key.removeprefix(key))]
     logs, others = await _judged(client, shown, can_be_log)
     if shown and not logs:
-        names = ", ".join(one.key for one in others[:3]) + (" and more" if len(others) > 3 else "")
+        names = ", ".join(log_object.key for log_object in others[:3]) + (
+            " and more" if len(others) > 3 else ""
+        )
         raise SetupError(
             f"{address.shown}: no object with this prefix is a log, only {names}; to read one anyway, name it"
         )
     problem = "no object has this name or prefix" if key else "the bucket is empty"
-    return FoundObjects(_some(logs, address, problem), tuple(one.name for one in others))
+    return FoundObjects(_some(logs, address, problem), tuple(log_object.name for log_object in others))
 
 
 async def _find_files(
@@ -107,22 +113,30 @@ async def _find_files(
         folder, _, _ = key[: magic.start()].rpartition("/")
         depth = 64 if "**" in key else key.count("/") - folder.count("/") + (not folder)
         pattern = glob_pattern(key)
-        matching = [one for one in await client.find_in(folder, depth) if pattern.fullmatch(one.key)]
+        matching = [
+            log_object
+            for log_object in await client.find_in(folder, depth)
+            if pattern.fullmatch(log_object.key)
+        ]
         return FoundObjects(_some(matching, address, "no file matches"), ())
-    below = [one for one in await client.find_in(key, 1) if not _is_hidden(one.key.rpartition("/")[2])]
+    below = [
+        log_object
+        for log_object in await client.find_in(key, 1)
+        if not _is_hidden(log_object.key.rpartition("/")[2])
+    ]
     logs, others = await _judged(client, below, can_be_log)
     problem = "the folder has no logs" if below else "the machine has no such file, or the folder is empty"
-    return FoundObjects(_some(logs, address, problem), tuple(one.name for one in others))
+    return FoundObjects(_some(logs, address, problem), tuple(log_object.name for log_object in others))
 
 
 async def _beginning_with(client: Client, text: str) -> list[LogObject]:
     """Return the objects whose keys begin with a text, in their order."""
     folder, _, rest = text.rpartition("/")
     found = []
-    async for one in client.find_below(folder, after=text[:-1] if rest else ""):
-        if one.key.startswith(text):
-            found.append(one)
-        elif one.key > text:
+    async for log_object in client.find_below(folder, after=text[:-1] if rest else ""):
+        if log_object.key.startswith(text):
+            found.append(log_object)
+        elif log_object.key > text:
             break
     return found
 
@@ -146,8 +160,8 @@ async def _judged(
         return can_be_log(one.key, bytes(head))
 
     answers = await asyncio.gather(*map(is_log, objects))
-    logs = [one for one, answer in zip(objects, answers, strict=True) if answer]
-    others = [one for one, answer in zip(objects, answers, strict=True) if not answer]
+    logs = [log_object for log_object, answer in zip(objects, answers, strict=True) if answer]
+    others = [log_object for log_object, answer in zip(objects, answers, strict=True) if not answer]
     return logs, others
 
 
@@ -159,8 +173,10 @@ def _some(found: Sequence[LogObject], address: ObjectAddress, problem: str) -> t
 
 def _files(found: Sequence[LogObject]) -> list[LogObject]:
     """Return the objects without placeholders of folders, which are empty and have a folder's name."""
-    folders = {one.key[:at] for one in found for at, sign in enumerate(one.key) if sign == "/"}
-    return [one for one in found if one.size or one.key not in folders]
+    folders = {
+        log_object.key[:at] for log_object in found for at, sign in enumerate(log_object.key) if sign == "/"
+    }
+    return [log_object for log_object in found if log_object.size or log_object.key not in folders]
 
 
 def _is_hidden(key: str) -> bool:

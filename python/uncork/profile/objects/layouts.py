@@ -111,12 +111,12 @@ def can_be_within(
     An object that was last written before the range cannot; neither can one whose name excludes it.
     """
     begin, end = (None if us is None else FIRST + timedelta(microseconds=us) for us in (begin_us, end_us))
-    named = {one.name: named_times(one.key) for one in objects}
+    named = {log_object.name: named_times(log_object.key) for log_object in objects}
     ends = _ends([times for times in named.values() if times is not None])
     kept = []
-    for one in objects:
-        times = named[one.name]
-        written = FIRST + timedelta(seconds=one.modified_s)
+    for log_object in objects:
+        times = named[log_object.name]
+        written = FIRST + timedelta(seconds=log_object.modified_s)
         if begin is not None and written + CLOSE < begin:
             continue
         if times is not None:
@@ -125,7 +125,7 @@ def can_be_within(
                 continue
             if begin is not None and last is not None and last + times.slack <= begin:
                 continue
-        kept.append(one)
+        kept.append(log_object)
     return tuple(kept)
 
 

@@ -56,7 +56,7 @@ class ObjectReader:
 
     def __init__(self, objects: Sequence[LogObject]) -> None:
         self._objects = list(objects)
-        self._places = {one.name: place for place, one in enumerate(objects)}
+        self._places = {log_object.name: place for place, log_object in enumerate(objects)}
         self._clients = Clients()
         self._loop = LoopThread()
         self._queue: deque[_Range] = deque()

@@ -83,7 +83,7 @@ def _differences(source: PlanNode, copy: PlanNode, *, appended: bool) -> Iterato
     yield from _condition_differences(source, copy)
     inputs = _inputs(source), _inputs(copy)
     if len(inputs[0]) != len(inputs[1]):
-        many, fewer = (series_words(_name(one) for one in each) or "nothing" for each in inputs)
+        many, fewer = (series_words(_name(node) for node in each) or "nothing" for each in inputs)
         yield Difference(
             f"below {_name(source)}, the plan of the source has {many}, the plan of the copy {fewer}", False
         )
@@ -95,8 +95,8 @@ def _differences(source: PlanNode, copy: PlanNode, *, appended: bool) -> Iterato
             True,
         )
     appended = appended or source.kind in _APPENDED
-    for one, other in zip(*inputs, strict=True):
-        yield from _differences(one, other, appended=appended)
+    for node, other in zip(*inputs, strict=True):
+        yield from _differences(node, other, appended=appended)
 
 
 def _condition_differences(source: PlanNode, copy: PlanNode) -> Iterator[Difference]:
@@ -138,13 +138,13 @@ def _inputs(node: PlanNode) -> list[PlanNode]:
     if node.kind not in _APPENDED:
         return list(node.children)
     found: dict[tuple[Any, ...], PlanNode] = {}
-    for one in node.children:
-        found.setdefault(_partition_shape(_unkept(one)), one)
+    for child in node.children:
+        found.setdefault(_partition_shape(_unkept(child)), child)
     return list(found.values())
 
 
 def _partition_shape(node: PlanNode) -> tuple[Any, ...]:
-    return (*_own(node, appended=True), *(_partition_shape(_unkept(one)) for one in node.children))
+    return (*_own(node, appended=True), *(_partition_shape(_unkept(child)) for child in node.children))
 
 
 def _unkept(node: PlanNode) -> PlanNode:
@@ -182,7 +182,7 @@ def _name(node: PlanNode) -> str:
         name += f" using {node.index}"
     if node.relation:
         return f"{name} on {node.relation}"
-    tables = list(dict.fromkeys(one.relation for one in node.walk() if one.relation))
+    tables = list(dict.fromkeys(plan_node.relation for plan_node in node.walk() if plan_node.relation))
     if not node.join or not tables:
         return name
     others = len(tables) - _NAMED

@@ -54,8 +54,8 @@ def log_tasks(
     servers = (*before, *(name for name in new if name not in before))
     whole = replace(request, events=None, skipped=(), other_servers=(), outside=0, threads=1)
     return tuple(
-        LogTask(number, one, servers, version, span)
-        for number, (one, version, span) in enumerate(_parts(whole, part_bytes))
+        LogTask(number, log_request, servers, version, span)
+        for number, (log_request, version, span) in enumerate(_parts(whole, part_bytes))
     )
 
 
@@ -94,7 +94,7 @@ def gather_task(task: LogTask) -> bytes:
     from uncork.profile.objects.reading import ObjectReader  # noqa: PLC0415 -- few logs are objects
 
     options = core_request(task.request, all_servers=task.servers, span=task.span)
-    objects = [one for one in task.request.paths if isinstance(one, LogObject)]
+    objects = [path for path in task.request.paths if isinstance(path, LogObject)]
     if not objects:
         return _native.gather_logs(options)
     with ObjectReader(objects) as reader:

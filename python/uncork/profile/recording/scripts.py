@@ -29,15 +29,15 @@ def recording_of(found: LoggedSessions, most: int) -> Recording:
     """Return the first `most` transactions of sessions as scripts with values."""
     missing = Counter(found.missing)
     built: list[tuple[LoggedTransaction, Shape, Mapping[str, str | None]]] = []
-    for one in found.transactions:
+    for transaction in found.transactions:
         if len(built) == most:
             missing[f"a recording has {most} transactions at most"] += 1
-        elif len(one.statements) > _LONGEST:
+        elif len(transaction.statements) > _LONGEST:
             missing[f"they have more than {_LONGEST} statements"] += 1
-        elif (statements := _statements(one, script_statement)) is None:
+        elif (statements := _statements(transaction, script_statement)) is None:
             missing[_WITHOUT_VALUES] += 1
         else:
-            built.append((one, *statements))
+            built.append((transaction, *statements))
     often = Counter(shape for _, shape, _ in built)
     own = {shape for shape, _ in often.most_common(_SCRIPTS)}
     names: dict[Shape, str] = {
@@ -47,26 +47,30 @@ def recording_of(found: LoggedSessions, most: int) -> Recording:
     sent: list[RecordedTransaction] = []
     timed: dict[Shape, list[LoggedTransaction]] = defaultdict(list)
     begin = built[0][0].begin_us if built else 0
-    for one, usual, values in built:
+    for transaction, usual, values in built:
         shape, sent_values = usual, values
         if shape not in own:
-            whole = _statements(one, whole_statement)
+            whole = _statements(transaction, whole_statement)
             if whole is None:
                 missing[_WITHOUT_VALUES] += 1
                 continue
             shape, sent_values = whole
             names.setdefault(shape, f"other-{len(shape):03d}.sql")
-        timed[shape].append(one)
+        timed[shape].append(transaction)
         sent.append(
             RecordedTransaction(
-                one.begin_us - begin, one.end_us - one.begin_us, one.session, names[shape], sent_values
+                transaction.begin_us - begin,
+                transaction.end_us - transaction.begin_us,
+                transaction.session,
+                names[shape],
+                sent_values,
             )
         )
     return Recording(
         scripts={names[shape]: _script(shape, timed[shape], len(sent)) for shape in names if timed[shape]},
         transactions=tuple(sent),
-        sessions=len({one.session for one in sent}),
-        seconds=max((one.at_us + one.took_us for one in sent), default=0) / 1e6,
+        sessions=len({transaction.session for transaction in sent}),
+        seconds=max((transaction.at_us + transaction.took_us for transaction in sent), default=0) / 1e6,
         missing=dict(missing),
     )
 
@@ -87,8 +91,8 @@ def _statements(one: LoggedTransaction, build: Build) -> tuple[Shape, Mapping[st
 
 
 def _script(shape: Shape, timed: Sequence[LoggedTransaction], whole: int) -> str:
-    took = median(one.end_us - one.begin_us for one in timed)
-    paused = median(sum(each.pause_us for each in one.statements) for one in timed)
+    took = median(transaction.end_us - transaction.begin_us for transaction in timed)
+    paused = median(sum(each.pause_us for each in transaction.statements) for transaction in timed)
     lines = [
         f"-- weight: {len(timed)}",
         f"-- {count_words(len(timed), 'transaction')}, {share_text(len(timed) / whole)} of the recording; "

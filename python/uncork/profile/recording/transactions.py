@@ -114,7 +114,10 @@ class _Found:
             self._untimed += session.pending is not None
         ordered = sorted(self._transactions, key=lambda one: (one.begin_us, one.session))
         numbers: dict[int, int] = {}
-        found = tuple(replace(one, session=numbers.setdefault(one.session, len(numbers))) for one in ordered)
+        found = tuple(
+            replace(transaction, session=numbers.setdefault(transaction.session, len(numbers)))
+            for transaction in ordered
+        )
         return LoggedSessions(found, dict(self._missing), self._untimed)
 
     def _leave(self, session: _Session | None) -> None:

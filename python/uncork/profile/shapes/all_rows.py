@@ -73,7 +73,7 @@ def body_for_all_rows(source: str, record: str, table: str, columns: Columns) ->
         return None
     known = {one.name: one for one in columns.get(table, ())}
     try:
-        turned = [_Row(record, known, columns).turned(one) for one in statements]
+        turned = [_Row(record, known, columns).turned(statement) for statement in statements]
     except _Refused:
         return None
     tables = tuple(one.table for one in turned)
@@ -230,12 +230,12 @@ class _Row:
         """Return the row's columns that choose the rows to update, and the conditions with them."""
         keys: list[str] = []
         conditions = []
-        for one in conjuncts(where):
-            if kind_of(one) != "a_expr" or enum_of(one.a_expr, "kind") != "AEXPR_OP":
+        for conjunct in conjuncts(where):
+            if kind_of(conjunct) != "a_expr" or enum_of(conjunct.a_expr, "kind") != "AEXPR_OP":
                 raise _Refused
-            if chained(one.a_expr.name) != ("=",):
+            if chained(conjunct.a_expr.name) != ("=",):
                 raise _Refused
-            left, right = one.a_expr.lexpr, one.a_expr.rexpr
+            left, right = conjunct.a_expr.lexpr, conjunct.a_expr.rexpr
             if self._target_column(left, {alias, _short(table)}) is None:
                 left, right = right, left
             name = self._target_column(left, {alias, _short(table)})
@@ -308,12 +308,12 @@ class _Row:
 
     def _expression(self, node: Any) -> str:
         """Return an expression that reads nothing but the row, for the transition table."""
-        for one in descendants(node):
-            name = one.DESCRIPTOR.name
+        for descendant in descendants(node):
+            name = descendant.DESCRIPTOR.name
             if name in ("SubLink", "ParamRef", "SetToDefault", "WindowDef"):
                 raise _Refused
             if name == "ColumnRef":
-                fields = column_fields(one)
+                fields = column_fields(descendant)
                 if len(fields) != 2 or fields[0] != self.record or fields[1] == "*":
                     raise _Refused
         return plain_sql_of(node, {self.record: _ROW})

@@ -29,10 +29,13 @@ def compared_values(texts: Sequence[str], columns: Mapping[str, Sequence[str]]) 
         if shape is None:
             continue
         known = {
-            one.column: one.literal
-            for one in shape.predicates
-            if one.operator == "=" and one.value == "constant" and one.column and one.literal
-            if not (one.alternative or one.cast or one.level)
+            predicate.column: predicate.literal
+            for predicate in shape.predicates
+            if predicate.operator == "="
+            and predicate.value == "constant"
+            and predicate.column
+            and predicate.literal
+            if not (predicate.alternative or predicate.cast or predicate.level)
         }
         found = known if found is None else {key: found[key] for key in found if known.get(key) == found[key]}
     return found or {}

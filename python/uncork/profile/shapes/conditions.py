@@ -87,8 +87,8 @@ class Conditions:
             if (operator == "OR_EXPR") != negated:
                 self.groups += 1
                 base = replace(base, alternative=True, group=self.groups)
-            for one in boolean.args:
-                yield from self._split(one, scope, base, negated)
+            for arg in boolean.args:
+                yield from self._split(arg, scope, base, negated)
         elif kind == "a_expr" and _is_turned_between(node.a_expr, scope):
             yield Condition(node, negated, self._turned_between(node.a_expr, scope, base, negated))
         elif kind:
@@ -108,9 +108,9 @@ class Conditions:
         value = operand(between.lexpr, scope)
         bounds = between.rexpr.list.items
         return tuple(
-            one
+            predicate
             for bound, operator in zip(bounds, operators, strict=False)
-            for one in leaf.compared(operand(bound, scope), operator, value, None)
+            for predicate in leaf.compared(operand(bound, scope), operator, value, None)
         )
 
 
@@ -119,7 +119,7 @@ def _is_turned_between(expression: Any, scope: Scope) -> bool:
     return (
         enum_of(expression, "kind") in ("AEXPR_BETWEEN", "AEXPR_NOT_BETWEEN")
         and operand(expression.lexpr, scope).rank == 9
-        and any(operand(one, scope).rank < 9 for one in expression.rexpr.list.items)
+        and any(operand(item, scope).rank < 9 for item in expression.rexpr.list.items)
     )
 
 
@@ -167,7 +167,7 @@ class _Leaf:
             bounds = list(expression.rexpr.list.items)
             right = operands(bounds, self.scope)
             if right.literal is not None:
-                right = replace(right, literal=" and ".join(sql_of(one) for one in bounds))
+                right = replace(right, literal=" and ".join(sql_of(bound) for bound in bounds))
             yield from self._listed(node, left, name.lower(), right)
             return
         if kind in ("AEXPR_DISTINCT", "AEXPR_NOT_DISTINCT"):
@@ -259,7 +259,7 @@ class _Leaf:
 
 
 def _alias(side: Operand) -> str:
-    aliases = {one.alias for one in side.found}
+    aliases = {resolved.alias for resolved in side.found}
     return aliases.pop() if len(aliases) == 1 and table_of(side.found) else ""
 
 

@@ -25,9 +25,9 @@ def index_shape(definition: str, name: str, table: str) -> IndexShape | None:
     index = parsed.stmts[0].stmt.index_stmt
     return IndexShape(
         table=table,
-        keys=tuple(_key(one.index_elem) for one in index.index_params),
+        keys=tuple(_key(index_param.index_elem) for index_param in index.index_params),
         method=index.access_method or "btree",
-        included=tuple(one.index_elem.name for one in index.index_including_params),
+        included=tuple(param.index_elem.name for param in index.index_including_params),
         predicate=_sql(index.where_clause) if index.HasField("where_clause") else "",
         unique=index.unique,
         name=name,

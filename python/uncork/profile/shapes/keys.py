@@ -16,13 +16,13 @@ __all__ = ["directed", "grouped", "key_of", "of_sources", "ordinal", "output_nam
 
 def grouped(nodes: Iterable[Any]) -> Iterator[Any]:
     """Yield the expressions of GROUP BY, also those in GROUPING SETS, ROLLUP and CUBE."""
-    for one in nodes:
-        if kind_of(one) == "grouping_set":
-            yield from grouped(one.grouping_set.content)
-        elif kind_of(one) == "row_expr":
-            yield from grouped(one.row_expr.args)
-        elif kind_of(one):
-            yield one
+    for node in nodes:
+        if kind_of(node) == "grouping_set":
+            yield from grouped(node.grouping_set.content)
+        elif kind_of(node) == "row_expr":
+            yield from grouped(node.row_expr.args)
+        elif kind_of(node):
+            yield node
 
 
 def ordinal(node: Any) -> int:
@@ -39,7 +39,7 @@ def target_of(node: Any, targets: Sequence[Any], scope: Scope, *, input_first: b
     fields = column_fields(node.column_ref) if kind_of(node) == "column_ref" else ()
     if len(fields) != 1 or (input_first and scope.resolve(fields) is not None):
         return node
-    return next((one.val for one in targets if one.name == fields[0]), node)
+    return next((target.val for target in targets if target.name == fields[0]), node)
 
 
 def key_of(node: Any, scope: Scope) -> OrderKey:
@@ -63,11 +63,11 @@ def directed(key: OrderKey, sort: Any) -> OrderKey:
 
 def of_sources(sources: Sequence[Source], column: str) -> tuple[str, ColumnName]:
     """Return a column of one side of USING, and the name of its source."""
-    for one in sources:
-        found = one.certain(column)
+    for source in sources:
+        found = source.certain(column)
         if found is not None:
-            return one.name, found
-    unknown = [one for one in sources if not one.known]
+            return source.name, found
+    unknown = [source for source in sources if not source.known]
     if len(unknown) == 1:
         return unknown[0].name, unknown[0].guessed(column)
     return "", ColumnName("", column)

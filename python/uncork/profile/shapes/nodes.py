@@ -107,7 +107,7 @@ def conjuncts(where: Any) -> Iterator[Any]:
 
 def chained(nodes: Iterable[Any]) -> tuple[str, ...]:
     """Return the strings of a list of nodes, such as the parts of a name."""
-    return tuple(one.string.sval for one in nodes if kind_of(one) == "string")
+    return tuple(node.string.sval for node in nodes if kind_of(node) == "string")
 
 
 def enum_of(message: Any, field_name: str) -> str:
@@ -137,7 +137,7 @@ def type_name(type_: Any) -> str:
 
 def column_fields(reference: Any) -> tuple[str, ...]:
     """Return the parts of a ColumnRef's name; ``*`` for a star."""
-    return tuple("*" if kind_of(one) == "a_star" else one.string.sval for one in reference.fields)
+    return tuple("*" if kind_of(field) == "a_star" else field.string.sval for field in reference.fields)
 
 
 def sql_of(node: Any) -> str:

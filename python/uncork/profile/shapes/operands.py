@@ -83,7 +83,7 @@ def operand(node: Any, scope: Scope) -> Operand:
 
 def operands(nodes: Sequence[Any], scope: Scope) -> Operand:
     """Classify the values of a list as one."""
-    every = [operand(one, scope) for one in nodes]
+    every = [operand(node, scope) for node in nodes]
     kinds: set[ValueKind] = {one.value for one in every}
     found = tuple(column for one in every for column in one.found)
     casts = {one.cast for one in every}
@@ -96,7 +96,7 @@ def operands(nodes: Sequence[Any], scope: Scope) -> Operand:
         value = "subquery"
     literal = None
     if value == "constant" and len(every) <= _LONGEST_LIST:
-        literal = ", ".join(sql_of(one) for one in nodes)
+        literal = ", ".join(sql_of(node) for node in nodes)
     cast = next(iter(casts)) if len(casts) == 1 else ""
     node = every[0].node if every else None
     return Operand(node, value, _rank(found, 1), found=found, cast=cast, literal=literal)

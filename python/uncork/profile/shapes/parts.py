@@ -53,8 +53,8 @@ class Parts:
             aggregates=tuple(self.aggregates),
             functions=tuple(self.functions),
             windows=tuple(self.windows),
-            subqueries=tuple(one for one in self.subqueries if one is not None),
-            common_tables=tuple(replace(one, references=name.references) for name, one in self.commons),
+            subqueries=tuple(subquery for subquery in self.subqueries if subquery is not None),
+            common_tables=tuple(replace(table, references=name.references) for name, table in self.commons),
             set_columns=tuple(self.set_columns),
             insert_columns=tuple(self.insert_columns),
         )
@@ -65,4 +65,4 @@ class Parts:
 
     def tables_since(self, place: int) -> tuple[str, ...]:
         """Return the names of the tables used from a place in `uses` on, each once."""
-        return tuple(dict.fromkeys(one.name for one in self.uses[place:] if one.kind == "table"))
+        return tuple(dict.fromkeys(use.name for use in self.uses[place:] if use.kind == "table"))

@@ -32,7 +32,7 @@ def filter_predicates(node: PlanNode, tables: Mapping[str, Collection[str]]) -> 
     shape = statement_shape(f"SELECT FROM {sql_name(node.relation)} AS {alias} WHERE {condition}", tables)
     found = () if shape is None else shape.predicates
     return tuple(
-        replace(one, operator=_WORDS.get(one.operator, one.operator))
-        for one in found
-        if one.table == node.relation
+        replace(predicate, operator=_WORDS.get(predicate.operator, predicate.operator))
+        for predicate in found
+        if predicate.table == node.relation
     )

@@ -50,13 +50,15 @@ def with_policies(
         if not found:
             continue
         applied.update(dict.fromkeys(found))
-        columns = {name: [one.name for one in facts] for name, facts in catalogue.columns.items()}
+        columns = {name: [fact.name for fact in facts] for name, facts in catalogue.columns.items()}
         predicates = [
-            replace(one, barred=True) if _belongs(one, use) and not _is_leakproof(one, catalogue) else one
-            for one in predicates
+            replace(predicate, barred=True)
+            if _belongs(predicate, use) and not _is_leakproof(predicate, catalogue)
+            else predicate
+            for predicate in predicates
         ]
         for policy in found:
-            group = max((one.group for one in predicates), default=0)
+            group = max((predicate.group for predicate in predicates), default=0)
             predicates += _conditions(policy, use, columns, group)
     return replace(shape, predicates=tuple(predicates)), tuple(applied)
 
@@ -67,9 +69,9 @@ def _applying(use: TableUse, kind: str, role: str, policies: Sequence[PolicyFact
     found: dict[PolicyFacts, None] = {}
     for command in commands if use.kind == "table" else ():
         mine = [
-            one
-            for one in policies
-            if one.table == use.name and role in one.roles and one.command in (command, "all")
+            policy
+            for policy in policies
+            if policy.table == use.name and role in policy.roles and policy.command in (command, "all")
         ]
         permissive = [one for one in mine if one.permissive]
         alone = permissive if len(permissive) == 1 else []
@@ -84,10 +86,13 @@ def _conditions(
     if policy.volatile:
         return
     shape = statement_shape(f"SELECT FROM {sql_name(use.name)} WHERE {policy.condition}", columns)
-    for one in () if shape is None else shape.predicates:
-        if one.table == use.name and one.level == 0:
+    for predicate in () if shape is None else shape.predicates:
+        if predicate.table == use.name and predicate.level == 0:
             yield replace(
-                one, alias=use.alias, level=use.level, group=one.group + group if one.alternative else 0
+                predicate,
+                alias=use.alias,
+                level=use.level,
+                group=predicate.group + group if predicate.alternative else 0,
             )
 
 

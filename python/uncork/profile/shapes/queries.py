@@ -264,8 +264,8 @@ class Walk:
         if kind == "join_expr":
             return self._join(item.join_expr, scope, joined)
         if kind == "range_table_sample":
-            for one in item.range_table_sample.args:
-                self.visit(one, scope, "from")
+            for arg in item.range_table_sample.args:
+                self.visit(arg, scope, "from")
             return self._from(item.range_table_sample.relation, scope, joined)
         if kind == "range_subselect":
             return [self._subselect(item.range_subselect, scope, joined)]
@@ -275,8 +275,8 @@ class Walk:
         calls = {"range_function": "", "range_table_func": "xmltable", "json_table": "json_table"}
         name = calls.get(kind, "")
         if kind == "range_function":
-            names = [one.list.items[0] for one in inner.functions if one.list.items]
-            name = next((function_name(one.func_call) for one in names if kind_of(one) == "func_call"), "")
+            names = [function.list.items[0] for function in inner.functions if function.list.items]
+            name = next((function_name(name.func_call) for name in names if kind_of(name) == "func_call"), "")
         elif name:
             self.parts.functions[name] = None
         self._use(TableUse(name, inner.alias.aliasname or name, "function", scope.level), joined)
@@ -341,19 +341,19 @@ class Walk:
         self.parts.uses.append(replace(use, joined=joined))
 
     def _with(self, clause: Any, scope: Scope) -> None:
-        expressions = [one.common_table_expr for one in clause.ctes]
+        expressions = [cte.common_table_expr for cte in clause.ctes]
         if clause.recursive:
-            scope.common.update({one.ctename: CommonName() for one in expressions})
-        for one in expressions:
-            name = scope.common[one.ctename] if clause.recursive else CommonName()
-            name.names = chained(one.aliascolnames)
-            kind = kind_of(one.ctequery)
+            scope.common.update({expression.ctename: CommonName() for expression in expressions})
+        for expression in expressions:
+            name = scope.common[expression.ctename] if clause.recursive else CommonName()
+            name.names = chained(expression.aliascolnames)
+            kind = kind_of(expression.ctequery)
             wanted = {"CTEMaterializeAlways": True, "CTEMaterializeNever": False}
             place, used = len(self.parts.commons), len(self.parts.uses)
-            self.parts.commons.append((name, CommonTable(one.ctename, None, 0, False, False, ())))
+            self.parts.commons.append((name, CommonTable(expression.ctename, None, 0, False, False, ())))
             name.reading = True
             with self._subquery(Subquery("common", False, (), scope.level + 1, "with"), scope) as inner:
-                outputs = self.query(one.ctequery, inner, outermost=False, common=name)
+                outputs = self.query(expression.ctequery, inner, outermost=False, common=name)
             name.reading = False
             name.outputs = outputs.renamed(name.names)
             tables = self.parts.tables_since(used)
@@ -361,15 +361,15 @@ class Walk:
             self.parts.commons[place] = (
                 name,
                 CommonTable(
-                    one.ctename,
-                    wanted.get(enum_of(one, "ctematerialized")),
+                    expression.ctename,
+                    wanted.get(enum_of(expression, "ctematerialized")),
                     0,
-                    clause.recursive and one.ctename in own,
+                    clause.recursive and expression.ctename in own,
                     kind != "select_stmt",
                     tables,
                 ),
             )
-            scope.common[one.ctename] = name
+            scope.common[expression.ctename] = name
 
     @contextmanager
     def _subquery(self, found: Subquery, outer: Scope) -> Iterator[Scope]:
@@ -403,7 +403,7 @@ class Walk:
 
     def _insert(self, insert: Any, scope: Scope) -> None:
         target = self._table(insert.relation, scope, "", changed=True)
-        self.parts.insert_columns.update(dict.fromkeys(one.res_target.name for one in insert.cols))
+        self.parts.insert_columns.update(dict.fromkeys(col.res_target.name for col in insert.cols))
         select = insert.select_stmt.select_stmt
         rows: int | None = None
         if not insert.HasField("select_stmt"):
@@ -447,8 +447,8 @@ class Walk:
         scope.sources += self._from(merge.source_relation, scope, "")
         if merge.HasField("join_condition"):
             self._condition(merge.join_condition, scope, "on")
-        for one in merge.merge_when_clauses:
-            when = one.merge_when_clause
+        for clause in merge.merge_when_clauses:
+            when = clause.merge_when_clause
             if when.HasField("condition"):
                 self.visit(when.condition, scope, "on")
             if enum_of(when, "command_type") == "CMD_INSERT":
@@ -461,9 +461,9 @@ class Walk:
                 self._assign(when.target_list, scope)
 
     def _assign(self, targets: Iterable[Any], scope: Scope) -> None:
-        for one in targets:
-            self.parts.set_columns[one.res_target.name] = None
-            value = one.res_target.val
+        for target in targets:
+            self.parts.set_columns[target.res_target.name] = None
+            value = target.res_target.val
             # Each column of `SET (a, b) = (SELECT ...)` has the same subquery.
             if kind_of(value) != "multi_assign_ref" or value.multi_assign_ref.colno == 1:
                 self.visit(value, scope, "set")

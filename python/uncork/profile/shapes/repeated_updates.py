@@ -79,8 +79,8 @@ def count_repeated_updates(statements: Iterable[Sent]) -> Mapping[int, RepeatedU
     """
     tables: dict[str, _Table] = defaultdict(_Table)
     found: dict[int, RepeatedUpdates] = defaultdict(RepeatedUpdates)
-    for one in statements:
-        text, values = _without_literals(one)
+    for statement in statements:
+        text, values = _without_literals(statement)
         parts = _parts(text)
         if parts is None:
             tables.clear()
@@ -94,7 +94,7 @@ def count_repeated_updates(statements: Iterable[Sent]) -> Mapping[int, RepeatedU
             continue
         key = tuple((name, values.get(number)) for name, number in parts.keys)
         row = table.rows.setdefault(key, {})
-        _count(found[one.template], row, parts, values)
+        _count(found[statement.template], row, parts, values)
         for name, number in parts.sets:
             if number is None:
                 row.pop(name, None)
@@ -178,7 +178,7 @@ def _keys(condition: Any) -> tuple[tuple[str, int], ...] | None:
     """Return the columns that a condition compares with parameters for equality, if it does nothing else."""
     kind = kind_of(condition)
     if kind == "bool_expr" and condition.bool_expr.boolop == _AND:
-        parts = [_keys(one) for one in condition.bool_expr.args]
+        parts = [_keys(arg) for arg in condition.bool_expr.args]
         if any(part is None for part in parts):
             return None
         return tuple(sorted(key for part in parts for key in part or ()))

@@ -23,15 +23,15 @@ class Outputs:
     def renamed(self, names: tuple[str, ...]) -> Outputs:
         """Return the columns with other names for the first ones."""
         kept = self.columns[len(names) :]
-        pairs = zip(names, [*(one for _, one in self.columns), *[None] * len(names)], strict=False)
+        pairs = zip(names, [*(name for _, name in self.columns), *[None] * len(names)], strict=False)
         return Outputs((*pairs, *kept), self.rest)
 
     def merged(self, other: Outputs) -> Outputs:
         """Return the columns of a UNION or similar: a column passes through if it is the same in both."""
-        others = [one for _, one in other.columns]
+        others = [name for _, name in other.columns]
         pairs = (
-            (name, one if place < len(others) and others[place] == one else None)
-            for place, (name, one) in enumerate(self.columns)
+            (name, column_name if place < len(others) and others[place] == column_name else None)
+            for place, (name, column_name) in enumerate(self.columns)
         )
         return Outputs(tuple(pairs), self.rest if self.rest == other.rest else None)
 
@@ -56,7 +56,7 @@ class Source:
     def known(self) -> bool:
         """Return whether all columns are known."""
         if self.members:
-            return all(one.known for one in self.members)
+            return all(member.known for member in self.members)
         if self.outputs is not None:
             return self.outputs.rest is None
         return self.columns is not None
@@ -64,7 +64,7 @@ class Source:
     def certain(self, column: str) -> ColumnName | None:
         """Return a column that this source has for certain."""
         if self.members:
-            return next((found for one in self.members if (found := one.certain(column))), None)
+            return next((found for member in self.members if (found := member.certain(column))), None)
         if self.outputs is not None:
             for name, found in self.outputs.columns:
                 if name == column:
@@ -78,14 +78,14 @@ class Source:
         if found is not None:
             return found
         if self.members:
-            return next((one for one in self.members if not one.known), Source("")).guessed(column)
+            return next((member for member in self.members if not member.known), Source("")).guessed(column)
         table = self.table if self.outputs is None else self.outputs.rest or ""
         return ColumnName(table, column)
 
     def all(self) -> Outputs:
         """Return the columns of ``name.*``."""
         if self.members:
-            every = [one.all() for one in self.members]
+            every = [member.all() for member in self.members]
             return Outputs(
                 tuple(pair for one in every for pair in one.columns),
                 next((one.rest for one in every if one.rest), None),
@@ -139,7 +139,7 @@ class Scope:
 
     def common_table(self, name: str) -> CommonName | None:
         """Return the common table of a name, the innermost first."""
-        return next((one.common[name] for one in self._outward() if name in one.common), None)
+        return next((scope.common[name] for scope in self._outward() if name in scope.common), None)
 
     def resolve(self, fields: tuple[str, ...]) -> Resolved | None:
         """Resolve a column, the innermost query first; None if no source has it."""
@@ -172,18 +172,18 @@ class Scope:
 
     def _qualified(self, qualifier: list[str], column: str) -> tuple[Source, ColumnName] | None:
         return next(
-            ((one, one.guessed(column)) for one in self.sources if _is_named(one, qualifier)),
+            ((source, source.guessed(column)) for source in self.sources if _is_named(source, qualifier)),
             None,
         )
 
     def _plain(self, column: str) -> tuple[Source, ColumnName] | None:
-        sources = [one for one in self.sources if not one.qualified]
-        for one in sources:
-            found = one.certain(column)
+        sources = [source for source in self.sources if not source.qualified]
+        for source in sources:
+            found = source.certain(column)
             if found is not None:
-                return one, found
-        unknown = [one for one in sources if not one.known]
-        if len(unknown) == 1 and all(one.name != column for one in sources):
+                return source, found
+        unknown = [source for source in sources if not source.known]
+        if len(unknown) == 1 and all(source.name != column for source in sources):
             return unknown[0], unknown[0].guessed(column)
         return None
 
@@ -197,7 +197,7 @@ def table_name(schema: str, name: str, tables: Mapping[str, Collection[str]]) ->
     if schema or full in tables:
         return full
     end = f".{name}"
-    elsewhere = [one for one in tables if one.endswith(end)]
+    elsewhere = [table for table in tables if table.endswith(end)]
     return elsewhere[0] if len(elsewhere) == 1 else full
 
 

@@ -29,7 +29,7 @@ def accepted(text: str, *, template: bool) -> Any | None:
 
     With `template`, the text has ``?`` for each value, which becomes ``$1``, ``$2`` and so on.
     """
-    found = (parsed(one) for one in _forms(text, template=template))
+    found = (parsed(form) for form in _forms(text, template=template))
     return next((tree for tree in found if tree is not None), None)
 
 

@@ -45,14 +45,14 @@ def with_parameters(sql: str, tables: Tables) -> str | None:
     first = 1 + max([0, *(int(one) for one in _NUMBER.findall(sql))])
     numbers: dict[tuple[str, ...], int] = {}
     whole, pieces, end = sql.encode(), list[bytes](), 0
-    references = [one for one in messages if one.DESCRIPTOR.name == "ColumnRef"]
-    for one in sorted(references, key=lambda each: each.location):
-        fields = column_fields(one)
-        last = ends.get(one.location, len(tokens)) + 2 * (len(fields) - 1)
-        if one.location < end or last >= len(tokens) or not names.is_variable(fields):
+    references = [message for message in messages if message.DESCRIPTOR.name == "ColumnRef"]
+    for reference in sorted(references, key=lambda each: each.location):
+        fields = column_fields(reference)
+        last = ends.get(reference.location, len(tokens)) + 2 * (len(fields) - 1)
+        if reference.location < end or last >= len(tokens) or not names.is_variable(fields):
             continue
         number = numbers.setdefault(fields, first + len(numbers))
-        pieces += [whole[end : one.location], f"${number}".encode()]
+        pieces += [whole[end : reference.location], f"${number}".encode()]
         end = tokens[last][1]
     return b"".join([*pieces, whole[end:]]).decode()
 
@@ -64,21 +64,21 @@ class _Names:
         self.tables: set[str] = set()
         self.columns = set(_SYSTEM)
         self.known = True
-        common = {one.ctename for one in messages if one.DESCRIPTOR.name == "CommonTableExpr"}
-        for one in messages:
-            match one.DESCRIPTOR.name:
+        common = {message.ctename for message in messages if message.DESCRIPTOR.name == "CommonTableExpr"}
+        for message in messages:
+            match message.DESCRIPTOR.name:
                 case "RangeVar":
-                    self.tables.add(one.relname)
-                    name = table_name(one.schemaname, one.relname, catalogue)
+                    self.tables.add(message.relname)
+                    name = table_name(message.schemaname, message.relname, catalogue)
                     self.columns.update(catalogue.get(name, ()))
-                    self.known &= one.relname in common or bool(catalogue.get(name))
+                    self.known &= message.relname in common or bool(catalogue.get(name))
                 case "Alias":
-                    self.tables.add(one.aliasname)
-                    self.columns.update(each.string.sval for each in one.colnames)
+                    self.tables.add(message.aliasname)
+                    self.columns.update(each.string.sval for each in message.colnames)
                 case "ResTarget":
-                    self.columns.add(one.name)
+                    self.columns.add(message.name)
                 case "CommonTableExpr":
-                    self.columns.update(each.string.sval for each in one.aliascolnames)
+                    self.columns.update(each.string.sval for each in message.aliascolnames)
         self.tables.add("excluded")
 
     def is_variable(self, fields: tuple[str, ...]) -> bool:

@@ -89,15 +89,17 @@ def build_workload(
 
     `seconds` is the length of the watch, and `sessions` the average number of busy sessions.
     """
-    whole = sum(one.execution_ns for one in statements) or 1.0
+    whole = sum(statement.execution_ns for statement in statements) or 1.0
     captured: list[CapturedStatement] = []
     missing: list[NotCaptured] = []
-    for one in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
-        share = one.execution_ns / whole
+    for statement in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
+        share = statement.execution_ns / whole
         try:
-            captured.append(_captured(one, known, seconds, share, seed))
+            captured.append(_captured(statement, known, seconds, share, seed))
         except CannotCapture as reason:
-            missing.append(NotCaptured(one.template, one.sql or one.text, str(reason), share))
+            missing.append(
+                NotCaptured(statement.template, statement.sql or statement.text, str(reason), share)
+            )
     return CapturedWorkload(tuple(captured), tuple(missing), seconds, sessions)
 
 
@@ -105,8 +107,10 @@ def columns_of(statements: Sequence[SeenStatement], known: Known) -> tuple[Colum
     """Return the columns from whose statistics values may be drawn."""
     columns = _column_names(known)
     found: dict[tuple[str, str], ColumnFacts] = {}
-    for one in statements:
-        apart = take_apart(rewrite_typed_parameters(as_arrays(one.sql)), columns) if one.sql else None
+    for statement in statements:
+        apart = (
+            take_apart(rewrite_typed_parameters(as_arrays(statement.sql)), columns) if statement.sql else None
+        )
         for parameter in () if apart is None else apart.parameters:
             column = known.column(parameter)
             if column is not None:
@@ -197,7 +201,7 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
 
 def _ends(apart: TakenApart, fixed: Mapping[int, str], rows: float | None) -> bool:
     """Return whether LIMIT may leave rows out; it does not if calls return fewer rows than it allows."""
-    allowed = [fixed.get(one.number, "") for one in apart.parameters if one.role == "limit"]
+    allowed = [fixed.get(parameter.number, "") for parameter in apart.parameters if parameter.role == "limit"]
     most = [int(one) for one in allowed if one.isdigit()]
     return rows is None or not most or rows >= _NEARLY * max(most)
 
@@ -206,9 +210,9 @@ def _costliest_first(
     statements: Sequence[SeenStatement], known: Known
 ) -> Iterator[tuple[TakenApart, list[_Partial], list[_Partial]]]:
     """Yield the statements that can be taken apart, with the values of their executions and texts."""
-    for one in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
+    for statement in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
         try:
-            apart, executed, seen = _understood(_text(one), one, known)
+            apart, executed, seen = _understood(_text(statement), statement, known)
         except CannotCapture:
             continue
         if apart is not None and apart.parameters:
@@ -257,23 +261,24 @@ def _is_statement(text: str) -> bool:
 
 def _check_keys(statement: TakenApart, known: Known) -> None:
     """Raise CannotCapture if an UPDATE stores a value in a unique key, so that it cannot be sent again."""
-    for one in statement.parameters:
-        if one.role == "stored" and not statement.target:
-            for table in map(known.table, one.tables):
-                if (one.column,) in known.unique.get(table, ()):
+    for parameter in statement.parameters:
+        if parameter.role == "stored" and not statement.target:
+            for table in map(known.table, parameter.tables):
+                if (parameter.column,) in known.unique.get(table, ()):
                     raise CannotCapture(
-                        f"it changes {table}.{one.column}, which is unique: other rows have the drawn values"
+                        f"it changes {table}.{parameter.column}, which is unique: other rows have "
+                        "the drawn values"
                     )
 
 
 def _partials(template: str, executions: Sequence[Execution]) -> list[_Partial]:
     """Return the values that texts of a template have; texts of another statement are left out."""
     found = []
-    for one in executions:
-        values = found_values(template, one.text)
+    for execution in executions:
+        values = found_values(template, execution.text)
         if values is None:
             continue
-        logged = logged_values(one.parameters)
+        logged = logged_values(execution.parameters)
         resolved = {number: _resolved(value, logged) for number, value in values.items()}
         found.append(
             _Partial(
@@ -292,7 +297,7 @@ def _resolved(value: FoundValue, logged: Mapping[int, str | None]) -> tuple[str 
     if isinstance(value, int):
         return (logged[value],) if value in logged else None
     parts = [_resolved(one, logged) for one in value]
-    known = [one[0] for one in parts if one is not None]
+    known = [part[0] for part in parts if part is not None]
     return (array_text(known),) if len(known) == len(parts) else None
 
 
@@ -304,10 +309,10 @@ def _fixed(partials: Sequence[_Partial], cannot: Mapping[int, str]) -> dict[int,
     """
     if not partials:
         return {}
-    bound = any(one.bound for one in partials)
+    bound = any(partial.bound for partial in partials)
     found = {}
     for number, written in partials[0].written.items():
-        if all(one.written.get(number) == written for one in partials) and (
+        if all(partial.written.get(number) == written for partial in partials) and (
             bound or (number in cannot and len(partials) > 1)
         ):
             found[number] = written
@@ -341,13 +346,13 @@ def _sets(
         origin = origin if real else source
         real += whole
     every = [*executed, *seen]
-    bound = any(one.bound for one in every)
+    bound = any(partial.bound for partial in every)
     given = [
         number
         for number in order
-        if number in cannot or (bound and every and all(number in one.written for one in every))
+        if number in cannot or (bound and every and all(number in partial.written for partial in every))
     ]
-    donors = [one for one in every if all(number in one.values for number in given)]
+    donors = [partial for partial in every if all(number in partial.values for number in given)]
     drawn_numbers = [number for number in order if number not in given]
     if (given and not donors) or not drawn_numbers:
         if real:
@@ -368,13 +373,15 @@ def _sets(
 def _read_together(statement: TakenApart, known: Known) -> list[Together]:
     """Return the groups of parameters whose values were read from rows."""
     groups = drawn_together(statement, known)
-    return [one for one in groups if one.sampled in known.together and known.together[one.sampled].rows]
+    return [
+        group for group in groups if group.sampled in known.together and known.together[group.sampled].rows
+    ]
 
 
 def _whole(partials: Sequence[_Partial], order: Sequence[int]) -> list[tuple[str | None, ...]]:
     """Return the values of executions that have all of them, in an order of parameters."""
     return [
-        tuple(one.values[number] for number in order)
-        for one in partials
-        if all(number in one.values for number in order)
+        tuple(partial.values[number] for number in order)
+        for partial in partials
+        if all(number in partial.values for number in order)
     ]

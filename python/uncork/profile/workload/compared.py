@@ -146,7 +146,7 @@ def _parameters(node: Any) -> list[int]:
         items = node.func_call.args
     elif kind == "func_call" and function_name(node.func_call) in _SEARCHES:
         items = node.func_call.args[-1:]  # the text; the configuration may stand before it
-    return [number for one in items for number in _parameters(one)]
+    return [number for item in items for number in _parameters(item)]
 
 
 def _shifted(expression: Any) -> list[int]:
@@ -159,7 +159,7 @@ def _shifted(expression: Any) -> list[int]:
 
 def shifts(node: Any) -> set[int]:
     """Return the parameters of a statement that are added to a parameter, or subtracted from it."""
-    return {number for one in _expressions(node) for number in _shifted(one)[1:]}
+    return {number for expression in _expressions(node) for number in _shifted(expression)[1:]}
 
 
 def _columns(message: Any) -> Iterator[tuple[str, str]]:
@@ -222,7 +222,9 @@ def _function(call: Any, _: Any) -> _Part | None:
 
 def _operation(kind: Any, name: tuple[str, ...], operands: Sequence[Any]) -> CalledOperation:
     schema = name[-2] if len(name) > 1 else ""
-    return CalledOperation(kind, schema, name[-1] if name else "", tuple(sql_of(one) for one in operands))
+    return CalledOperation(
+        kind, schema, name[-1] if name else "", tuple(sql_of(operand) for operand in operands)
+    )
 
 
 _PARTS: Final[Mapping[str, Callable[[Any, Any], _Part | None]]] = {

@@ -169,7 +169,7 @@ class ColumnDraw:
 
     def position(self, value: str) -> float | None:
         """Return the part of the rows with smaller values; None if the histogram does not say."""
-        keys = [_order(one) for one in self.bounds]
+        keys = [_order(bound) for bound in self.bounds]
         wanted = _order(value)
         if len(keys) < 2 or wanted[0] != keys[0][0]:
             return None
@@ -206,7 +206,7 @@ class ColumnDraw:
     @property
     def largest(self) -> int:
         """The largest integer that is known of an integer column."""
-        return max((int(one) for one in (*self.bounds, *(value for value, _ in self.common))), default=0)
+        return max((int(bound) for bound in (*self.bounds, *(value for value, _ in self.common))), default=0)
 
     @property
     def limit(self) -> int:

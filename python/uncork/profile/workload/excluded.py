@@ -12,13 +12,19 @@ __all__ = ["without_statements"]
 
 def without_statements(workload: CapturedWorkload, reasons: Mapping[int, str]) -> CapturedWorkload:
     """Return a workload without some statements, by template; they are missing for the given reasons."""
-    gone = [one for one in workload.statements if one.template in reasons]
+    gone = [statement for statement in workload.statements if statement.template in reasons]
     missing = [
-        *(NotCaptured(one.template, one.sql, reasons[one.template], one.share) for one in gone),
-        *(replace(one, reason=reasons.get(one.template, one.reason)) for one in workload.missing),
+        *(
+            NotCaptured(statement.template, statement.sql, reasons[statement.template], statement.share)
+            for statement in gone
+        ),
+        *(
+            replace(captured, reason=reasons.get(captured.template, captured.reason))
+            for captured in workload.missing
+        ),
     ]
     return replace(
         workload,
-        statements=tuple(one for one in workload.statements if one.template not in reasons),
+        statements=tuple(statement for statement in workload.statements if statement.template not in reasons),
         missing=tuple(sorted(missing, key=lambda one: (-one.share, one.template))),
     )

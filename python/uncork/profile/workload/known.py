@@ -44,7 +44,9 @@ class Known:
         plain = name.removeprefix("public.")
         if plain in self.catalogue.columns:
             return plain
-        found = [one for one in self.catalogue.columns if "." not in name and one.endswith(f".{name}")]
+        found = [
+            column for column in self.catalogue.columns if "." not in name and column.endswith(f".{name}")
+        ]
         return found[0] if len(found) == 1 else plain
 
     def column(self, parameter: Parameter) -> ColumnDraw | None:
@@ -92,7 +94,7 @@ class Known:
         return sampled(table, parameter.expression, parameter.shape)
 
     def _column(self, parameter: Parameter) -> ColumnDraw | None:
-        names = dict.fromkeys(self.table(one) for one in parameter.tables)
+        names = dict.fromkeys(self.table(table) for table in parameter.tables)
         found = [self._stored(name, parameter.column) for name in names]
         known = [one for one in found if one is not None]
         if len(known) != 1:
@@ -112,7 +114,7 @@ class Known:
                 return facts
             plain = name.removeprefix("public.")
             views = [
-                one for one in self.catalogue.views if one.name == plain or one.name.endswith(f".{plain}")
+                view for view in self.catalogue.views if view.name == plain or view.name.endswith(f".{plain}")
             ]
             under = beneath(views[0].definition, column) if len(views) == 1 else None
             if under is None:
@@ -123,14 +125,16 @@ class Known:
     def is_reference(self, column: ColumnFacts) -> bool:
         """Return whether a column is part of a foreign key."""
         return any(
-            one.kind == "foreign key" and one.table == column.table and column.name in one.columns
-            for one in self.catalogue.constraints
+            constraint.kind == "foreign key"
+            and constraint.table == column.table
+            and column.name in constraint.columns
+            for constraint in self.catalogue.constraints
         )
 
     def is_own(self, functions: Sequence[str]) -> bool:
         """Return whether one of some functions is a user's."""
         bare = {name.rpartition(".")[2].lower() for name in functions}
-        return any(_bare(one.name) in bare for one in self.catalogue.functions)
+        return any(_bare(function.name) in bare for function in self.catalogue.functions)
 
     def changes_rows(self, functions: Sequence[str]) -> bool:
         """Return whether a statement that calls functions may change rows by them.
@@ -139,7 +143,7 @@ class Known:
         body is unknown, or has dynamic SQL, may change rows.
         """
         bare = {name.rpartition(".")[2].lower() for name in functions}
-        waiting = [one for one in self.catalogue.functions if _bare(one.name) in bare]
+        waiting = [function for function in self.catalogue.functions if _bare(function.name) in bare]
         done: set[str] = set()
         while waiting:
             one = waiting.pop()
@@ -154,10 +158,14 @@ class Known:
         return False
 
     def _referred(self, column: ColumnFacts) -> ColumnFacts | None:
-        for one in self.catalogue.constraints:
-            if one.kind == "foreign key" and one.table == column.table and column.name in one.columns:
-                name = one.referred_columns[one.columns.index(column.name)]
-                return self.catalogue.column(one.referred, name)
+        for constraint in self.catalogue.constraints:
+            if (
+                constraint.kind == "foreign key"
+                and constraint.table == column.table
+                and column.name in constraint.columns
+            ):
+                name = constraint.referred_columns[constraint.columns.index(column.name)]
+                return self.catalogue.column(constraint.referred, name)
         return None
 
 

@@ -108,7 +108,9 @@ def as_arrays(template: str) -> str:
 
 def array_text(values: Sequence[str | None]) -> str:
     """Return values as the text of an array."""
-    escaped = ("NULL" if one is None else '"' + re.sub(r'(["\\])', r"\\\1", one) + '"' for one in values)
+    escaped = (
+        "NULL" if value is None else '"' + re.sub(r'(["\\])', r"\\\1", value) + '"' for value in values
+    )
     return "{" + ",".join(escaped) + "}"
 
 

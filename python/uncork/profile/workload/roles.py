@@ -212,7 +212,7 @@ def _role(operator: str, opener: str, begun: bool) -> Role:
 
 def _inserted(statement: Any, order: Sequence[str]) -> Iterator[Mapping[str, int]]:
     """Yield the parameter of each column, for each row that an INSERT has in its text."""
-    columns = [one.res_target.name for one in statement.cols] or list(order)
+    columns = [col.res_target.name for col in statement.cols] or list(order)
     select = statement.select_stmt.select_stmt
     rows = [list(row.list.items) for row in select.values_lists]
     if not rows and select.target_list:

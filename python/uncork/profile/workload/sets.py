@@ -103,16 +103,19 @@ def drawn_sets(
             own.update((number, row[place]) for number, place in group.places.items() if number in wanted)
         if statement.limited:
             _add_rare(
-                sets, [one for one in statement.parameters if one.number in group.places], known, chance
+                sets,
+                [parameter for parameter in statement.parameters if parameter.number in group.places],
+                known,
+                chance,
             )
     grouped = {number for group in together for number in group.places}
     points: dict[tuple[str, str, str], list[float]] = {}
-    for one in statement.parameters:
-        if one.number not in wanted or one.number in grouped:
+    for parameter in statement.parameters:
+        if parameter.number not in wanted or parameter.number in grouped:
             continue
-        values = _values(one, statement, known, rows, chance, many, points, fixed or {}, scans=scans)
+        values = _values(parameter, statement, known, rows, chance, many, points, fixed or {}, scans=scans)
         for own, value in zip(sets, values, strict=True):
-            own[one.number] = value
+            own[parameter.number] = value
     return sets
 
 
@@ -175,13 +178,13 @@ def _add_rare(
 
     A queue asks with LIMIT for the few jobs that are new, of which some hundred rows may hold none.
     """
-    for one in members:
-        column = known.column(one)
-        if one.role != "equal" or column is None or not column.is_lopsided:
+    for member in members:
+        column = known.column(member)
+        if member.role != "equal" or column is None or not column.is_lopsided:
             continue
         for own, point in zip(sets[::2], strata(len(sets[::2]), chance), strict=True):
-            if one.number in own:
-                own[one.number] = column.value(column.weighted(point, 0.0))
+            if member.number in own:
+                own[member.number] = column.value(column.weighted(point, 0.0))
 
 
 def _asked(points: list[float], statement: TakenApart, column: ColumnDraw, rows: float | None) -> list[float]:
@@ -196,7 +199,7 @@ def _asked(points: list[float], statement: TakenApart, column: ColumnDraw, rows:
         return [
             column.weighted(point, 0.0) if each else point for point, each in zip(points, odd, strict=True)
         ]
-    narrowing = sum(one.role not in _COUNTS | {"stored"} for one in statement.parameters)
+    narrowing = sum(parameter.role not in _COUNTS | {"stored"} for parameter in statement.parameters)
     if rows is None or statement.grouped or len(statement.tables) != 1 or narrowing != 1 or not column.rows:
         return points
     return [column.for_rows(point, rows) for point in points]

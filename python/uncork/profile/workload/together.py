@@ -38,15 +38,15 @@ def drawn_together(statement: TakenApart, known: Known) -> tuple[Together, ...]:
     are a group too: the row that they refer to has to exist.
     """
     found = [*_compared(statement, known), *_stored(statement, known)]
-    return tuple(one for one in found if len(one.sampled.values) > 1)
+    return tuple(together for together in found if len(together.sampled.values) > 1)
 
 
 def _compared(statement: TakenApart, known: Known) -> Iterator[Together]:
     by_table: dict[str, list[tuple[Parameter, SampledExpression]]] = {}
-    for one in statement.parameters:
-        expression = known.wanted(one) if one.role == "equal" else None
+    for parameter in statement.parameters:
+        expression = known.wanted(parameter) if parameter.role == "equal" else None
         if expression is not None and expression.shape == "value":
-            by_table.setdefault(expression.table, []).append((one, expression))
+            by_table.setdefault(expression.table, []).append((parameter, expression))
     left = dict.fromkeys(by_table)
     # A table that refers to others comes first, because each of its rows leads to one row of them.
     for table in sorted(by_table, key=lambda name: -len(_references(name, by_table, known))):
@@ -59,19 +59,27 @@ def _compared(statement: TakenApart, known: Known) -> Iterator[Together]:
         names = (table, *(each.table for each in references))
         members = [member for name in names for member in by_table[name]]
         expressions = tuple(dict.fromkeys(expression for _, expression in members))
-        places = {one.number: expressions.index(expression) for one, expression in members}
+        places = {parameter.number: expressions.index(expression) for parameter, expression in members}
         yield Together(SampledRows(table, expressions, tuple(references)), places)
 
 
 def _references(table: str, others: Mapping[str, object], known: Known) -> list[Reference]:
     """Return the foreign keys that lead from a table to others; none to a table with several."""
-    keys = [one for one in _foreign_keys(table, known) if one.referred in others and one.referred != table]
-    lone = [one for one in keys if sum(one.referred == each.referred for each in keys) == 1]
+    keys = [
+        foreign_key
+        for foreign_key in _foreign_keys(table, known)
+        if foreign_key.referred in others and foreign_key.referred != table
+    ]
+    lone = [key for key in keys if sum(key.referred == each.referred for each in keys) == 1]
     return [Reference(one.referred, one.referred_columns, one.columns) for one in lone[:_MOST_REFERENCES]]
 
 
 def _foreign_keys(table: str, known: Known) -> list[ConstraintFacts]:
-    return [one for one in known.catalogue.constraints if one.kind == "foreign key" and one.table == table]
+    return [
+        constraint
+        for constraint in known.catalogue.constraints
+        if constraint.kind == "foreign key" and constraint.table == table
+    ]
 
 
 def _stored(statement: TakenApart, known: Known) -> Iterator[Together]:

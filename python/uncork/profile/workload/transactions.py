@@ -137,7 +137,7 @@ def sampled_order(
         sessions=open_now,
         origin="samples",
         first_ns=sum(
-            _pause_ns(rows, one, samples, seconds, count) for one in texts if _BEGIN.match(texts[one])
+            _pause_ns(rows, text, samples, seconds, count) for text in texts if _BEGIN.match(texts[text])
         ),
         basis=tuple(_basis(len(order), samples, left_out)),
     )
@@ -154,20 +154,26 @@ def logged_order(
         NoOrder: if the log has no such transaction, or the watch lacks one of its statements.
     """
     by_shape: dict[tuple[int | None, ...], list[LoggedTransaction]] = defaultdict(list)
-    for one in found.transactions:
-        shape = tuple(template_of(each.text) for each in _inner(one))
+    for transaction in found.transactions:
+        shape = tuple(template_of(each.text) for each in _inner(transaction))
         if anchor in shape:
-            by_shape[shape].append(one)
+            by_shape[shape].append(transaction)
     if not by_shape:
         raise NoOrder("The log has no whole transaction with its statement.")
-    shape, chosen = max(by_shape.items(), key=lambda item: sum(one.end_us - one.begin_us for one in item[1]))
+    shape, chosen = max(
+        by_shape.items(),
+        key=lambda item: sum(transaction.end_us - transaction.begin_us for transaction in item[1]),
+    )
     if any(one is None for one in shape):
         raise NoOrder("The log has statements in its transactions that the watch did not see.")
-    begin, end = min(one.begin_us for one in chosen), max(one.end_us for one in chosen)
+    begin, end = (
+        min(transaction.begin_us for transaction in chosen),
+        max(transaction.end_us for transaction in chosen),
+    )
     block = len(chosen[0].statements) > len(shape)
     first = 1 if block else 0
     pauses = [
-        _mean_pause_ns([one.statements[place] for one in chosen])
+        _mean_pause_ns([transaction.statements[place] for transaction in chosen])
         for place in range(first, len(chosen[0].statements))
     ]
     after = pauses[1:] if block else [0.0]
@@ -180,7 +186,8 @@ def logged_order(
         ),
         count=len(chosen),
         seconds=(end - begin) / 1e6,
-        sessions=sum(one.end_us - one.begin_us for one in chosen) / max(1, end - begin),
+        sessions=sum(transaction.end_us - transaction.begin_us for transaction in chosen)
+        / max(1, end - begin),
         origin="log",
         block=block,
         first_ns=pauses[0] if block else 0.0,
@@ -199,7 +206,7 @@ def _inner(one: LoggedTransaction) -> Sequence[LoggedStatement]:
 
 def _mean_pause_ns(statements: Sequence[LoggedStatement]) -> float:
     """Return the mean pause before a statement of several transactions, 0 if it is short."""
-    pause_ns = 1000.0 * fmean(one.pause_us for one in statements)
+    pause_ns = 1000.0 * fmean(statement.pause_us for statement in statements)
     return pause_ns if pause_ns >= _LEAST_PAUSE_NS else 0.0
 
 

@@ -39,9 +39,9 @@ def typed_texts(sql: str, sets: Sequence[Sequence[str | None]], known: Known) ->
     for columns in (False, True):
         for least in range(len(_ORDERED)):
             types = {
-                one.number: kind
-                for one in apart.parameters
-                if (kind := _type_of(one, apart, sets, known, columns=columns, least=least))
+                parameter.number: kind
+                for parameter in apart.parameters
+                if (kind := _type_of(parameter, apart, sets, known, columns=columns, least=least))
             }
             if types:
                 yield _with_casts(sql, types)
@@ -73,7 +73,7 @@ def _type_of(
 
 def _type_of_values(values: Sequence[str | None], least: int) -> str:
     """Return the type of all values, a number at least as wide as the type at the place `least`."""
-    given = [one for one in values if one is not None]
+    given = [value for value in values if value is not None]
     if not given:
         return ""
     if all(_WHOLE.fullmatch(one) for one in given):

@@ -63,7 +63,9 @@ def _also(more: int) -> str:
 
 def build_advice_document(result: AdviceResult) -> Document:
     """Return the report of advice."""
-    about = ", ".join(f"{one.server} for {format_duration(one.seconds * 1e9)}" for one in result.sources)
+    about = ", ".join(
+        f"{source.server} for {format_duration(source.seconds * 1e9)}" for source in result.sources
+    )
     return Document(
         title="advice",
         question=f"What is wrong with this database? {about}",
@@ -71,7 +73,7 @@ def build_advice_document(result: AdviceResult) -> Document:
         reasons=(*result.reasons, *missing_words(result.missing)),
         steps=careful_last(_steps(result)),
         tally=(),
-        facts=tuple((one.kind, one.run) for one in result.sources),
+        facts=tuple((source.kind, source.run) for source in result.sources),
         variants=(),
         baseline="",
         sections=tuple(_sections(result)),
@@ -86,12 +88,12 @@ def _steps(result: AdviceResult) -> Iterator[Step]:
         yield Step("Watch the server while it is slow, or for longer:", result.reproduce)
     elif result.lost:
         yield Step("Watch the server again to its end:", result.reproduce)
-    for one in result.findings[:_MOST_STEPS]:
-        yield finding_step(one)
+    for finding in result.findings[:_MOST_STEPS]:
+        yield finding_step(finding)
     if result.findings:
         first = result.sources[0]
         address = f" {shlex.quote(server_conninfo(first.server))}" if first.kind == "database" else ""
-        shown = [number for number, one in enumerate(result.findings, 1) if one.for_experiment]
+        shown = [number for number, finding in enumerate(result.findings, 1) if finding.for_experiment]
         prove = "Prove the first change before you make it:"
         if first.kind == "database":
             logs = [name for source in result.sources for name in source.files]
@@ -117,10 +119,10 @@ def render_advice_terminal(result: AdviceResult, console: Console) -> None:
 
 def write_findings(findings: Iterable[Finding], console: Console) -> None:
     """Print each finding with its bill, evidence and candidates."""
-    for number, one in enumerate(findings, 1):
-        write_title(console, f"{number}. {one.headline}")
-        for block in finding_blocks(one):
+    for number, finding in enumerate(findings, 1):
+        write_title(console, f"{number}. {finding.headline}")
+        for block in finding_blocks(finding):
             write_block(console, block, _INDENT)
-        if one.bill is None and one.cost:
-            write_lines(console, [f"{' ' * _INDENT}costs {one.cost}"])
+        if finding.bill is None and finding.cost:
+            write_lines(console, [f"{' ' * _INDENT}costs {finding.cost}"])
         console.print()

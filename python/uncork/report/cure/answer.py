@@ -61,7 +61,7 @@ def _answer(result: CureResult) -> str:
         return nothing_found_words(result.sessions, result.costliest, hidden=hides)
     measured = _measured(result)
     many, total = format_count(len(measured)), count_words(len(result.tried), "finding")
-    cured = [one for one in measured if one.state == "cured"]
+    cured = [tried for tried in measured if tried.state == "cured"]
     if stopped:
         proven = f"{format_count(len(cured))} looked cured so far" if cured else ""
         what = f"{many} of {total} {'was' if len(measured) == 1 else 'were'} tried on a copy"
@@ -103,13 +103,13 @@ def _proven(chosen: Change, stopped: bool, all_s_per_hour: float | None) -> str:
 
 def _together(text: str) -> str:
     """Return what changes do, without a full stop: ``Create indexes on a of t and on b of u``."""
-    each = [one.removeprefix(_ONE_INDEX) for one in text.rstrip(". ").split(". ")]
+    each = [word.removeprefix(_ONE_INDEX) for word in text.rstrip(". ").split(". ")]
     alike = len(each) > 1 and text.count(_ONE_INDEX) == len(each)
     return f"Create indexes {series_words([f'on {one}' for one in each])}" if alike else text.rstrip(". ")
 
 
 def _measured(result: CureResult) -> list[Tried]:
-    return [one for one in result.tried if any(change.net is not None for change in one.changes)]
+    return [tried for tried in result.tried if any(change.net is not None for change in tried.changes)]
 
 
 def _harm(result: CureResult) -> str:
@@ -134,14 +134,14 @@ def _reasons(result: CureResult) -> Iterator[str]:
     for change in application:
         yield from _application(change)
     others = [
-        one
-        for one in result.tried
-        if one.changes
-        and (one.state != "cured" or chosen is None)
-        and not any(change in application for change in one.changes)
+        tried
+        for tried in result.tried
+        if tried.changes
+        and (tried.state != "cured" or chosen is None)
+        and not any(change in application for change in tried.changes)
     ]
-    for one in others[:_MOST_REASONS]:
-        yield f"{one.state.capitalize()}: {_claim(one)}. {reason_sentence(one.reason)}"
+    for tried in others[:_MOST_REASONS]:
+        yield f"{tried.state.capitalize()}: {_claim(tried)}. {reason_sentence(tried.reason)}"
     if len(others) > _MOST_REASONS:
         yield f"{count_words(len(others) - _MOST_REASONS, 'more finding')} below."
     yield from costly_words(result.costliest)
@@ -198,7 +198,7 @@ def _copy_sentence(result: CureResult) -> str:
         return ""
     if not copy.sampled:
         return "Measured on a copy with all rows of its tables."
-    partial = [one for one in copy.tables if not one.whole]
+    partial = [table for table in copy.tables if not table.whole]
     many = f"{format_count(len(partial))} of {count_words(len(copy.tables), 'table')}"
     has = "has" if len(partial) == 1 else "have"
     return f"Measured on a sample: {many} {has} only a part of the rows. On whole tables, gains can differ."
@@ -209,7 +209,7 @@ def _copy_sentence(result: CureResult) -> str:
 
 def handed_path(result: CureResult, name: str) -> str:
     """Return the path of a file that was handed over, as typed from here; empty if there is none."""
-    path = next((one.path for one in result.handed if one.path.rpartition("/")[2] == name), "")
+    path = next((handed.path for handed in result.handed if handed.path.rpartition("/")[2] == name), "")
     return f"{result.folder.rstrip('/')}/{path}" if path and result.folder else path
 
 
@@ -235,15 +235,15 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
         yield Step("Try them again, with the same watch of the server:", _again(result))
         return
     states = [change.state for _, _, change in named_changes(result)]
-    states += [one.state for one in result.tried if one.changes]
+    states += [tried.state for tried in result.tried if tried.changes]
     unclear = "unclear" in states
     if unclear or "not tried" in states:
         what = "decide the unclear changes" if unclear else "try the rest"
         again = _with(_again(result), "--budget 60min")
         again = again if not result.id else _with(again, f"--resume {shlex.quote(result.id)}")
         yield Step(f"Give uncork more time to {what}:", again)
-    for one in [each for each in result.tried if not each.changes][:_MOST_BY_HAND]:
-        yield _unproven(one)
+    for tried in [each for each in result.tried if not each.changes][:_MOST_BY_HAND]:
+        yield _unproven(tried)
     if not result.tried:
         again = _with(result.reproduce, "--for 10min")
         yield Step("Run it again while the server is slow, or for longer:", again)

@@ -101,8 +101,8 @@ def _sections(result: CureResult) -> Iterator[Section]:
         yield Section("changes", "All changes that were tried", tuple(_changes(result)))
     if result.usual and proven_change(result) is not None:
         yield Section("usual", "What people often try first", tuple(_usual(result)))
-    for number, one in enumerate(result.tried, 1):
-        yield Section(f"finding-{number}", finding_title(number, one), tuple(_finding(result, one)))
+    for number, tried in enumerate(result.tried, 1):
+        yield Section(f"finding-{number}", finding_title(number, tried), tuple(_finding(result, tried)))
     if result.copy is not None:
         yield Section("copy", "The copy", tuple(_copy(result)))
     yield Section("workload", "The captured workload", tuple(_workload(result)))
@@ -186,8 +186,12 @@ def _usual(result: CureResult) -> Iterator[Block]:
         Column("worst statement", whole=True),
         Column("size", number=True),
     )
-    chosen = [(f"{_TOGETHER}: {change_words(one)}", one) for one in [result.chosen] if one is not None]
-    rows = [_row(name, one) for name, one in (*chosen, *((change_words(one), one) for one in result.usual))]
+    chosen = [
+        (f"{_TOGETHER}: {change_words(change)}", change) for change in [result.chosen] if change is not None
+    ]
+    rows = [
+        _row(name, change) for name, change in (*chosen, *((change_words(one), one) for one in result.usual))
+    ]
     yield Table("", columns, tuple((row[0], row[2], row[3], row[5]) for row in rows))
     for change in result.usual:
         yield Fold(change_words(change), tuple(_change_blocks(change, with_reason=True)))
@@ -209,7 +213,7 @@ def _row(name: str, change: Change) -> tuple[Value, ...]:
 
 def _wal(effects: Sequence[StatementEffect]) -> str:
     """Return how much more WAL the statements write, at worst; empty if it is unknown."""
-    ratios = [one.wal_ratio for one in effects if one.wal_ratio is not None]
+    ratios = [effect.wal_ratio for effect in effects if effect.wal_ratio is not None]
     return effect_text(max(ratios)) if ratios else ""
 
 
@@ -272,9 +276,9 @@ def _change_facts(change: Change) -> Iterator[tuple[str, str]]:
         yield f"time of a {word}" if word else "workload's time", gain_cell(change.net)
         verb, _, amount = saved_words(change.net).partition(" ")
         yield verb, amount
-    for one in change.effects if word else ():
-        if one.before_cpu_ns is not None and one.after_cpu_ns is not None:
-            times = map(format_duration, (one.before_cpu_ns, one.after_cpu_ns))
+    for effect in change.effects if word else ():
+        if effect.before_cpu_ns is not None and effect.after_cpu_ns is not None:
+            times = map(format_duration, (effect.before_cpu_ns, effect.after_cpu_ns))
             yield f"server's processor time for a {word}", " → ".join(times)
     worst = worst_effect(change)
     if worst is not None:
@@ -296,16 +300,16 @@ def _effects_table(change: Change) -> Table:
         Column("after", number=True),
         Column("change", whole=True),
     )
-    texts = short_templates([one.sql for one in effects], _STATEMENT_WIDTH)
+    texts = short_templates([effect.sql for effect in effects], _STATEMENT_WIDTH)
     rows = tuple(
         (
-            Value(text, note=_effect_note(one), code=True),
-            count_cell(round(one.calls_per_hour)),
-            duration_cell(one.before_ns),
-            duration_cell(one.after_ns),
-            Value(effect_cell(one) or "not measured", sort=one.ratio),
+            Value(text, note=_effect_note(effect), code=True),
+            count_cell(round(effect.calls_per_hour)),
+            duration_cell(effect.before_ns),
+            duration_cell(effect.after_ns),
+            Value(effect_cell(effect) or "not measured", sort=effect.ratio),
         )
-        for text, one in zip(texts, effects, strict=True)
+        for text, effect in zip(texts, effects, strict=True)
     )
     return Table(f"Mean time of {what}, with the 95 % interval of its change", columns, rows)
 
@@ -327,7 +331,7 @@ def _copy(result: CureResult) -> Iterator[Block]:
     copy = result.copy
     if copy is None:
         return
-    whole = sum(one.whole for one in copy.tables)
+    whole = sum(table.whole for table in copy.tables)
     yield Facts(
         (
             ("copied", copy.how),
@@ -340,7 +344,7 @@ def _copy(result: CureResult) -> Iterator[Block]:
             ),
         )
     )
-    partial = [one for one in copy.tables if not one.whole]
+    partial = [table for table in copy.tables if not table.whole]
     if partial:
         yield Paragraph(
             "A sample has smaller tables and indexes. Gains on a large table are usually larger on the whole "
@@ -354,17 +358,20 @@ def _copy(result: CureResult) -> Iterator[Block]:
         )
         rows = tuple(
             (
-                Value(one.name),
-                count_cell(one.rows),
-                count_cell(round(one.source_rows), "estimate"),
-                Value(share_text(one.rows / one.source_rows), sort=one.rows / one.source_rows),
+                Value(table.name),
+                count_cell(table.rows),
+                count_cell(round(table.source_rows), "estimate"),
+                Value(share_text(table.rows / table.source_rows), sort=table.rows / table.source_rows),
             )
-            for one in sorted(partial, key=lambda one: -one.source_rows)
+            for table in sorted(partial, key=lambda one: -one.source_rows)
         )
         yield Table("Tables with a part of their rows", sampled, rows)
     if copy.missing:
         columns = (Column("not copied", header=True), Column("why"), Column("what that means"))
-        lacks = tuple((Value(one.what), Value(one.why), Value(capitalised(one.lost))) for one in copy.missing)
+        lacks = tuple(
+            (Value(copied.what), Value(copied.why), Value(capitalised(copied.lost)))
+            for copied in copy.missing
+        )
         yield Table("What the copy lacks", columns, lacks)
     else:
         yield Paragraph("No object was left out.")
@@ -392,7 +399,9 @@ def _files(result: CureResult) -> Iterator[Block]:
     if result.folder:
         yield Paragraph(f"In {result.folder}:")
     columns = (Column("file", header=True), Column("what it is for"))
-    yield Table("", columns, tuple((Value(one.path, code=True), Value(one.text)) for one in result.handed))
+    yield Table(
+        "", columns, tuple((Value(handed.path, code=True), Value(handed.text)) for handed in result.handed)
+    )
 
 
 def _reproduce(result: CureResult) -> Iterator[Block]:

@@ -28,7 +28,7 @@ def render_cure_terminal(result: CureResult, console: Console) -> None:
     def sections(console: Console) -> None:
         for section in document.sections:
             _write(console, section)
-        if result.id and any(one.changes for one in result.tried):
+        if result.id and any(tried.changes for tried in result.tried):
             command = f"uncork report {shlex.quote(result.id)} --html cure.html"
             write_paragraph(console, f"The SQL and the effects of each change: {command}")
 

@@ -252,7 +252,9 @@ def reason_sentence(text: str) -> str:
 
 def worst_effect(change: Change) -> StatementEffect | None:
     """Return the effect on the statement that a change harms most, at the number of sessions of most harm."""
-    found = [one for one in change.effects if one.template == change.worst and one.ratio is not None]
+    found = [
+        effect for effect in change.effects if effect.template == change.worst and effect.ratio is not None
+    ]
     return max(found, key=lambda one: one.ratio or 0.0, default=None)
 
 

@@ -62,10 +62,12 @@ def _compose_database_answer(result: DatabaseResult) -> str:
     average = f"{number} {verb} busy on average{_burst(result)}"
     answer = f"{average}: {series_words(parts)}" if parts else average
     brief = f"{number} {verb} busy on average, {parts[0]}" if parts else answer
-    first = next((one for one in result.findings if one.bill is not None), None)
+    first = next((finding for finding in result.findings if finding.bill is not None), None)
     if first is not None:
         return fitting(((finding_headline(first), answer), (first.headline, answer)))
-    top = next((one for one in result.templates if one.number >= 0 and one.sessions), None)
+    top = next(
+        (template for template in result.templates if template.number >= 0 and template.sessions), None
+    )
     if top is None:
         return fitting(((answer, ""), (brief, answer)))
     pauses = _pauses(result)
@@ -135,7 +137,7 @@ def _blocked(top: TemplateActivity, result: DatabaseResult) -> str:
 
 def _compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
     """Return what is worth changing, the costliest first, then other large parts of the time."""
-    found = [finding_sentence(one) for one in result.findings]
+    found = [finding_sentence(finding) for finding in result.findings]
     healthy = result.tree.sessions and not found and result.run.status != "failed"
     if healthy and not hides_findings(result.hidden) and unexplained_part(result.costliest) is None:
         found = ["No change is needed: no problem costs enough time to be worth fixing."]
@@ -145,24 +147,24 @@ def _compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
 
 def _elsewhere(result: DatabaseResult) -> Iterator[str]:
     """Yield how busy the other databases of the server are, if they are."""
-    others = [one for one in result.databases if one.name != result.database]
+    others = [database for database in result.databases if database.name != result.database]
     if others:
         names = series_words(
-            [f"{one.name or '(none)'} {sessions_text(one.sessions)}" for one in others[:_TOLD]]
+            [f"{usage.name or '(none)'} {sessions_text(usage.sessions)}" for usage in others[:_TOLD]]
         )
         yield f"Other databases of this server are not part of these shares. Their busy sessions: {names}."
 
 
 def _blockers(result: DatabaseResult) -> Iterator[str]:
-    held = sum(one.sessions for one in result.blockers)
+    held = sum(blocker.sessions for blocker in result.blockers)
     if sum(node.share for node in result.tree.children if node.name == "Lock") < _LEAST_SHARE:
         return
-    if any(one.rule in _REPORT_BLOCKERS and one.bill for one in result.findings):
+    if any(finding.rule in _REPORT_BLOCKERS and finding.bill for finding in result.findings):
         return  # a finding reports it
-    for one in result.blockers[:_TOLD]:
-        if one.sessions < max(_LEAST_HELD, _LEAST_PART * held):
+    for blocker in result.blockers[:_TOLD]:
+        if blocker.sessions < max(_LEAST_HELD, _LEAST_PART * held):
             continue
-        yield f"{_held(one)} waited behind {blocker_words(one)}{_open(one)}."
+        yield f"{_held(blocker)} waited behind {blocker_words(blocker)}{_open(blocker)}."
 
 
 def _held(one: BlockerFacts) -> str:
@@ -187,7 +189,9 @@ def _waits(result: DatabaseResult) -> Iterator[str]:
 
 def _work(result: DatabaseResult) -> Iterator[str]:
     block = result.block_bytes
-    counted = [(one, one.statements) for one in result.templates if one.statements is not None]
+    counted = [
+        (template, template.statements) for template in result.templates if template.statements is not None
+    ]
     if counted:
         top, figures = max(counted, key=lambda item: item[1].shared_read)
         read = sum(one.shared_read for _, one in counted)
@@ -228,13 +232,15 @@ def _warnings(result: DatabaseResult) -> Iterator[str]:
         )
     for name in result.resets:
         yield f"The counters of {name} were reset during the watch: they count from the reset on."
-    thrown = sum(one.delta for one in result.counters if one.counter == "dealloc")
+    thrown = sum(counter.delta for counter in result.counters if counter.counter == "dealloc")
     if thrown:
         yield (
             "pg_stat_statements was full and evicted statements, so the numbers of rare statements are "
             "incomplete: raise pg_stat_statements.max."
         )
-    active = result.tree.sessions - sum(one.sessions for one in result.tree.children if one.name == IDLE)
+    active = result.tree.sessions - sum(
+        child.sessions for child in result.tree.children if child.name == IDLE
+    )
     missed = 0.0 if watch.hidden or result.own_active is None else result.own_active - active
     if result.own_active is not None and missed > max(_AGAINST * result.own_active, _LEAST_MISSED):
         yield (

@@ -121,8 +121,8 @@ def _steps(result: DatabaseResult) -> Iterator[Step]:
         yield Step("Watch the server while it is slow, or for longer:", result.run.reproduce)
     elif result.run.status == "failed":
         yield Step("Watch the server again to its end:", result.run.reproduce)
-    for one in result.findings[:_MOST_STEPS]:
-        yield finding_step(one)
+    for finding in result.findings[:_MOST_STEPS]:
+        yield finding_step(finding)
     if not result.standby:
         yield from proof_steps(result.findings, result.run.id, result.run.server)
     if result.findings:
@@ -181,8 +181,10 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
 
 
 def _route_folds(result: DatabaseResult) -> Iterator[Block]:
-    for one in result.routes[:_MOST]:
-        yield Fold(f"Statements of {one.name or '(no route)'}", (route_templates_table(one, width=_LINE),))
+    for route in result.routes[:_MOST]:
+        yield Fold(
+            f"Statements of {route.name or '(no route)'}", (route_templates_table(route, width=_LINE),)
+        )
 
 
 def _section(id: str, title: str, *blocks: Block | None) -> Iterator[Section]:
@@ -216,12 +218,12 @@ def activity_chart(result: DatabaseResult) -> StackChart | None:
     history = result.history
     if not history.layers or len(history.layers[0].sessions) < _LEAST_STEPS:
         return None
-    layers = [Layer(class_words(one.name), one.sessions) for one in history.layers[:_LAYERS]]
+    layers = [Layer(class_words(layer.name), layer.sessions) for layer in history.layers[:_LAYERS]]
     rest = history.layers[_LAYERS:]
     if rest:
-        sums = tuple(sum(values) for values in zip(*(one.sessions for one in rest), strict=True))
+        sums = tuple(sum(values) for values in zip(*(layer.sessions for layer in rest), strict=True))
         layers.append(Layer("other waits", sums, rest=True))
-    totals = [sum(values) for values in zip(*(one.values for one in layers), strict=True)]
+    totals = [sum(values) for values in zip(*(layer.values for layer in layers), strict=True)]
     most = max(totals)
     at = instant_text(history.start_us + totals.index(most) * history.step_s * 1_000_000)
     return StackChart(
@@ -235,10 +237,10 @@ def activity_chart(result: DatabaseResult) -> StackChart | None:
 
 
 def _details(result: DatabaseResult) -> Iterator[Block]:
-    for one in parts_of(result):
-        text = short_template(one.text, 120)
-        summary = f"{share_text(one.share)}, {sessions_text(one.sessions)} sessions: {text}"
-        yield Fold(summary, tuple(_detail(one, result)), id=template_id(one))
+    for activity in parts_of(result):
+        text = short_template(activity.text, 120)
+        summary = f"{share_text(activity.share)}, {sessions_text(activity.sessions)} sessions: {text}"
+        yield Fold(summary, tuple(_detail(activity, result)), id=template_id(activity))
 
 
 def _detail(one: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:

@@ -31,21 +31,21 @@ def foreign_key_graph(result: DatabaseResult, most: int = _MOST) -> Graph | None
             drawn += len(island.tables)
     number = {island.number: place for place, island in enumerate(shown)}
     nodes = tuple(
-        GraphNode(one.oid, one.name, format_bytes(_size(one)), _size(one), number[one.island])
-        for one in result.tables
-        if one.island is not None and one.island in number
+        GraphNode(table.oid, table.name, format_bytes(_size(table)), _size(table), number[table.island])
+        for table in result.tables
+        if table.island is not None and table.island in number
     )
     keys = {node.key for node in nodes}
     edges = tuple(
         GraphEdge(
-            one.table_oid,
-            one.referred_oid,
-            f"{one.table} ({one.columns}) references {one.referred}{_rows_each(one)}"
-            f"{'' if one.indexed else ': no index'}",
-            marked=not one.indexed,
+            key.table_oid,
+            key.referred_oid,
+            f"{key.table} ({key.columns}) references {key.referred}{_rows_each(key)}"
+            f"{'' if key.indexed else ': no index'}",
+            marked=not key.indexed,
         )
-        for one in result.foreign_keys
-        if one.table_oid in keys and one.referred_oid in keys
+        for key in result.foreign_keys
+        if key.table_oid in keys and key.referred_oid in keys
     )
     bare = sum(edge.marked for edge in edges)
     left = sum(len(island.tables) for island in result.islands) - len(nodes)
@@ -57,8 +57,9 @@ def foreign_key_graph(result: DatabaseResult, most: int = _MOST) -> Graph | None
         note="An arrow points from the referencing table; it is dashed if the foreign key has no index. The "
         f"area of a circle is the size of the table with its indexes{more}.",
         islands=tuple(
-            f"island {one.number}: {count_words(len(one.tables), 'table')}, {format_bytes(one.bytes)}"
-            for one in shown
+            f"island {island.number}: {count_words(len(island.tables), 'table')}, "
+            f"{format_bytes(island.bytes)}"
+            for island in shown
         ),
         nodes=nodes,
         edges=edges,
@@ -85,13 +86,13 @@ def foreign_key_dot(result: DatabaseResult) -> str:
     """Return all tables and foreign keys as a Graphviz file, with a cluster per island."""
     lines = ["digraph tables {", '  graph [rankdir="LR"];', '  node [shape="box"];']
     members_of: dict[int | None, list[TableFacts]] = defaultdict(list)
-    for one in result.tables:
-        members_of[one.island].append(one)
+    for table in result.tables:
+        members_of[table.island].append(table)
     for island in result.islands:
         title = f"island {island.number}, {format_bytes(island.bytes)}"
         members = members_of[island.number]
         lines += [f'  subgraph "cluster_{island.number}" {{', f"    graph [label={_quoted(title)}];"]
-        lines += [*(f"  {_dot_node(one)}" for one in members), "  }"]
+        lines += [*(f"  {_dot_node(member)}" for member in members), "  }"]
     lines += [_dot_node(one) for one in members_of[None]]
     for key in result.foreign_keys:
         marks = "" if key.indexed else ', style="dashed", color="red", fontcolor="red"'

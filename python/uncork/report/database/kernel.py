@@ -21,15 +21,15 @@ _SHORT: Final = 1e5
 def kernel_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:
     """Return templates by processor time, in user mode and in the kernel; None without pg_stat_kcache."""
     counted = [
-        (one, one.kernel, one.statements.execution_ns)
-        for one in result.templates
-        if one.kernel is not None and one.statements is not None
+        (template, template.kernel, template.statements.execution_ns)
+        for template in result.templates
+        if template.kernel is not None and template.statements is not None
     ]
     if not counted:
         return None
     counted.sort(key=lambda item: -(item[1].user_ns + item[1].system_ns))
     all_ns = sum(kernel.user_ns + kernel.system_ns for _, kernel, _ in counted)
-    texts = short_templates([one.text for one, _, _ in counted[:most]], width)
+    texts = short_templates([activity.text for activity, _, _ in counted[:most]], width)
     left = len(counted) - most
     more = f"; {count_words(left, 'other template')} not shown" if left > 0 else ""
     whole_ns = result.kernel_whole_ns or 0.0
@@ -38,7 +38,7 @@ def kernel_table(result: DatabaseResult, most: int, *, width: int) -> Table | No
         if whole_ns > _SHORT
         else ""
     )
-    links = {one.number: template_id(one) for one in parts_of(result)}
+    links = {activity.number: template_id(activity) for activity in parts_of(result)}
     return Table(
         f"Templates by processor time, from pg_stat_kcache{short}{more}",
         (
@@ -56,9 +56,9 @@ def kernel_table(result: DatabaseResult, most: int, *, width: int) -> Table | No
                 duration_cell(max(0.0, execution_ns - kernel.user_ns - kernel.system_ns)),
                 bytes_cell(kernel.read_bytes),
                 bytes_cell(kernel.written_bytes),
-                Value(text, code=True, link=links.get(one.number, ""), back=False),
+                Value(text, code=True, link=links.get(activity.number, ""), back=False),
             )
-            for (one, kernel, execution_ns), text in zip(counted[:most], texts, strict=True)
+            for (activity, kernel, execution_ns), text in zip(counted[:most], texts, strict=True)
         ),
         sortable=True,
     )

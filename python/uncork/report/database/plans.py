@@ -27,7 +27,10 @@ _TITLES: Final = {"seen": "Plan with the values of a session", "drawn": "Plan wi
 
 
 def _no_plan(plan: PlanFacts, result: DatabaseResult) -> str:
-    if any(one.why == "no values" and plan.template in one.templates for one in result.unplanned):
+    if any(
+        unplanned.why == "no values" and plan.template in unplanned.templates
+        for unplanned in result.unplanned
+    ):
         return (
             "There is no plan: the server stores the statement without its values, in a form that cannot be "
             "planned. Run EXPLAIN with the values of a call."

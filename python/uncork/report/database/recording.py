@@ -24,8 +24,8 @@ def recording_answer(recording: Recording) -> tuple[str, ...]:
         f"Recorded {count_words(len(sent), 'transaction')} of {count_words(recording.sessions, 'session')} "
         f"over {format_duration(recording.seconds * 1e9)}, {rate:.4g} a second."
     ]
-    took = sum(one.took_us for one in sent)
-    paused = sum(_pauses_us(one.values) for one in sent)
+    took = sum(transaction.took_us for transaction in sent)
+    paused = sum(_pauses_us(transaction.values) for transaction in sent)
     if took:
         found.append(
             f"Transactions were open for {format_duration(took * _US)} in all; for "
@@ -42,8 +42,8 @@ def recording_readme(recording: Recording, folder: str) -> str:
     """Return the README of a recording's folder."""
     rate = len(recording.transactions) / max(recording.seconds, 1e-3)
     took: dict[str, list[int]] = defaultdict(list)
-    for one in recording.transactions:
-        took[one.script].append(one.took_us)
+    for transaction in recording.transactions:
+        took[transaction.script].append(transaction.took_us)
     lines = [
         "# Recorded sessions",
         "",

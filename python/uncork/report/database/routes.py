@@ -34,12 +34,12 @@ def routes_table(result: DatabaseResult, most: int) -> Table | None:
         ),
         tuple(
             (
-                Value(_name(one)),
-                Value(sessions_text(one.sessions), sort=one.sessions),
-                share_cell(one.share),
-                _costliest(one),
+                Value(_name(route_activity)),
+                Value(sessions_text(route_activity.sessions), sort=route_activity.sessions),
+                share_cell(route_activity.share),
+                _costliest(route_activity),
             )
-            for one in shown
+            for route_activity in shown
         ),
         sortable=True,
     )

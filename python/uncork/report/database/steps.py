@@ -27,7 +27,7 @@ def steps_table(result: DatabaseResult) -> Table | None:
     """Return how busy sessions' time divides into steps; None if pg_stat_statements was not read."""
     if not result.steps:
         return None
-    planned = any(one.name == "plan" for one in result.steps)
+    planned = any(step.name == "plan" for step in result.steps)
     notes: Mapping[StepName, str] = {
         "plan": "pg_stat_statements",
         "execute": "pg_stat_statements",
@@ -43,10 +43,10 @@ def steps_table(result: DatabaseResult) -> Table | None:
         ),
         tuple(
             (
-                Value(_NAMES[one.name], note=notes.get(one.name, "")),
-                Value(sessions_text(one.sessions), sort=one.sessions),
-                share_cell(one.share),
+                Value(_NAMES[step.name], note=notes.get(step.name, "")),
+                Value(sessions_text(step.sessions), sort=step.sessions),
+                share_cell(step.share),
             )
-            for one in result.steps
+            for step in result.steps
         ),
     )

@@ -73,7 +73,7 @@ def background_table(result: DatabaseResult, *, width: int) -> Table | None:
 
 
 def _tree(title: str, tree: TimeNode, result: DatabaseResult, width: int, least: float, root: str) -> Table:
-    texts = {one.number: one.text for one in result.templates}
+    texts = {template.number: template.text for template in result.templates}
     return Table(
         title,
         (Column("sessions", number=True), Column("share", number=True), Column("part", header=True)),
@@ -105,7 +105,7 @@ def _tree_rows(
 
 def parts_of(result: DatabaseResult) -> tuple[TemplateActivity, ...]:
     """Return the templates that have a section of their own."""
-    return tuple(one for one in result.templates if one.number >= 0)[:_PARTS]
+    return tuple(template for template in result.templates if template.number >= 0)[:_PARTS]
 
 
 def template_id(one: TemplateActivity) -> str:
@@ -115,14 +115,14 @@ def template_id(one: TemplateActivity) -> str:
 
 def templates_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:
     """Return templates by the time of busy sessions, with what they mostly did; None if there are none."""
-    found = [one for one in result.templates if one.sessions]
+    found = [template for template in result.templates if template.sessions]
     if not found:
         return None
-    texts = short_templates([one.text for one in found[:most]], width)
+    texts = short_templates([activity.text for activity in found[:most]], width)
     left = len(found) - most
     more = f"; {count_words(left, 'other template')} not shown" if left > 0 else ""
     counted = result.counted_ns is not None
-    links = {one.number: template_id(one) for one in parts_of(result)}
+    links = {activity.number: template_id(activity) for activity in parts_of(result)}
     columns = [
         Column("#", number=True),
         Column("sessions", number=True),
@@ -137,13 +137,13 @@ def templates_table(result: DatabaseResult, most: int, *, width: int) -> Table |
         tuple(
             (
                 Value(str(rank), sort=rank),
-                _sessions(one.sessions),
-                share_cell(one.share),
-                Value(class_words(one.classes[0].name), note=_others(one)),
-                *(_calls(one) if counted else ()),
-                Value(text, code=True, link=links.get(one.number, "")),
+                _sessions(activity.sessions),
+                share_cell(activity.share),
+                Value(class_words(activity.classes[0].name), note=_others(activity)),
+                *(_calls(activity) if counted else ()),
+                Value(text, code=True, link=links.get(activity.number, "")),
             )
-            for rank, (one, text) in enumerate(zip(found[:most], texts, strict=True), 1)
+            for rank, (activity, text) in enumerate(zip(found[:most], texts, strict=True), 1)
         ),
         sortable=True,
     )
@@ -168,15 +168,17 @@ def _calls(one: TemplateActivity) -> tuple[Value, Value]:
 
 def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:
     """Return templates by the time that pg_stat_statements counted; None if it counted nothing."""
-    counted = [(one, one.statements) for one in result.templates if one.statements is not None]
+    counted = [
+        (template, template.statements) for template in result.templates if template.statements is not None
+    ]
     if not counted:
         return None
     counted.sort(key=lambda item: -item[1].execution_ns)
-    texts = short_templates([one.text for one, _ in counted[:most]], width)
+    texts = short_templates([activity.text for activity, _ in counted[:most]], width)
     left = len(counted) - most
     more = f"; {count_words(left, 'other template')} not shown" if left > 0 else ""
     block = result.block_bytes
-    links = {one.number: template_id(one) for one in parts_of(result) if not one.sessions}
+    links = {activity.number: template_id(activity) for activity in parts_of(result) if not activity.sessions}
     return Table(
         f"Templates by time of completed executions, from pg_stat_statements{more}",
         (
@@ -188,8 +190,8 @@ def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table 
         tuple(
             (
                 duration_cell(figures.execution_ns),
-                share_cell(one.execution_share),
-                *_calls(one),
+                share_cell(activity.execution_share),
+                *_calls(activity),
                 count_cell(figures.rows / figures.calls if figures.calls else None),
                 bytes_cell(figures.shared_hit * block),
                 bytes_cell(figures.shared_read * block),
@@ -197,9 +199,9 @@ def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table 
                 bytes_cell(figures.wal_bytes),
                 duration_cell(figures.planning_ns if figures.plans else None),
                 duration_cell(figures.jit_ns if figures.jit_functions else None),
-                Value(text, code=True, link=links.get(one.number, ""), back=False),
+                Value(text, code=True, link=links.get(activity.number, ""), back=False),
             )
-            for (one, figures), text in zip(counted[:most], texts, strict=True)
+            for (activity, figures), text in zip(counted[:most], texts, strict=True)
         ),
         sortable=True,
     )
@@ -221,7 +223,8 @@ def _usage(name: str, found: Sequence[Usage]) -> Table:
         f"By {name}",
         (Column(name, header=True), Column("sessions", number=True), Column("share", number=True)),
         tuple(
-            (Value(one.name or "(unknown)"), _sessions(one.sessions), share_cell(one.share)) for one in found
+            (Value(usage.name or "(unknown)"), _sessions(usage.sessions), share_cell(usage.share))
+            for usage in found
         ),
         sortable=True,
     )
@@ -284,13 +287,13 @@ def counters_table(result: DatabaseResult) -> Table | None:
         ),
         tuple(
             (
-                Value(one.view),
-                Value(one.object),
-                Value(one.counter, code=True),
-                _amount(one.counter, one.delta),
-                _amount(one.counter, one.delta / seconds),
+                Value(counter.view),
+                Value(counter.object),
+                Value(counter.counter, code=True),
+                _amount(counter.counter, counter.delta),
+                _amount(counter.counter, counter.delta / seconds),
             )
-            for one in result.counters
+            for counter in result.counters
         ),
         sortable=True,
     )
@@ -309,7 +312,7 @@ def tables_table(result: DatabaseResult, most: int, *, brief: bool = False) -> T
 
     `brief` leaves columns out for a narrow screen.
     """
-    found = [one for one in result.tables if one.kind != "partitioned table"]
+    found = [table for table in result.tables if table.kind != "partitioned table"]
     if not found:
         return None
     left = len(found) + result.tables_more - most
@@ -358,7 +361,7 @@ def _rounded(times: float) -> float:
 
 def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) -> Table | None:
     """Return indexes, the largest first; `doubtful` keeps only indexes that may not be worth their upkeep."""
-    found = [one for one in result.indexes if one.warning or not doubtful]
+    found = [index for index in result.indexes if index.warning or not doubtful]
     if not found:
         return None
     title = "Indexes that may not be worth their upkeep" if doubtful else "Indexes by size"
@@ -399,7 +402,7 @@ def islands_table(result: DatabaseResult) -> Table | None:
     """Return the islands of tables joined by foreign keys; None if there are none."""
     if not result.islands:
         return None
-    alone = [one for one in result.tables if one.kind != "partitioned table"]
+    alone = [table for table in result.tables if table.kind != "partitioned table"]
     total = sum((one.bytes or 0) + one.index_bytes for one in alone)
     return Table(
         "Islands: tables joined by foreign keys",
@@ -411,19 +414,19 @@ def islands_table(result: DatabaseResult) -> Table | None:
         ),
         tuple(
             (
-                Value(str(one.number)),
-                bytes_cell(one.bytes),
-                share_cell(min(1.0, one.bytes / total) if total else 0.0),
-                Value(", ".join(one.tables)),
+                Value(str(island.number)),
+                bytes_cell(island.bytes),
+                share_cell(min(1.0, island.bytes / total) if total else 0.0),
+                Value(", ".join(island.tables)),
             )
-            for one in result.islands
+            for island in result.islands
         ),
     )
 
 
 def foreign_keys_table(result: DatabaseResult) -> Table | None:
     """Return foreign keys without an index; None if there are none."""
-    bare = [one for one in result.foreign_keys if not one.indexed]
+    bare = [foreign_key for foreign_key in result.foreign_keys if not foreign_key.indexed]
     if not bare:
         return None
     return Table(
@@ -439,7 +442,7 @@ def foreign_keys_table(result: DatabaseResult) -> Table | None:
 
 def referring_table(result: DatabaseResult, most: int) -> Table | None:
     """Return how many rows refer to one row by each foreign key, the most first; None if that is unknown."""
-    known = [one for one in result.foreign_keys if one.rows_each is not None]
+    known = [foreign_key for foreign_key in result.foreign_keys if foreign_key.rows_each is not None]
     if not known:
         return None
     known.sort(key=lambda one: (-(one.most_each or one.rows_each or 0.0), one.table, one.columns))
@@ -475,12 +478,12 @@ def settings_table(result: DatabaseResult) -> Table | None:
         (Column("setting", header=True), Column("value"), Column("default"), Column("set in")),
         tuple(
             (
-                Value(one.name),
-                Value(short_template(one.value), code=True),
-                Value(short_template(one.default), code=True),
-                Value(one.source),
+                Value(setting.name),
+                Value(short_template(setting.value), code=True),
+                Value(short_template(setting.default), code=True),
+                Value(setting.source),
             )
-            for one in result.settings
+            for setting in result.settings
         ),
         sortable=True,
     )
@@ -493,7 +496,9 @@ def lacks_table(result: DatabaseResult) -> Table | None:
     return Table(
         "What is missing",
         (Column("needs", header=True), Column("missing"), Column("how to get it")),
-        tuple((Value(one.what), Value(one.lost), Value(one.remedy)) for one in result.missing),
+        tuple(
+            (Value(missing.what), Value(missing.lost), Value(missing.remedy)) for missing in result.missing
+        ),
     )
 
 
@@ -530,19 +535,22 @@ def watch_table(result: DatabaseResult) -> Table:
 def clocks_table(result: DatabaseResult) -> Table | None:
     """Return samples next to the server's own clocks; None if the server has none."""
     seconds = (result.watch.ended_us - result.watch.begun_us) / 1e6
-    idle = sum(one.sessions for one in result.tree.children if one.name == IDLE)
+    idle = sum(child.sessions for child in result.tree.children if child.name == IDLE)
     rows = [
         ("active", result.tree.sessions - idle, result.own_active),
         ("idle in transaction", idle, result.own_idle),
     ]
     synced = [
-        one.delta / 1e3 / seconds
-        for one in result.counters
-        if (one.object, one.counter) == ("client backend, wal, normal", "fsync_time")
+        counter.delta / 1e3 / seconds
+        for counter in result.counters
+        if (counter.object, counter.counter) == ("client backend, wal, normal", "fsync_time")
     ]
     if synced:
         seen = (
-            one.sessions for node in result.tree.children for one in node.children if one.name == "WalSync"
+            child.sessions
+            for node in result.tree.children
+            for child in node.children
+            if child.name == "WalSync"
         )
         rows.append(("syncing the log", sum(seen), sum(synced)))
     known = [(name, samples, own) for name, samples, own in rows if own is not None]

@@ -77,13 +77,13 @@ def _parts(result: DatabaseResult, width: int, top: int, *, full: bool) -> Itera
         yield partial(_write_shape, result)
     if result.tree.sessions:
         yield tree_table(result, width=width - _TREE, least=0.0 if full else _COARSE)
-        yield steps_table(result) if full or any(one.name == "plan" for one in result.steps) else None
+        yield steps_table(result) if full or any(step.name == "plan" for step in result.steps) else None
     most, waiters = (None, None) if full else (_ROOTS, _WAITERS)
     yield blockers_table(result, width=width, most=most, waiters=waiters)
     yield partial(_write_templates, result, top)
     yield routes_table(result, top)
     if full:
-        yield from (route_templates_table(one, width=width - _TREE) for one in result.routes[:top])
+        yield from (route_templates_table(route, width=width - _TREE) for route in result.routes[:top])
         yield statements_table(result, top, width=max(_LEAST_TEXT, width - _FIGURES))
         yield kernel_table(result, top, width=max(_LEAST_TEXT, width - _KERNEL_FIGURES))
         yield from usage_tables(result)
@@ -97,7 +97,7 @@ def _parts(result: DatabaseResult, width: int, top: int, *, full: bool) -> Itera
 def _write_shape(result: DatabaseResult, console: Console) -> None:
     """Print busy sessions over time as bars, because the average hides a burst."""
     history = result.history
-    totals = [sum(values) for values in zip(*(one.sessions for one in history.layers), strict=True)]
+    totals = [sum(values) for values in zip(*(layer.sessions for layer in history.layers), strict=True)]
     write_title(console, f"Busy sessions over time, in steps of {step_text(history.step_s)}")
     many = -(-len(totals) // max(_LEAST_TEXT, console.width - _INDENT))
     bars = [max(totals[place : place + many]) for place in range(0, len(totals), many)]

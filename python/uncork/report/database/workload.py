@@ -28,20 +28,20 @@ def origin_words(origin: ValueOrigin) -> str:
 def captured_answer(workload: CapturedWorkload) -> tuple[str, ...]:
     """Return two or three sentences: what was captured, where its values come from, and what is missing."""
     captured = workload.statements
-    covered = sum(one.share for one in captured)
-    rate = sum(one.calls_per_hour for one in captured) / 3600
+    covered = sum(statement.share for statement in captured)
+    rate = sum(statement.calls_per_hour for statement in captured) / 3600
     found = [
         f"Captured {count_words(len(captured), 'statement')} with {share_text(covered)} of the time of all "
         f"statements, at {rate:.4g} executions a second."
     ]
-    origins = Counter(one.origin for one in captured if one.origin != "none")
+    origins = Counter(statement.origin for statement in captured if statement.origin != "none")
     if origins:
         parts = (f"{_WORDS[origin]} for {many}" for origin, many in origins.most_common())
         found.append(f"Values of parameters: {', '.join(parts)} of them.")
     if workload.missing:
         shares: dict[str, float] = {}
-        for one in workload.missing:
-            shares[one.reason] = shares.get(one.reason, 0.0) + one.share
+        for not_captured in workload.missing:
+            shares[not_captured.reason] = shares.get(not_captured.reason, 0.0) + not_captured.share
         largest = sorted(shares.items(), key=lambda one: -one[1])[:_MOST_REASONS]
         listed = "; ".join(f"{share_text(share)}: {reason}" for reason, share in largest)
         more = len(shares) - _MOST_REASONS

@@ -148,16 +148,16 @@ def _push_apart(spots: dict[int, list[float]], boxes: Mapping[int, Box]) -> None
     keys = sorted(spots)
     for _ in range(max(10, min(_ROUNDS, _WORK // max(1, len(keys) ** 2)))):
         moved = False
-        for place, one in enumerate(keys):
+        for place, key in enumerate(keys):
             for other in keys[place + 1 :]:
-                x, y = spots[other][0] - spots[one][0], spots[other][1] - spots[one][1]
-                over_x = (boxes[one].width + boxes[other].width) / 2 + _GAP - abs(x)
-                over_y = (boxes[one].height + boxes[other].height) / 2 + _GAP - abs(y)
+                x, y = spots[other][0] - spots[key][0], spots[other][1] - spots[key][1]
+                over_x = (boxes[key].width + boxes[other].width) / 2 + _GAP - abs(x)
+                over_y = (boxes[key].height + boxes[other].height) / 2 + _GAP - abs(y)
                 if over_x <= 0 or over_y <= 0:
                     continue
                 axis, over, way = (0, over_x, x) if over_x < over_y else (1, over_y, y)
                 half = math.copysign(over / 2 + 0.5, way)
-                spots[one][axis] -= half
+                spots[key][axis] -= half
                 spots[other][axis] += half
                 moved = True
         if not moved:

@@ -21,11 +21,16 @@ def data_check_sections(view: View) -> Iterable[Section]:
 
 def data_check_table(view: View) -> Table:
     """Return a table with a row per check and cell and a column per variant; differences stand out."""
-    found = {(one.title, one.cell, one.variant): one.value for one in view.result.data_checks}
+    found = {
+        (data_check.title, data_check.cell, data_check.variant): data_check.value
+        for data_check in view.result.data_checks
+    }
     columns = [Column("check", header=True), Column("cell", header=True)]
     columns += [Column(name, number=True) for name in view.variants]
     rows = []
-    for title, cell in dict.fromkeys((one.title, one.cell) for one in view.result.data_checks):
+    for title, cell in dict.fromkeys(
+        (data_check.title, data_check.cell) for data_check in view.result.data_checks
+    ):
         base = found.get((title, cell, view.baseline))
         row = [Value(title), Value(cell_words(cell, view.factors))]
         for name in view.variants:
@@ -40,10 +45,12 @@ def data_check_table(view: View) -> Table:
 def data_check_words(checks: Sequence[DataCheckFacts], baseline: str) -> tuple[str, ...]:
     """Return a sentence for each check whose result differs from the baseline's, for the last such cell."""
     sentences = []
-    for title in dict.fromkeys(one.title for one in checks):
+    for title in dict.fromkeys(check.title for check in checks):
         sentence = ""
-        for cell in dict.fromkeys(one.cell for one in checks if one.title == title):
-            here = {one.variant: one.value for one in checks if (one.title, one.cell) == (title, cell)}
+        for cell in dict.fromkeys(check.cell for check in checks if check.title == title):
+            here = {
+                check.variant: check.value for check in checks if (check.title, check.cell) == (title, cell)
+            }
             others = {name: value for name, value in here.items() if value != here.get(baseline)}
             if baseline in here and others:
                 parts = series_words(f"{_text(value)} with {name}" for name, value in others.items())

@@ -75,14 +75,14 @@ def next_steps(result: RunResult) -> Iterable[Step]:
     resume = f"uncork run --resume {run.id}"
     if run.status != "complete" and run.trials:
         yield Step(f"The run is {run.status}; its measurements are kept. Resume it:", resume)
-    refused = [one for one in result.comparisons if one.verdict is Verdict.REFUSED]
-    if refused and all(one.reason.startswith(_NOT_COMPARABLE) for one in refused):
+    refused = [comparison for comparison in result.comparisons if comparison.verdict is Verdict.REFUSED]
+    if refused and all(comparison.reason.startswith(_NOT_COMPARABLE) for comparison in refused):
         yield Step(
             "Make the change that the reason names, because the baseline's own answers differ from one time "
             "to the next, then run the experiment again."
         )
     elif refused:
-        names = series_words(dict.fromkeys(one.variant for one in refused))
+        names = series_words(dict.fromkeys(comparison.variant for comparison in refused))
         what = "the answers" if result.requests else "the SQL"
         yield Step(
             f"Correct {what} of {names}. If a different answer is acceptable, set "
@@ -103,7 +103,9 @@ def next_steps(result: RunResult) -> Iterable[Step]:
 
 def _more_evidence(result: RunResult, resume: str) -> Step:
     """Return the step towards verdicts for the comparisons that have none."""
-    open_ones = [one for one in result.comparisons if one.verdict is Verdict.NOT_ENOUGH_EVIDENCE]
+    open_ones = [
+        comparison for comparison in result.comparisons if comparison.verdict is Verdict.NOT_ENOUGH_EVIDENCE
+    ]
     known = sum(known_so_far(comparison) is not None for comparison in result.comparisons)
     unknown = len(open_ones) - known
     many = [f"there is not enough evidence in {count_words(unknown, 'comparison')}"] if unknown else []
@@ -115,7 +117,7 @@ def _more_evidence(result: RunResult, resume: str) -> Step:
         if _together(result):
             return Step(f"{text}:", f"{result.run.reproduce} --budget 30min")
         return Step(f"{text}, and merge again.")
-    if all(_precise(one, result) for one in open_ones):
+    if all(_precise(comparison, result) for comparison in open_ones):
         finer = f"{result.precision * 50:.2g}%"
         return Step(
             f"{text}, although every interval has the requested precision "
@@ -140,7 +142,7 @@ def _less_noise(result: RunResult, floor: str) -> Step:
 
 def _together(result: RunResult) -> bool:
     """Return whether several hosts measured at the same time (`--hosts`), and were not merged afterwards."""
-    return any(one.waves for one in result.hosts)
+    return any(host.waves for host in result.hosts)
 
 
 def _precise(comparison: Comparison, result: RunResult) -> bool:

@@ -102,7 +102,7 @@ def _reading(view: View) -> str:
 
 def _of_shares(view: View) -> str:
     """Return a sentence on the unit of shares of success; empty if none are compared."""
-    own = [one for one in view.result.workloads if one.metric == "success"]
+    own = [workload for workload in view.result.workloads if workload.metric == "success"]
     if not own:
         return ""
     limits = dict.fromkeys(f"{(one.practical or view.result.practical) * 100:.3g}" for one in own)

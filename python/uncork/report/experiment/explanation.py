@@ -61,7 +61,7 @@ _IN_KERNEL: Final = {
     "service CPU in the kernel": "of that in the kernel",
 }
 """What a part is called if its total stands beside it."""
-_COSTS: Final = tuple((_IN_KERNEL.get(one.name, one.name), one, _SHOW[one.unit]) for one in COSTS)
+_COSTS: Final = tuple((_IN_KERNEL.get(item.name, item.name), item, _SHOW[item.unit]) for item in COSTS)
 _UNTOLD: Final = ("client CPU", *_IN_KERNEL.values())
 UNTOLD_COSTS: Final = ("client CPU", *_IN_KERNEL)
 """Costs that are shown but explain nothing on their own; the kernel's share has its own sentence."""
@@ -264,7 +264,9 @@ def _change(view: View, cost: Cost, item: CostItem, number: float, before: float
     if before is None or number == before:
         return ""
     place = (cost.cell, cost.workload, cost.variant, item.name)
-    found = next((one for one in view.result.cost_effects if _place_of(one) == place), None)
+    found = next(
+        (cost_effect for cost_effect in view.result.cost_effects if _place_of(cost_effect) == place), None
+    )
     if item.unit == "share":
         text = f"{points_text(number - before)} points"
         if found is None or found.difference_low is None or found.difference_high is None:

@@ -34,7 +34,7 @@ def growth_sections(view: View) -> Iterable[Section]:
     blocks: list[Block] = [Paragraph(growth_words(growth))]
     if growth.lines:
         charts = tuple(_charts(view, growth))
-        present = tuple(name for name in view.variants if any(one.variant == name for one in growth.lines))
+        present = tuple(name for name in view.variants if any(line.variant == name for line in growth.lines))
         blocks += [growth_table(view, growth), Legend(present), Gallery(charts)]
     yield Section("growth", f"How time grows with {growth.factor}", tuple(blocks))
 

@@ -24,8 +24,12 @@ def host_words(result: RunResult) -> Iterator[str]:
     if len(result.hosts) == 1:
         yield f"All rounds were measured on {result.hosts[0].name}, which counts as one host."
         return
-    measured = [one for one in result.comparisons if one.verdict in MEASURED]
-    others = [one for one in measured if one.scopes is not None and one.scopes.hosts_like_these is not None]
+    measured = [comparison for comparison in result.comparisons if comparison.verdict in MEASURED]
+    others = [
+        comparison
+        for comparison in measured
+        if comparison.scopes is not None and comparison.scopes.hosts_like_these is not None
+    ]
     if others:
         yield (
             f"Measured on {many}. The verdicts are about hosts like these: each interval is the wider of the "
@@ -38,7 +42,7 @@ def host_words(result: RunResult) -> Iterator[str]:
         yield (f"Measured on {many}. The verdicts are about these hosts only, because {_NEEDED}.")
     yield from _waves(result)
     yield from lost_words(result.hosts)
-    odd = [one for one in result.hosts if one.odd]
+    odd = [host for host in result.hosts if host.odd]
     if odd:
         names = series_words([_odd(one) for one in odd])
         yield f"The baseline differs from itself on {names}. The rounds of these hosts count like the others."
@@ -57,14 +61,14 @@ def host_sections(view: View) -> Iterator[Section]:
     )
     rows = tuple(
         (
-            Value(one.name),
-            Value(one.processor),
-            Value(str(one.rounds), sort=one.rounds),
-            Value(f"{_effect(one.itself)}{' (odd)' if one.odd else ''}"),
+            Value(host.name),
+            Value(host.processor),
+            Value(str(host.rounds), sort=host.rounds),
+            Value(f"{_effect(host.itself)}{' (odd)' if host.odd else ''}"),
         )
-        for one in result.hosts
+        for host in result.hosts
     )
-    waves = any(one.waves for one in result.hosts)
+    waves = any(host.waves for host in result.hosts)
     scopes = (
         Column("comparison", header=True),
         Column("on these hosts", whole=True),
@@ -73,13 +77,13 @@ def host_sections(view: View) -> Iterator[Section]:
     )
     compared = tuple(
         (
-            Value(f"{one.variant} on {view.place((one.cell, one.workload))}"),
-            Value(_effect(one.scopes.these_hosts)),
-            Value(_effect(one.scopes.hosts_like_these) or "unknown"),
-            *((Value(_effect(one.scopes.other_times) or "unknown"),) if waves else ()),
+            Value(f"{comparison.variant} on {view.place((comparison.cell, comparison.workload))}"),
+            Value(_effect(comparison.scopes.these_hosts)),
+            Value(_effect(comparison.scopes.hosts_like_these) or "unknown"),
+            *((Value(_effect(comparison.scopes.other_times) or "unknown"),) if waves else ()),
         )
-        for one in result.comparisons
-        if one.scopes is not None
+        for comparison in result.comparisons
+        if comparison.scopes is not None
     )
     blocks = [Table("", columns, rows)]
     if compared:
@@ -94,10 +98,13 @@ def host_sections(view: View) -> Iterator[Section]:
 
 def _waves(result: RunResult) -> Iterator[str]:
     """Say what rounds at the same time mean for the verdicts; nothing for runs merged afterwards."""
-    waves = max(one.waves for one in result.hosts)
+    waves = max(host.waves for host in result.hosts)
     if waves == 0:
         return
-    if any(one.scopes is not None and one.scopes.other_times is not None for one in result.comparisons):
+    if any(
+        comparison.scopes is not None and comparison.scopes.other_times is not None
+        for comparison in result.comparisons
+    ):
         yield (
             f"The hosts measured at the same time, in {waves} waves. Where the interval from the means of "
             "waves is wider still, it decides."
@@ -111,7 +118,7 @@ def _waves(result: RunResult) -> Iterator[str]:
 
 def lost_words(hosts: Sequence[HostFacts]) -> Iterator[str]:
     """Yield which hosts were lost, and why; nothing if none was."""
-    lost = [one for one in hosts if one.lost]
+    lost = [host for host in hosts if host.lost]
     if lost:
         rounds = count_words(len(lost), "round")
         names = series_words([f"{one.name} ({one.lost})" for one in lost])

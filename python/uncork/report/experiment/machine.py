@@ -29,10 +29,10 @@ def machine_sections(view: View) -> Iterable[Section]:
     if not systems:
         return
     blocks: list[Block] = []
-    warnings = {text: None for one in systems for text in system_doubts(one.use)}
+    warnings = {text: None for system in systems for text in system_doubts(system.use)}
     if warnings:
         blocks.append(Bullets(tuple(f"{text[:1].upper()}{text[1:]}." for text in list(warnings)[:6])))
-    for workload in dict.fromkeys(one.workload for one in systems):
+    for workload in dict.fromkeys(system.workload for system in systems):
         table = _table(view, workload)
         blocks.append(
             table
@@ -40,32 +40,32 @@ def machine_sections(view: View) -> Iterable[Section]:
             else Fold(f"{table.caption} ({count_words(len(table.rows), 'row')})", (table,))
         )
     blocks.append(Paragraph(" ".join(_how(systems))))
-    for one in systems[:_MOST_FOLDS]:
-        title = f"{one.variant} on {view.place((one.cell, one.workload))}"
-        blocks.append(Fold(f"All of {title}", tuple(system_blocks(one.use, one.operations))))
+    for system in systems[:_MOST_FOLDS]:
+        title = f"{system.variant} on {view.place((system.cell, system.workload))}"
+        blocks.append(Fold(f"All of {title}", tuple(system_blocks(system.use, system.operations))))
     yield Section("machine", "The machine", tuple(blocks))
 
 
 def _how(systems: tuple[ArmSystem, ...]) -> Iterator[str]:
-    elapsed = sum(one.use.elapsed_ns for one in systems)
-    own = sum(one.use.own * one.use.elapsed_ns for one in systems) / max(1, elapsed)
-    samples = sum(one.use.samples for one in systems)
+    elapsed = sum(system.use.elapsed_ns for system in systems)
+    own = sum(system.use.own * system.use.elapsed_ns for system in systems) / max(1, elapsed)
+    samples = sum(system.use.samples for system in systems)
     yield (
         f"Sampled in every trial: {count_words(samples, 'reading')} over {format_duration(elapsed)}. "
         f"Sampling took {share_text(own)} of one processor."
     )
-    if not any(one.use.cpu_ns(SERVER) for one in systems):
+    if not any(system.use.cpu_ns(SERVER) for system in systems):
         yield "This is the machine of the load generator; the server's processes are not visible from here."
-    yield from dict.fromkeys(text for one in systems for text in lacks_words(one.use))
+    yield from dict.fromkeys(text for system in systems for text in lacks_words(system.use))
 
 
 def _table(view: View, workload: str) -> Table:
-    own = [one for one in view.result.systems if one.workload == workload]
-    used = [column for column in _COLUMNS if any(column[1](one) for one in own)]
-    known = {(one.cell, one.variant): one for one in own}
+    own = [system for system in view.result.systems if system.workload == workload]
+    used = [column for column in _COLUMNS if any(column[1](system) for system in own)]
+    known = {(system.cell, system.variant): system for system in own}
     rows = [
         (Value(view.cell(cell)), Value(name), *(_value(read(one), show) for _, read, show in used))
-        for cell in sorted({one.cell for one in own}, key=view.cell_order)
+        for cell in sorted({system.cell for system in own}, key=view.cell_order)
         for name in view.variants
         if (one := known.get((cell, name))) is not None
     ]
@@ -106,7 +106,7 @@ def _each(role: str, read: Callable[[ProcessUse], int | None]) -> _Read:
 
 
 def _of(use: SystemUse, role: str) -> Iterator[ProcessUse]:
-    return (one for one in use.processes if one.role == role)
+    return (process for process in use.processes if process.role == role)
 
 
 def _throttled(one: ArmSystem) -> float | None:

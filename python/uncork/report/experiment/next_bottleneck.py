@@ -34,26 +34,28 @@ _REMEDIES: Final = {
 
 def next_bottleneck_steps(result: RunResult) -> Iterator[Step]:
     """Yield a step for each workload with a faster variant: what takes most of that variant's time now."""
-    for workload in dict.fromkeys(one.workload for one in result.comparisons):
+    for workload in dict.fromkeys(comparison.workload for comparison in result.comparisons):
         faster = [
-            one
-            for one in result.comparisons
-            if one.workload == workload and one.verdict is Verdict.FASTER and one.ratio is not None
+            comparison
+            for comparison in result.comparisons
+            if comparison.workload == workload
+            and comparison.verdict is Verdict.FASTER
+            and comparison.ratio is not None
         ]
         better = next((one.better for one in result.workloads if one.name == workload), "lower")
         ranked = sorted(faster, key=lambda one: (one.ratio or 1.0) * (1 if better == "lower" else -1))
-        for one in ranked:
-            found = _evidence(result, one)
+        for comparison in ranked:
+            found = _evidence(result, comparison)
             if found is not None and found.waits:
-                yield _step(result, one, found, found.waits[0])
+                yield _step(result, comparison, found, found.waits[0])
                 break
 
 
 def _service_ns(result: RunResult, found: EvidenceFacts) -> float:
     """Return the processor time of the services for one operation of a variant; 0 if there are none."""
     place = (found.cell, found.workload, found.variant)
-    costs = (one for one in result.costs if (one.cell, one.workload, one.variant) == place)
-    return sum((one.service_user_ns or 0.0) + (one.service_system_ns or 0.0) for one in costs)
+    costs = (cost for cost in result.costs if (cost.cell, cost.workload, cost.variant) == place)
+    return sum((cost.service_user_ns or 0.0) + (cost.service_system_ns or 0.0) for cost in costs)
 
 
 def _evidence(result: RunResult, comparison: Comparison) -> EvidenceFacts | None:

@@ -36,7 +36,7 @@ def compose_cost_answer(found: ObserverCosts) -> str:
         ("costs something", f"costs something, but it is unknown whether more than {limit}"),
         ("not enough evidence", f"has an unknown cost, which may be above or below {limit}"),
     ):
-        names = list(dict.fromkeys(_name(one, found) for one in found.costs if one.verdict == verdict))
+        names = list(dict.fromkeys(_name(cost, found) for cost in found.costs if cost.verdict == verdict))
         if names:
             many = words.replace("costs", "cost", 1).replace("has an unknown", "have an unknown", 1)
             parts.append(f"{series_words(names)} {words if len(names) == 1 else many}")
@@ -45,12 +45,16 @@ def compose_cost_answer(found: ObserverCosts) -> str:
         ("costs more", "takes more than"),
     )
     for verdict, words in taken:
-        names = list(dict.fromkeys(_name(one, found) for one in found.costs if _tells(one, verdict)))
+        names = list(dict.fromkeys(_name(cost, found) for cost in found.costs if _tells(cost, verdict)))
         if names:
             many = words if len(names) == 1 else words.replace("takes", "take", 1)
             parts.append(f"{series_words(names)} {many} {limit} of processor time")
-    open_costs = [one for one in found.costs if one.verdict != "costs less"]
-    bounded = [_name(one, found) for one in open_costs if _bound_verdict(one.switched, found) == "costs less"]
+    open_costs = [cost for cost in found.costs if cost.verdict != "costs less"]
+    bounded = [
+        _name(open_cost, found)
+        for open_cost in open_costs
+        if _bound_verdict(open_cost.switched, found) == "costs less"
+    ]
     if bounded:
         many = "costs" if len(bounded) == 1 else "cost"
         parts.append(
@@ -103,18 +107,18 @@ def render_costs(found: ObserverCosts, console: Console) -> None:
         console.print(text, markup=False, highlight=False)
 
     console.print(found.answer, style="bold", markup=False, highlight=False)
-    for workload, cell in dict.fromkeys((one.workload, one.cell) for one in found.costs):
-        here = [one for one in found.costs if (one.workload, one.cell) == (workload, cell)]
+    for workload, cell in dict.fromkeys((cost.workload, cost.cell) for cost in found.costs):
+        here = [cost for cost in found.costs if (cost.workload, cost.cell) == (workload, cell)]
         say(f"\nUnder load: {_place(workload, cell)}; change compared with no observer")
         console.print(_load_table(here, found))
-        rounds = max((one.throughput.rounds for one in here if one.throughput), default=0)
+        rounds = max((cost.throughput.rounds for cost in here if cost.throughput), default=0)
         say(
             f"{found.confidence:.0%} intervals over {rounds} rounds, valid at every look. CPU/op is the "
             f"{_whose(found)}'s processor time per operation{_own_words(found)}. "
             "Verdicts use wider intervals that hold for all observers together. "
             f"{found.noise[:1].upper()}{found.noise[1:]}."
         )
-    switched = [(one.name, one.switched) for one in found.costs if one.switched is not None]
+    switched = [(cost.name, cost.switched) for cost in found.costs if cost.switched is not None]
     if switched:
         say("\nSwitched on and off many times a second within one load; change from off to on")
         console.print(_switched_table(switched))
@@ -165,11 +169,11 @@ def _load_table(costs: Sequence[ObserverCost], found: ObserverCosts) -> Table:
     table.add_column("observer", overflow="fold", max_width=16)
     for name in ("throughput", "p50", "p99", "CPU/op", "own CPU", f"under {found.practical * 100:g} %?"):
         table.add_column(name, justify="right")
-    for one in costs:
-        own = "" if one.observer_share is None else f"{one.observer_share * 100:.2f} %"
-        taken = one.server_cpu if found.pushes is None else one.service_cpu
-        ratios = (one.throughput, one.p50, one.p99, taken)
-        table.add_row(one.name, *(_change(ratio) for ratio in ratios), own, _ANSWERS[one.verdict])
+    for cost in costs:
+        own = "" if cost.observer_share is None else f"{cost.observer_share * 100:.2f} %"
+        taken = cost.server_cpu if found.pushes is None else cost.service_cpu
+        ratios = (cost.throughput, cost.p50, cost.p99, taken)
+        table.add_row(cost.name, *(_change(ratio) for ratio in ratios), own, _ANSWERS[cost.verdict])
     return table
 
 
@@ -214,7 +218,7 @@ def _switched_notes(switched: Sequence[tuple[str, Switched]], found: ObserverCos
             "that reads at fixed times takes as much per second there; waiting is not included."
         )
     unknown = [
-        one.switched for one in found.costs if one.verdict in ("costs something", "not enough evidence")
+        cost.switched for cost in found.costs if cost.verdict in ("costs something", "not enough evidence")
     ]
     times = max((_times_needed(one.sure, found.practical) for one in unknown if one is not None), default=0)
     if times > 1:
@@ -257,9 +261,9 @@ def _place(workload: str, cell: str) -> str:
 
 def _notes(found: ObserverCosts) -> Iterator[str]:
     bounds = [
-        f"{_name(one, found)} {_bounds(one.processor)} ({_ANSWERS[one.processor_verdict]})"
-        for one in found.costs
-        if one.processor is not None and one.processor.low is not None
+        f"{_name(cost, found)} {_bounds(cost.processor)} ({_ANSWERS[cost.processor_verdict]})"
+        for cost in found.costs
+        if cost.processor is not None and cost.processor.low is not None
     ]
     if bounds:
         own = "" if found.pushes is not None else ", including the observer's own"

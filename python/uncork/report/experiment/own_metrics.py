@@ -21,7 +21,10 @@ def own_metric_sections(view: View) -> Iterable[Section]:
 
 def _table(view: View) -> Table:
     """Return a table with a row per metric, workload and cell, and a column per variant."""
-    found = {(one.name, one.workload, one.cell, one.variant): one for one in view.result.own_metrics}
+    found = {
+        (own_metric.name, own_metric.workload, own_metric.cell, own_metric.variant): own_metric
+        for own_metric in view.result.own_metrics
+    }
     columns = [Column(name, header=True) for name in ("metric", "workload", "cell")]
     columns += [Column(name, number=True) for name in view.variants]
     rows = []

@@ -30,14 +30,16 @@ _Read = Callable[[RequestCounts], float | None]
 def request_chart_sections(view: View) -> Iterable[Section]:
     """Yield the charts of every cell, the last cell unfolded; none for an experiment without requests."""
     counts = view.result.requests
-    cells = sorted(dict.fromkeys(one.cell for one in counts), key=view.cell_order)
+    cells = sorted(dict.fromkeys(count.cell for count in counts), key=view.cell_order)
     if not cells:
         return
-    present = tuple(name for name in view.variants if any(one.variant == name for one in counts))
+    present = tuple(name for name in view.variants if any(count.variant == name for count in counts))
     note = "Lines are intervals of the share that succeeds; the other values cover the whole run."
     blocks: list[Block] = [Legend(present, note)]
     for cell in reversed(cells):
-        charts: list[Block] = list(_of_cell(view, present, [one for one in counts if one.cell == cell], cell))
+        charts: list[Block] = list(
+            _of_cell(view, present, [count for count in counts if count.cell == cell], cell)
+        )
         if len(cells) == 1:
             blocks += charts
         else:

@@ -21,10 +21,10 @@ _MOST_ANSWERS: Final = 3
 
 def answer_words(result: RunResult) -> tuple[str, ...]:
     """Return a sentence for each variant that is compared although its answer differs from the baseline's."""
-    baseline = next((one.name for one in result.variants if one.baseline), "the baseline")
+    baseline = next((variant.name for variant in result.variants if variant.baseline), "the baseline")
     first: dict[tuple[str, str], str] = {}
-    for one in result.answers:
-        first.setdefault((one.workload, one.variant), one.difference)
+    for answer in result.answers:
+        first.setdefault((answer.workload, answer.variant), answer.difference)
     sentences = [_answered(*place, difference, baseline) for place, difference in first.items()]
     more = len(sentences) - _MOST_ANSWERS
     return (*sentences[:_MOST_ANSWERS], *([f"So do {more} more: see Requests."] if more > 0 else []))
@@ -45,12 +45,12 @@ def request_sections(view: View) -> Iterable[Section]:
     if not counts:
         return
     blocks: list[Block] = [
-        _table(view, workload, [one for one in counts if one.workload == workload])
-        for workload in dict.fromkeys(one.workload for one in counts)
+        _table(view, workload, [count for count in counts if count.workload == workload])
+        for workload in dict.fromkeys(count.workload for count in counts)
     ]
     differ = [
-        f"{one.variant} on {view.place((one.cell, one.workload))}: {one.difference}"
-        for one in view.result.answers
+        f"{answer.variant} on {view.place((answer.cell, answer.workload))}: {answer.difference}"
+        for answer in view.result.answers
     ]
     if differ:
         blocks.append(Bullets(tuple(f"Different answer: {text}." for text in differ)))
@@ -59,8 +59,8 @@ def request_sections(view: View) -> Iterable[Section]:
 
 def _table(view: View, workload: str, counts: list[RequestCounts]) -> Table:
     ranked = sorted(counts, key=lambda one: (view.cell_order(one.cell), _rank(view.variants, one.variant)))
-    late = any(one.timed_out for one in counts)
-    others = any(_failures(one) for one in counts)
+    late = any(count.timed_out for count in counts)
+    others = any(_failures(count) for count in counts)
     columns = [Column("cell", header=True)] if view.factors else []
     columns += [
         Column("variant", header=True),

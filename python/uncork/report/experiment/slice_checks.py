@@ -16,9 +16,11 @@ def slice_check_words(checks: Sequence[SliceCheckFacts]) -> str:
     """Return how far the effects of short and long slices agree; empty without such slices."""
     if not checks:
         return ""
-    known = [one for one in checks if one.low is not None and one.high is not None and not one.disturbed]
+    known = [
+        check for check in checks if check.low is not None and check.high is not None and not check.disturbed
+    ]
     if not known:
-        if any(one.disturbed for one in checks):
+        if any(check.disturbed for check in checks):
             return ""
         return (
             "Variants took turns in short slices. Whether this disturbs them was not checked: the check "
@@ -36,9 +38,9 @@ def slice_check_words(checks: Sequence[SliceCheckFacts]) -> str:
 
 def disturbed_words(checks: Sequence[SliceCheckFacts], factors: Sequence[FactorFacts]) -> Iterator[str]:
     """Yield a sentence for each cell and workload for which only long slices count."""
-    places = dict.fromkeys((one.cell, one.workload) for one in checks if one.disturbed)
+    places = dict.fromkeys((check.cell, check.workload) for check in checks if check.disturbed)
     for cell, workload in places:
-        here = [one for one in checks if (one.cell, one.workload) == (cell, workload) and one.ratio]
+        here = [check for check in checks if (check.cell, check.workload) == (cell, workload) and check.ratio]
         worst = max(here, key=lambda one: abs(math.log(one.ratio or 1.0)))
         where = f" at {cell_words(cell, factors)}" if cell else ""
         yield (

@@ -162,7 +162,9 @@ class View:
         """Count the verdicts by their words, leaving out verdicts that do not occur."""
         ordered = sorted(comparisons, key=lambda one: known_so_far(one) is None)
         found = [(comparison.verdict, verdict_word(comparison)) for comparison in ordered]
-        present = [one for verdict in Verdict for one in dict.fromkeys(found) if one[0] is verdict]
+        present = [
+            fromkey for verdict in Verdict for fromkey in dict.fromkeys(found) if fromkey[0] is verdict
+        ]
         return tuple((*one, found.count(one)) for one in present)
 
 

@@ -108,7 +108,11 @@ def guard_steps(result: GuardResult, *, within: bool = False) -> Iterator[Step]:
         check for check in broken if check.gate.metric != "answer"
     ]  # wrong answers cannot be acknowledged
     gathers = beside and _of_a_file(result)
-    if changes and gathers and not any(one.kind in ("wait", "frame") for one in result.differences):
+    if (
+        changes
+        and gathers
+        and not any(difference.kind in ("wait", "frame") for difference in result.differences)
+    ):
         yield Step("See what the server waits for and computes:", _with(result, "--evidence waits,stacks"))
     if undecided:
         many = count_words(len(undecided), "gate")
@@ -150,7 +154,7 @@ def acknowledgement_words(one: Acknowledgement) -> str:
 def _answer(found: Sequence[GateCheck], reference: _Reference) -> str:
     if not found:
         return "No gate was checked, so there is no verdict."
-    of = {outcome: [one for one in found if one.outcome is outcome] for outcome in GateOutcome}
+    of = {outcome: [check for check in found if check.outcome is outcome] for outcome in GateOutcome}
     broken, undecided = of[GateOutcome.BROKEN], of[GateOutcome.UNDECIDED]
     if broken:
         return _broken(_worst(broken), len(broken), len(found), reference)
@@ -205,7 +209,11 @@ def _excess(check: GateCheck) -> float:
 
 def _closest(found: Sequence[GateCheck], confidence: float) -> str:
     """Return the gate whose interval comes closest to its bound; equal counts are not close."""
-    known = [one for one in found if one.gate.bound == "ratio" and _bad_end(one) is not None and _varies(one)]
+    known = [
+        check
+        for check in found
+        if check.gate.bound == "ratio" and _bad_end(check) is not None and _varies(check)
+    ]
     if not known:
         return ""
     close = min(known, key=lambda one: abs((_bad_end(one) or 0.0) - one.gate.limit))
@@ -234,28 +242,28 @@ def _reasons(
 ) -> Iterator[str]:
     if len(found) > 1:
         tally = [
-            f"{sum(one.outcome is outcome for one in found)} {outcome.value}"
-            for outcome in dict.fromkeys(one.outcome for one in found)
+            f"{sum(check.outcome is outcome for check in found)} {outcome.value}"
+            for outcome in dict.fromkeys(check.outcome for check in found)
         ]
         yield f"{count_words(len(found), 'gate')}: {', '.join(tally)}."
-    broken = [one for one in found if one.outcome is GateOutcome.BROKEN]
-    undecided = [one for one in found if one.outcome is GateOutcome.UNDECIDED]
+    broken = [check for check in found if check.outcome is GateOutcome.BROKEN]
+    undecided = [check for check in found if check.outcome is GateOutcome.UNDECIDED]
     worst = _worst(broken) if broken else None
-    yield from _each("Broken", [one for one in broken if one is not worst], reference)
+    yield from _each("Broken", [check for check in broken if check is not worst], reference)
     yield from _each("Not decided", undecided if broken else undecided[1:], reference)
-    for one in found:
-        if one.outcome is GateOutcome.ACKNOWLEDGED and one.acknowledgement is not None:
-            words = acknowledgement_words(one.acknowledgement).removeprefix("acknowledged ")
-            yield f"Acknowledged: {reference.sentence(one)}; {words}."
-    yield from _plan_words(plans, {one.workload for one in broken if one.gate.metric == "plan"})
-    if any(one.confirmed is False for one in undecided):
+    for check in found:
+        if check.outcome is GateOutcome.ACKNOWLEDGED and check.acknowledgement is not None:
+            words = acknowledgement_words(check.acknowledgement).removeprefix("acknowledged ")
+            yield f"Acknowledged: {reference.sentence(check)}; {words}."
+    yield from _plan_words(plans, {check.workload for check in broken if check.gate.metric == "plan"})
+    if any(check.confirmed is False for check in undecided):
         yield "A gate found broken is measured again; the guard fails only if it is broken again."
 
 
 def _each(word: str, checks: Sequence[GateCheck], reference: _Reference) -> Iterator[str]:
-    for one in checks[:_LISTED]:
-        why = undecided_words(one) if one.outcome is GateOutcome.UNDECIDED else ""
-        yield f"{word}: {reference.sentence(one)}{why}."
+    for check in checks[:_LISTED]:
+        why = undecided_words(check) if check.outcome is GateOutcome.UNDECIDED else ""
+        yield f"{word}: {reference.sentence(check)}{why}."
     if len(checks) > _LISTED:
         yield f"{word}: {len(checks) - _LISTED} more; see the table."
 
@@ -264,14 +272,16 @@ def _plan_words(plans: Sequence[PlanDifference], reported: Set[str]) -> Iterator
     """Yield which plans changed, or have other statistics, except for workloads already `reported`."""
     changed = list(
         dict.fromkeys(
-            _statement(one) for one in plans if one.kind == "changed" and one.workload not in reported
+            _statement(plan) for plan in plans if plan.kind == "changed" and plan.workload not in reported
         )
     )
     if changed:
         verb = "has" if len(changed) == 1 else "have"
         yield f"{series_words(changed[:_LISTED])} {verb} a different plan."
     other = {
-        _statement(one): one.text.splitlines()[0] for one in plans if one.kind == "statistics" and one.text
+        _statement(plan): plan.text.splitlines()[0]
+        for plan in plans
+        if plan.kind == "statistics" and plan.text
     }
     for name, line in list(other.items())[:_LISTED]:
         yield f"The plan of {name} is unchanged, but its statistics differ: {line}."

@@ -138,7 +138,9 @@ def explanations(result: GuardResult) -> list[Explanation]:
         covered.add(place)
         plans: tuple[PlanDifference, ...] = ()
         if place not in drawn and (check.gate.metric == "plan" or place not in planned):
-            plans = tuple(one for one in plans_at(result, *place) if one.kind == "changed")
+            plans = tuple(
+                difference for difference in plans_at(result, *place) if difference.kind == "changed"
+            )
             drawn.add(place)
         if lines or plans:
             where = f" on {check_place(check)}" if check_place(check) else ""
@@ -172,17 +174,26 @@ def acknowledged_table(known: Sequence[Acknowledgement], caption: str) -> Table:
     columns = tuple(Column(name) for name in ("gate", "on", "reason", "since", "by", "until"))
     rows = tuple(
         (
-            Value(one.gate, code=True),
-            *(Value(text) for text in (one.workload, one.reason, one.date, one.by, one.until)),
+            Value(acknowledgement.gate, code=True),
+            *(
+                Value(text)
+                for text in (
+                    acknowledgement.workload,
+                    acknowledgement.reason,
+                    acknowledgement.date,
+                    acknowledgement.by,
+                    acknowledgement.until,
+                )
+            ),
         )
-        for one in known
+        for acknowledgement in known
     )
     return Table(caption, columns, rows)
 
 
 def difference_tables(result: GuardResult) -> Iterator[Table]:
     """Yield a table of costs, waits, system calls or frames of both sides for each workload and cell."""
-    places = dict.fromkeys((one.cell, one.workload) for one in result.differences)
+    places = dict.fromkeys((difference.cell, difference.workload) for difference in result.differences)
     for cell, workload in places:
         where = ", ".join([workload, *(f"{name} {level}" for name, level in cell)])
         for kind, words in KINDS.items():
@@ -228,7 +239,7 @@ def _sections(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Section]
 
 def _gates(result: GuardResult) -> Iterator[Block]:
     yield gates_table(result.checks, f"{count_words(len(result.checks), 'gate')}, the most urgent first")
-    known = [one.acknowledgement for one in result.checks if one.acknowledgement is not None]
+    known = [check.acknowledgement for check in result.checks if check.acknowledgement is not None]
     if known:
         yield acknowledged_table(known, "Acknowledged changes")
     if result.unused:
@@ -264,13 +275,13 @@ def _why(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Block]:
     found = explanations(result)
     if found:
         yield Paragraph("These differences may explain the gates. They are not judged.")
-    for number, one in enumerate(found):
-        blocks: tuple[Block, ...] = (Bullets(one.lines), *map(plan_block, one.plans))
-        yield Fold(one.title, blocks, open=number < _MOST_OPEN)
+    for number, explanation in enumerate(found):
+        blocks: tuple[Block, ...] = (Bullets(explanation.lines), *map(plan_block, explanation.plans))
+        yield Fold(explanation.title, blocks, open=number < _MOST_OPEN)
     lines = settings_lines(result)
     if lines:
         yield Fold(f"What else differs between the sides ({len(lines)})", (Bullets(lines),), open=True)
-    shown = {id(plan) for one in found for plan in one.plans}
+    shown = {id(plan) for explanation in found for plan in explanation.plans}
     yield from (plan_block(plan) for plan in result.plans if id(plan) not in shown)
     yield from flames
     tables = tuple(difference_tables(result))

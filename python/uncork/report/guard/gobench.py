@@ -30,8 +30,10 @@ def guard_gobench(result: GuardResult, environment: Mapping[str, Mapping[str, st
 
 def _lines(result: GuardResult, environment: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     yield from bench_environment(environment.get("machine", {}), "uncork/guard")
-    measured = {(one.cell, one.workload, one.gate.metric): one for one in result.checks if _has_value(one)}
-    for metric in dict.fromkeys(one.gate.metric for one in measured.values()):
+    measured = {
+        (check.cell, check.workload, check.gate.metric): check for check in result.checks if _has_value(check)
+    }
+    for metric in dict.fromkeys(check.gate.metric for check in measured.values()):
         facts = GATE_METRICS.get(metric)
         yield f"Unit {_unit(metric)} better={facts.better if facts else 'lower'}"
     for place, side in ((0, result.baseline), (1, result.candidate)):

@@ -23,7 +23,7 @@ __all__ = ["guard_junit"]
 
 def guard_junit(result: GuardResult) -> str:
     """Return the guard as XML with its declaration, ending with a newline. Texts are plain text."""
-    counts = {outcome: sum(one.outcome is outcome for one in result.checks) for outcome in GateOutcome}
+    counts = {outcome: sum(check.outcome is outcome for check in result.checks) for outcome in GateOutcome}
     failures = counts[GateOutcome.BROKEN]
     skipped = counts[GateOutcome.UNDECIDED] + counts[GateOutcome.ACKNOWLEDGED]
     name = f"uncork guard: {result.name}" if result.name else "uncork guard"
@@ -85,9 +85,9 @@ def _case(result: GuardResult, check: GateCheck, suite: str) -> Iterator[str]:
 def _evidence(result: GuardResult, check: GateCheck) -> Iterator[str]:
     yield from (f"- {line}" for line in why_lines(result, check))
     yield from (f"- {line}" for line in settings_lines(result))
-    for one in plans_at(result, check.cell, check.workload):
-        if one.kind == "changed":
-            yield f"\n{one.workload}, {one.statement}:\n{one.text}"
+    for difference in plans_at(result, check.cell, check.workload):
+        if difference.kind == "changed":
+            yield f"\n{difference.workload}, {difference.statement}:\n{difference.text}"
 
 
 def _words(result: GuardResult) -> str:

@@ -49,7 +49,9 @@ def guard_marker(result: GuardResult) -> str:
 
 def guard_markdown(result: GuardResult) -> str:
     """Return the guard as GitHub-flavoured Markdown of at most `MOST` characters."""
-    worst = next((one for one in OUTCOME_SIGNS if any(c.outcome is one for c in result.checks)), None)
+    worst = next(
+        (outcome for outcome in OUTCOME_SIGNS if any(c.outcome is outcome for c in result.checks)), None
+    )
     sign = f"{OUTCOME_SIGNS[worst]} " if worst else ""
     headline, lead = (escape(_short(text)) for text in split_answer(result.answer))
     head = [f"{sign}**{headline}**{f' {lead}' if lead else ''}", "", guard_marker(result), "", *_head(result)]
@@ -102,8 +104,8 @@ def _folded(result: GuardResult, room: int) -> str:
 
 
 def _explaining(result: GuardResult) -> Iterator[Block]:
-    for one in explanations(result):
-        yield Fold(one.title, (Bullets(one.lines),))
+    for explanation in explanations(result):
+        yield Fold(explanation.title, (Bullets(explanation.lines),))
     for plan in result.plans:
         code = plan_block(plan)
         yield Fold(code.title, (Code(code.text, code.language),))

@@ -43,10 +43,10 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
         write_rows(console, gates_table(result.checks, narrow=True))
         console.print()
     found = explanations(result)
-    for one in found[:_MOST]:
-        write_title(console, one.title)
-        write_items(console, one.lines)
-        for plan in one.plans[:_MOST_PLANS]:
+    for explanation in found[:_MOST]:
+        write_title(console, explanation.title)
+        write_items(console, explanation.lines)
+        for plan in explanation.plans[:_MOST_PLANS]:
             _write_difference(plan, console)
     if len(found) > _MOST:
         write_paragraph(console, f"{len(found) - _MOST} more gates are explained in the HTML report.")
@@ -55,7 +55,8 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
         write_title(console, "What else differs between the sides")
         write_items(console, others)
     unused = [
-        f"{one.gate}{f' on {one.workload}' if one.workload else ''}: {one.reason}" for one in result.unused
+        f"{known.gate}{f' on {known.workload}' if known.workload else ''}: {known.reason}"
+        for known in result.unused
     ]
     if unused:
         write_title(console, "Unused acknowledgements: remove them")

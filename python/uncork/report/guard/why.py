@@ -42,16 +42,18 @@ def why_lines(result: GuardResult, check: GateCheck) -> tuple[str, ...]:
 def plans_at(result: GuardResult, cell: Levels, workload: str) -> tuple[PlanDifference, ...]:
     """Return the differences between plans in a cell, for one workload, or for all if it is empty."""
     return tuple(
-        one for one in result.plans if (not cell or one.cell == cell) and workload in ("", one.workload)
+        plan for plan in result.plans if (not cell or plan.cell == cell) and workload in ("", plan.workload)
     )
 
 
 def differences_at(result: GuardResult, cell: Levels, workload: str, kind: str) -> tuple[SideDifference, ...]:
     """Return the differences of a kind in a cell, for one workload or for all, the largest first."""
     found = [
-        one
-        for one in result.differences
-        if one.kind == kind and (not cell or one.cell == cell) and workload in ("", one.workload)
+        difference
+        for difference in result.differences
+        if difference.kind == kind
+        and (not cell or difference.cell == cell)
+        and workload in ("", difference.workload)
     ]
     return tuple(sorted(found, key=_weight, reverse=True))
 
@@ -60,9 +62,9 @@ def settings_lines(result: GuardResult) -> tuple[str, ...]:
     """Return the other differences between the sides, besides the requested ones, one per line."""
     requested = {*result.baseline.what, *result.candidate.what}
     return tuple(
-        f"{f'{one.section} {one.name}'.strip()}: {' → '.join(_setting_texts(one))}"
-        for one in result.settings
-        if not requested & {f"{one.name} = {one.before}", f"{one.name} = {one.after}"}
+        f"{f'{setting.section} {setting.name}'.strip()}: {' → '.join(_setting_texts(setting))}"
+        for setting in result.settings
+        if not requested & {f"{setting.name} = {setting.before}", f"{setting.name} = {setting.after}"}
     )
 
 
@@ -79,9 +81,9 @@ def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
     yield from _plan_lines(result, check)
     for kind, name in KINDS.items():
         known = differences_at(result, check.cell, check.workload, kind)
-        notable = [one for one in known if _notable(one)]
+        notable = [difference for difference in known if _notable(difference)]
         if notable:
-            yield f"{name}: {'; '.join(_words(one) for one in notable[:_LISTED])}"
+            yield f"{name}: {'; '.join(_words(difference) for difference in notable[:_LISTED])}"
         elif known and not any(map(_differs, known)):
             least = "a point" if kind == "frame" else f"{_NOTABLE * 100:.0f} %"
             yield f"{name}: nothing differs by {least} or more"
@@ -89,12 +91,12 @@ def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
 
 def _plan_lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
     plans = plans_at(result, check.cell, check.workload)
-    for one in plans:
-        of = f" of {one.statement}" if one.statement != check.workload else ""
-        if one.kind == "changed":
-            yield f"plan{of}: changed, {_heads(one.text)}"
+    for plan in plans:
+        of = f" of {plan.statement}" if plan.statement != check.workload else ""
+        if plan.kind == "changed":
+            yield f"plan{of}: changed, {_heads(plan.text)}"
         else:
-            yield f"plan{of}: unchanged, but its statistics differ: {one.text.partition(chr(10))[0]}"
+            yield f"plan{of}: unchanged, but its statistics differ: {plan.text.partition(chr(10))[0]}"
 
 
 def _heads(difference: str) -> str:
@@ -154,12 +156,12 @@ def difference_rows(differences: Sequence[SideDifference]) -> tuple[tuple[str, s
     """Return the name, both values and the change of each difference, as texts for a table."""
     return tuple(
         (
-            one.name,
-            "" if one.before is None else _value(one.before, one),
-            "" if one.after is None else _value(one.after, one),
-            _change(one),
+            difference.name,
+            "" if difference.before is None else _value(difference.before, difference),
+            "" if difference.after is None else _value(difference.after, difference),
+            _change(difference),
         )
-        for one in differences
+        for difference in differences
     )
 
 

@@ -125,7 +125,7 @@ def distribution_chart(result: LoadResult) -> LineChart | None:
 def failures_chart(result: LoadResult) -> LineChart | None:
     """Return failures a second over time; None when nothing failed."""
     seconds = _usable(result.series)
-    if not any(one.failed for one in seconds):
+    if not any(second.failed for second in seconds):
         return None
     points = _points(seconds, lambda group: _rate(group, lambda one: one.failed))
     if points is None:
@@ -154,7 +154,7 @@ def statuses_chart(result: LoadResult) -> LineChart | None:
     None when all answers had the same status, or when only their total is known.
     """
     seconds = _usable(result.series)
-    statuses = {status for one in seconds for status in one.statuses}
+    statuses = {status for second in seconds for status in second.statuses}
     if len(statuses) < 2:
         return None
     lines = []

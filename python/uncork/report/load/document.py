@@ -88,13 +88,13 @@ def build_load_document(result: LoadResult) -> Document:
 
 def _reasons(result: LoadResult) -> Iterator[str]:
     """Yield the bottleneck, whether the generator was the limit, and the warnings."""
-    for one in result.bottlenecks[:1]:
-        yield f"Bottleneck: {one.sentence}."
+    for bottleneck in result.bottlenecks[:1]:
+        yield f"Bottleneck: {bottleneck.sentence}."
     pool = pool_sentence(result)
     if pool is not None:
         yield pool
     if result.findings is not None:
-        yield from (finding_sentence(one) for one in result.findings)
+        yield from (finding_sentence(finding) for finding in result.findings)
     if result.findings == ():
         yield "The database was watched while the load was sent again: nothing stands out."
     yield from parts_reasons(result)
@@ -108,7 +108,7 @@ def _reasons(result: LoadResult) -> Iterator[str]:
 
 def _question(result: LoadResult) -> str:
     settings = result.settings
-    scripts = ", ".join(one.name for one in result.scripts)
+    scripts = ", ".join(script.name for script in result.scripts)
     if settings.recorded is not None:
         scripts = f"{count_words(len(result.scripts), 'script')} of a recording"
     if result.http is not None:
@@ -154,8 +154,8 @@ def _steps(result: LoadResult) -> Iterator[Step]:
         yield finding_step(finding)
     if result.database is not None and result.run.server != _EMBEDDED:
         yield from proof_steps(findings, result.run.id, result.database)
-    for one in () if findings else result.bottlenecks[:1]:
-        yield Step(f"{resource_title(one.resource)}: {one.remedy}.")
+    for bottleneck in () if findings else result.bottlenecks[:1]:
+        yield Step(f"{resource_title(bottleneck.resource)}: {bottleneck.remedy}.")
     repeatable = result.counts.succeeded and settings.arrivals != "trace"
     if repeatable and result.http is None and result.findings is None:
         yield Step("Repeat the load, and find out what is wrong with the database:", f"{command} --advise")
@@ -190,7 +190,10 @@ def _facts(result: LoadResult) -> Iterator[tuple[str, str]]:
 
 def _sections(result: LoadResult) -> Iterable[Section]:
     if result.bottlenecks:
-        lines = bottleneck_lines((one.resource, "", one.sentence, one.remedy) for one in result.bottlenecks)
+        lines = bottleneck_lines(
+            (bottleneck.resource, "", bottleneck.sentence, bottleneck.remedy)
+            for bottleneck in result.bottlenecks
+        )
         yield Section("bottlenecks", "Bottlenecks", (lines,))
     yield from finding_sections(result.findings or ())
     parts = parts_table(result)
@@ -254,7 +257,7 @@ def _drawn_statuses(result: LoadResult) -> tuple[str, ...]:
 def _remote(result: LoadResult) -> Iterator[Block]:
     if result.system is None:
         return
-    if not any(one.role in (SERVER, SERVICE) for one in result.system.processes):
+    if not any(process.role in (SERVER, SERVICE) for process in result.system.processes):
         yield Paragraph(
             "This is the generator's machine: the server's processes run elsewhere, or are not visible here."
         )

@@ -18,7 +18,7 @@ _APART: Final = 1.05
 
 def slowest_words(result: LoadResult) -> str:
     """Name the script with the largest p95, and the one that took the most time; "" for a single script."""
-    found = [one for one in result.scripts if one.latency.count]
+    found = [script for script in result.scripts if script.latency.count]
     if len(result.scripts) < 2 or not found:
         return ""
     word = "script" if result.http is None else "request"

@@ -45,18 +45,18 @@ def steps_table(result: LoadResult) -> Table | None:
     """Return where the time of a transaction went; None unless the load was watched."""
     if not result.steps:
         return None
-    notes = {**_NOTES, **dict(_rest_notes({one.name for one in result.steps}))}
+    notes = {**_NOTES, **dict(_rest_notes({step.name for step in result.steps}))}
     return Table(
-        f"Where the time of a transaction went, {format_duration(sum(one.ns for one in result.steps))} on "
+        f"Where the time of a transaction went, {format_duration(sum(step.ns for step in result.steps))} on "
         "average, while the load was sent again",
         (Column("step", header=True), Column("each", number=True), Column("share", number=True)),
         tuple(
             (
-                Value(_NAMES[one.name], note=notes.get(one.name, "")),
-                duration_cell(one.ns),
-                share_cell(one.share),
+                Value(_NAMES[step.name], note=notes.get(step.name, "")),
+                duration_cell(step.ns),
+                share_cell(step.share),
             )
-            for one in result.steps
+            for step in result.steps
         ),
     )
 
@@ -88,7 +88,7 @@ def pool_sentence(result: LoadResult) -> str | None:
 
 def step_gap_sentences(result: LoadResult) -> tuple[str, ...]:
     """Return which steps are unknown, and how to see them."""
-    return tuple(_gap_sentence(one) for one in result.step_gaps)
+    return tuple(_gap_sentence(step_gap) for step_gap in result.step_gaps)
 
 
 def _gap_sentence(gap: StepGap) -> str:

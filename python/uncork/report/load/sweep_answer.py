@@ -62,8 +62,15 @@ def _headlines(result: SweepResult) -> Iterator[str]:
         return
     who = _who(result)
     limit = f", limited by {limit_words(result.bottlenecks[0].resource)}" if result.bottlenecks else ""
-    held = [one for one in result.objectives if one.holds is not None]
-    failed = next((one for one in result.objectives if one.holds is None and one.fails is not None), None)
+    held = [objective for objective in result.objectives if objective.holds is not None]
+    failed = next(
+        (
+            objective
+            for objective in result.objectives
+            if objective.holds is None and objective.fails is not None
+        ),
+        None,
+    )
     if failed is not None:
         where = level_words(result, failed.fails)
         if failed.fails == result.levels[0].level:
@@ -177,24 +184,31 @@ def _most(result: SweepResult, reported: float) -> str:
 
 
 def _bottleneck(result: SweepResult) -> Iterator[str]:
-    for one in result.bottlenecks[:1]:
-        if result.cliff is None or one.level != result.cliff.breaks:
-            yield f"bottleneck at {level_words(result, one.level)}: {one.sentence}"
+    for bottleneck in result.bottlenecks[:1]:
+        if result.cliff is None or bottleneck.level != result.cliff.breaks:
+            yield f"bottleneck at {level_words(result, bottleneck.level)}: {bottleneck.sentence}"
 
 
 def _objectives(result: SweepResult) -> Iterator[str]:
-    for one in result.objectives:
-        if one.holds is None and one.fails is None:
-            yield f"it is not known whether {one.text} holds"
-        elif one.holds is None and one.fails == result.levels[0].level:
-            yield f"{one.text} already fails at {level_words(result, one.fails)}, the lowest level"
-        elif one.holds is None:
-            yield f"{one.text} fails at {level_words(result, one.fails)}; no level is proven to hold it"
-        elif one.fails is None:
-            yield f"{one.text} holds up to {level_words(result, one.holds)}, and failed at no level"
+    for objective in result.objectives:
+        if objective.holds is None and objective.fails is None:
+            yield f"it is not known whether {objective.text} holds"
+        elif objective.holds is None and objective.fails == result.levels[0].level:
+            yield (
+                f"{objective.text} already fails at {level_words(result, objective.fails)}, the lowest level"
+            )
+        elif objective.holds is None:
+            yield (
+                f"{objective.text} fails at {level_words(result, objective.fails)}; no level is "
+                "proven to hold "
+                "it"
+            )
+        elif objective.fails is None:
+            held = level_words(result, objective.holds)
+            yield f"{objective.text} holds up to {held}, and failed at no level"
         else:
-            held = level_words(result, one.holds)
-            yield f"{one.text} holds up to {held} and fails at {rate_text(one.fails)}"
+            held = level_words(result, objective.holds)
+            yield f"{objective.text} holds up to {held} and fails at {rate_text(objective.fails)}"
 
 
 def _verified(result: SweepResult) -> Iterator[str]:
@@ -204,7 +218,7 @@ def _verified(result: SweepResult) -> Iterator[str]:
     rate = f"{rate_text(found.rate)} arrivals a second for {format_duration(found.elapsed_ns)}"
     p99 = "" if found.p99_ns is None else f", 99 % under {format_duration(found.p99_ns)}"
     where = f"({found.share * 100:.0f} % of the knee{p99})"
-    failed = [one.text for one in found.objectives if not one.holds]
+    failed = [objective.text for objective in found.objectives if not objective.holds]
     if not found.works:
         wrong = share_text(found.wrong, 1)
         yield f"{_who(result)} does not sustain {rate} {where}: {wrong} failed or were never sent"

@@ -43,7 +43,7 @@ def build_sweep_document(result: SweepResult) -> Document:
         title=f"Sweep: {', '.join(result.scripts)}",
         question=f"How much load does the server handle, and where is its knee? ({result.run.server})",
         answer=result.answer,
-        reasons=(*(finding_sentence(one) for one in result.findings), *result.warnings),
+        reasons=(*(finding_sentence(finding) for finding in result.findings), *result.warnings),
         steps=careful_last(_steps(result)),
         tally=(),
         facts=tuple(_facts(result)),
@@ -68,13 +68,15 @@ def levels_table(result: SweepResult, *, brief: bool = False) -> Table:
     if not brief:
         columns += [Column("generator's processors", number=True), Column("load steps", number=True)]
     if not brief:
-        columns += [Column(one.text) for one in result.objectives]
+        columns += [Column(objective.text) for objective in result.objectives]
     columns.append(Column(""))
     caption = f"Levels: {result.operation}s a second ({rate}), latency, share failed or never sent"
     if visible:
         who = "the server" if result.operation == "transaction" else "the service and its database"
         caption += f", processors used by {who}"
-    return Table(caption, tuple(columns), tuple(_row(result, one, visible, brief) for one in result.levels))
+    return Table(
+        caption, tuple(columns), tuple(_row(result, level, visible, brief) for level in result.levels)
+    )
 
 
 def _row(result: SweepResult, level: LevelFacts, visible: bool, brief: bool) -> tuple[Value, ...]:
@@ -93,7 +95,7 @@ def _row(result: SweepResult, level: LevelFacts, visible: bool, brief: bool) -> 
         Value(wrong, tone="plain" if level.works else "refused"),
         *([Value(server)] if visible else []),
         *([] if brief else [Value(f"{level.client_cpus:.2f}"), Value(str(level.steps))]),
-        *([] if brief else [_held(one, level.level) for one in result.objectives]),
+        *([] if brief else [_held(objective, level.level) for objective in result.objectives]),
         Value("; ".join(_marks(result, level, brief))),
     )
 
@@ -109,13 +111,13 @@ def _held(objective: ObjectiveFacts, level: float) -> Value:
 
 def _limits(result: SweepResult) -> tuple[tuple[float, str], ...]:
     """Return the objectives on latency as lines of a chart."""
-    wanted = (parse_objectives(one.text)[0] for one in result.objectives)
-    return tuple((one.limit, one.text) for one in wanted if one.quantity != "errors")
+    wanted = (parse_objectives(objective.text)[0] for objective in result.objectives)
+    return tuple((objective.limit, objective.text) for objective in wanted if objective.quantity != "errors")
 
 
 def _shaded(result: SweepResult) -> tuple[float, float] | None:
     """Return the levels that hold every objective; None if there are none."""
-    held = [one.holds for one in result.objectives if one.holds is not None]
+    held = [objective.holds for objective in result.objectives if objective.holds is not None]
     if not held or len(held) < len(result.objectives):
         return None
     return result.levels[0].level, min(held)
@@ -126,7 +128,7 @@ def _shade_note(result: SweepResult) -> str:
     if shaded is None:
         return ""
     holds = "holds" if len(result.objectives) == 1 else "hold"
-    what = series_words(one.text for one in result.objectives)
+    what = series_words(objective.text for objective in result.objectives)
     return f"shaded: {what} {holds}, up to {level_words(result, shaded[1])}"
 
 
@@ -140,11 +142,11 @@ def _marks(result: SweepResult, level: LevelFacts, brief: bool) -> Iterator[str]
         yield "peak"
     if not level.works:
         yield "broken"
-    for one in result.objectives if brief else ():
-        if one.holds == level.level:
-            yield f"{one.text} holds"
-        if one.fails == level.level:
-            yield f"{one.text} fails"
+    for objective in result.objectives if brief else ():
+        if objective.holds == level.level:
+            yield f"{objective.text} holds"
+        if objective.fails == level.level:
+            yield f"{objective.text} fails"
 
 
 def _sections(result: SweepResult) -> Iterator[Section]:
@@ -167,7 +169,7 @@ def _verified(result: SweepResult, found: VerifiedFacts) -> tuple[Block, ...]:
     """Return the load that followed the sweep, and what it does not show."""
     columns = [Column(name, number=True) for name in ("arrivals a second", "succeeded a second")]
     columns += [Column(name, number=True) for name in ("p50", "p99", "longest", "failed")]
-    columns += [Column(one.text) for one in found.objectives]
+    columns += [Column(objective.text) for objective in found.objectives]
     times = (found.p50_ns, found.p99_ns, found.max_ns)
     row = (
         Value(rate_text(found.rate)),
@@ -175,8 +177,8 @@ def _verified(result: SweepResult, found: VerifiedFacts) -> tuple[Block, ...]:
         *(Value("" if value is None else format_duration(value)) for value in times),
         Value(share_text(found.wrong, 1) if found.wrong else "0", tone="plain" if found.works else "refused"),
         *(
-            Value("holds", tone="faster") if one.holds else Value("fails", tone="slower")
-            for one in found.objectives
+            Value("holds", tone="faster") if objective.holds else Value("fails", tone="slower")
+            for objective in found.objectives
         ),
     )
     caption = f"{found.share * 100:.0f} % of the throughput at {level_words(result, found.knee)}"
@@ -251,7 +253,8 @@ def _latency(result: SweepResult) -> LineChart | None:
 
 def _bottlenecks(result: SweepResult) -> Bullets:
     return bottleneck_lines(
-        (one.resource, level_words(result, one.level), one.sentence, one.remedy) for one in result.bottlenecks
+        (bottleneck.resource, level_words(result, bottleneck.level), bottleneck.sentence, bottleneck.remedy)
+        for bottleneck in result.bottlenecks
     )
 
 
@@ -338,8 +341,8 @@ def _steps(result: SweepResult) -> Iterator[Step]:
         yield Step(f"Raise the end of the sweep (--to) above {level_words(result, result.end)}.")
     for finding in result.findings[:_MOST_STEPS]:
         yield finding_step(finding)
-    for one in () if result.findings else result.bottlenecks[:1]:
-        yield Step(f"{resource_title(one.resource)}: {one.remedy}.")
+    for bottleneck in () if result.findings else result.bottlenecks[:1]:
+        yield Step(f"{resource_title(bottleneck.resource)}: {bottleneck.remedy}.")
     if result.verified is not None and not result.verified.sustained:
         yield Step(
             f"Plan for less than {rate_text(result.verified.rate)} {result.operation}s a second: raise the "

@@ -79,18 +79,18 @@ def scripts_table(result: LoadResult) -> Table | None:
         return None
     what = "script" if result.http is None else "request"
     seconds = result.run.elapsed_ns / 1e9
-    counted = any(one.received_bytes for one in result.scripts)
+    counted = any(script.received_bytes for script in result.scripts)
     rows = tuple(
         (
-            Value(one.name),
-            Value(f"{one.share * 100:.3g} %"),
-            Value(format_count(one.executions)),
-            Value(rate_text((one.executions - one.errors) / seconds) if seconds else ""),
-            Value(format_count(one.errors)),
-            *_times(one.latency),
-            *(_bytes_each(one) if counted else ()),
+            Value(script.name),
+            Value(f"{script.share * 100:.3g} %"),
+            Value(format_count(script.executions)),
+            Value(rate_text((script.executions - script.errors) / seconds) if seconds else ""),
+            Value(format_count(script.errors)),
+            *_times(script.latency),
+            *(_bytes_each(script) if counted else ()),
         )
-        for one in result.scripts
+        for script in result.scripts
     )
     columns = (
         *(Column(what, header=True), Column("share", number=True), Column("count", number=True)),
@@ -114,12 +114,12 @@ def logins_table(result: LoadResult) -> Table | None:
         return None
     rows = tuple(
         (
-            Value(one.name),
-            Value(format_count(one.executions)),
-            Value(format_count(one.errors)),
-            *_times(one.latency),
+            Value(login.name),
+            Value(format_count(login.executions)),
+            Value(format_count(login.errors)),
+            *_times(login.latency),
         )
-        for one in result.http.logins
+        for login in result.http.logins
     )
     columns = (
         *(Column("step", header=True), Column("count", number=True), Column("failed", number=True)),
@@ -135,14 +135,14 @@ def statements_table(result: LoadResult) -> Table | None:
     many = len(result.scripts) > 1
     rows = tuple(
         (
-            *((Value(one.script),) if many else ()),
-            Value("" if one.line is None else str(one.line)),
-            Value(format_count(one.executions)),
-            Value(format_count(one.errors)),
-            *_times(one.latency),
-            Value(short_sql(one.name), code=True),
+            *((Value(statement.script),) if many else ()),
+            Value("" if statement.line is None else str(statement.line)),
+            Value(format_count(statement.executions)),
+            Value(format_count(statement.errors)),
+            *_times(statement.latency),
+            Value(short_sql(statement.name), code=True),
         )
-        for one in result.statements
+        for statement in result.statements
     )
     columns = (
         *((Column("script", header=True),) if many else ()),
@@ -158,7 +158,7 @@ def statements_table(result: LoadResult) -> Table | None:
 def errors_table(result: LoadResult) -> Table | None:
     """Return errors by SQLSTATE or kind; None when there are none."""
     counts = result.counts
-    if len(result.scripts) > 1 and any(one.errors_by_kind for one in result.scripts):
+    if len(result.scripts) > 1 and any(script.errors_by_kind for script in result.scripts):
         return _request_errors(result)
     if counts.failures:
         return _statement_errors(result)
@@ -185,10 +185,11 @@ def _statement_errors(result: LoadResult) -> Table:
     """Return errors by SQLSTATE and statement, with the first message of each."""
     counts = result.counts
     rows = [
-        ("transactions failed", one.code, one.number, _place(one), one.message) for one in counts.failures
+        ("transactions failed", failure.code, failure.number, _place(failure), failure.message)
+        for failure in counts.failures
     ]
     for code, number in sorted(counts.errors.items()):
-        rest = number - sum(one.number for one in counts.failures if one.code == code)
+        rest = number - sum(failure.number for failure in counts.failures if failure.code == code)
         rows += [("transactions failed", code, rest, "other statements", "")] if rest > 0 else []
     other = (("transactions retried", counts.retries), ("connections not opened", counts.connect_errors))
     rows += [
@@ -213,9 +214,9 @@ def _place(failure: FailureFacts) -> str:
 def _request_errors(result: LoadResult) -> Table:
     """Return errors by request and kind, with the first message of each."""
     rows = [
-        (one.name, kind, number, one.examples.get(kind, ""))
-        for one in result.scripts
-        for kind, number in sorted(one.errors_by_kind.items(), key=lambda pair: (-pair[1], pair[0]))
+        (script.name, kind, number, script.examples.get(kind, ""))
+        for script in result.scripts
+        for kind, number in sorted(script.errors_by_kind.items(), key=lambda pair: (-pair[1], pair[0]))
     ]
     other = (
         ("requests retried", result.counts.retries),

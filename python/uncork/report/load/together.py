@@ -32,7 +32,7 @@ _LEFT_OUT: Final = frozenset({"environment", "reproduce"})
 
 def answer_together(result: TogetherResult) -> TogetherResult:
     """Return the result with its answer and warnings, and those of its loads."""
-    loads = tuple(replace(one, load=answer_load(one.load)) for one in result.loads)
+    loads = tuple(replace(load, load=answer_load(load.load)) for load in result.loads)
     answered = replace(result, loads=loads)
     return replace(answered, answer=_answer(answered), warnings=tuple(_warnings(answered)))
 
@@ -40,14 +40,14 @@ def answer_together(result: TogetherResult) -> TogetherResult:
 def _answer(result: TogetherResult) -> str:
     """Return both throughputs in one sentence, and then the answer of each load."""
     rates = [
-        f"{rate_text(one.load.operations_per_second)} {operation_word(one.load)}s a second ({one.name})"
-        for one in result.loads
+        f"{rate_text(load.load.operations_per_second)} {operation_word(load.load)}s a second ({load.name})"
+        for load in result.loads
     ]
-    failed = [one.name for one in result.loads if one.load.counts.failed or not one.load.counts.succeeded]
-    late = [one.name for one in result.loads if one.load.counts.unsent or one.load.counts.skipped]
+    failed = [load.name for load in result.loads if load.load.counts.failed or not load.load.counts.succeeded]
+    late = [load.name for load in result.loads if load.load.counts.unsent or load.load.counts.skipped]
     end = f", with failures in {' and '.join(failed)}" if failed else ", without failures"
     end += f", and arrivals not sent in {' and '.join(late)}" if late else ""
-    interrupted = any(one.load.run.outcome is LoadOutcome.INTERRUPTED for one in result.loads)
+    interrupted = any(load.load.run.outcome is LoadOutcome.INTERRUPTED for load in result.loads)
     opening = "interrupted: " if interrupted else ""
     count = len(result.loads)
     return fitting(
@@ -60,14 +60,14 @@ def _answer(result: TogetherResult) -> str:
 
 def _answers(result: TogetherResult) -> str:
     """Return the answer of each load, after its name."""
-    return " ".join(f"{one.name}: {one.load.answer}" for one in result.loads).rstrip(".")
+    return " ".join(f"{load.name}: {load.load.answer}" for load in result.loads).rstrip(".")
 
 
 def _warnings(result: TogetherResult) -> Iterator[str]:
     if result.apart_ns > _APART_NS:
         apart = format_duration(result.apart_ns)
         yield f"The loads started {apart} apart: one was not ready at their start, or the machine was busy."
-    lasted = {one.name: one.load.run.elapsed_ns for one in result.loads}
+    lasted = {load.name: load.load.run.elapsed_ns for load in result.loads}
     longest, shortest = max(lasted, key=lasted.__getitem__), min(lasted, key=lasted.__getitem__)
     if lasted[shortest] < _PARTLY * lasted[longest]:
         rest = format_duration(lasted[longest] - lasted[shortest])
@@ -76,16 +76,16 @@ def _warnings(result: TogetherResult) -> Iterator[str]:
             "both the same duration to compare them."
         )
     of: dict[str, list[str]] = {}
-    for one in result.loads:
-        for text in one.load.warnings:
-            of.setdefault(text, []).append(one.name)
+    for load in result.loads:
+        for text in load.load.warnings:
+            of.setdefault(text, []).append(load.name)
     yield from (f"{' and '.join(names)}: {text}" for text, names in of.items())
 
 
 def build_together_document(result: TogetherResult) -> Document:
     """Return the report on loads that started together, without empty sections."""
-    names = tuple(one.name for one in result.loads)
-    variants = dict.fromkeys((*names, *(name for one in result.loads for name in _document(one).variants)))
+    names = tuple(load.name for load in result.loads)
+    variants = dict.fromkeys((*names, *(name for load in result.loads for name in _document(load).variants)))
     return Document(
         title=result.run.id,
         question=f"{' and '.join(names)}, at the same time",
@@ -99,7 +99,7 @@ def build_together_document(result: TogetherResult) -> Document:
         sections=(
             Section("together", "Side by side", (_side_by_side(result),)),
             *_over_time(result),
-            *(section for one in result.loads for section in _sections(one)),
+            *(section for load in result.loads for section in _sections(load)),
             Section("reproduce", "How to repeat these loads", (Code(result.run.reproduce, "sh"),)),
         ),
         version=result.run.uncork_version,
@@ -114,13 +114,13 @@ def render_together_terminal(result: TogetherResult, console: Console) -> None:
 
 def _tables(result: TogetherResult) -> Iterator[Table | None]:
     yield _side_by_side(result)
-    for one in result.loads:
+    for load in result.loads:
         for table in (
-            latency_table(one.load) if one.load.operation.count else None,
-            errors_table(one.load),
-            counts_table(one.load),
+            latency_table(load.load) if load.load.operation.count else None,
+            errors_table(load.load),
+            counts_table(load.load),
         ):
-            yield None if table is None else replace(table, caption=f"{one.name}: {table.caption}")
+            yield None if table is None else replace(table, caption=f"{load.name}: {table.caption}")
 
 
 def _document(one: LoadOfTogether) -> Document:
@@ -128,9 +128,9 @@ def _document(one: LoadOfTogether) -> Document:
 
 
 def _generators(result: TogetherResult) -> Iterator[str]:
-    for one in result.loads:
-        if one.load.generator.sentence:
-            yield f"{one.name}: {one.load.generator.sentence}"
+    for load in result.loads:
+        if load.load.generator.sentence:
+            yield f"{load.name}: {load.load.generator.sentence}"
 
 
 def _facts(result: TogetherResult) -> Iterator[tuple[str, str]]:
@@ -138,9 +138,9 @@ def _facts(result: TogetherResult) -> Iterator[tuple[str, str]]:
     yield "started", result.run.started_at[:16].replace("T", " ")
     yield "loads", format_count(len(result.loads))
     yield "started apart", format_duration(result.apart_ns)
-    for one in result.loads:
-        yield f"{one.name}: server", one.load.run.server
-        yield f"{one.name}: outcome", str(one.load.run.outcome)
+    for load in result.loads:
+        yield f"{load.name}: server", load.load.run.server
+        yield f"{load.name}: outcome", str(load.load.run.outcome)
 
 
 def _sections(one: LoadOfTogether) -> Iterator[Section]:
@@ -156,7 +156,7 @@ def _sections(one: LoadOfTogether) -> Iterator[Section]:
 
 def _side_by_side(result: TogetherResult) -> Table:
     """Return one column per load: throughput, latencies and accounts."""
-    loads = [one.load for one in result.loads]
+    loads = [together.load for together in result.loads]
     rows: list[tuple[str, Callable[[LoadResult], str]]] = [
         ("operations", operation_word),
         ("measured", lambda load: format_duration(load.run.elapsed_ns)),
@@ -175,7 +175,7 @@ def _side_by_side(result: TogetherResult) -> Table:
     shown = [(name, [text(load) for load in loads]) for name, text in rows]
     return Table(
         "The loads side by side; latency counts from the intended start in an open loop",
-        (Column("", header=True), *(Column(one.name, number=True) for one in result.loads)),
+        (Column("", header=True), *(Column(together.name, number=True) for together in result.loads)),
         tuple((Value(name), *map(Value, texts)) for name, texts in shown if any(texts)),
     )
 
@@ -196,13 +196,13 @@ def _time(nanoseconds: int | None) -> str:
 
 def _over_time(result: TogetherResult) -> Iterator[Section]:
     """Yield the charts of all loads on one time axis."""
-    names = tuple(one.name for one in result.loads)
+    names = tuple(load.name for load in result.loads)
     charts: list[Block] = []
     for title, unit, y_title, points in (
         ("Throughput of all loads over time", "number", "operations a second", throughput_points),
         ("p99 latency of all loads over time", "ns", "p99 latency of each second", p99_points),
     ):
-        lines = [Line(one.name, found) for one in result.loads if (found := points(one.load)) is not None]
+        lines = [Line(load.name, found) for load in result.loads if (found := points(load.load)) is not None]
         if lines:
             charts.append(
                 LineChart(

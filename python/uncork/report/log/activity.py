@@ -67,19 +67,21 @@ def slowest_table(result: LogResult, most: int) -> Table | None:
         ),
         tuple(
             (
-                duration_cell(one.duration_ns),
-                instant_cell(one.time_us),
-                Value(one.database),
-                Value(one.user),
-                Value(one.application),
-                Value(one.host),
-                Value(one_line(one.text, _WIDTH), code=True, note=one_line(one.parameters, _WIDTH)),
+                duration_cell(statement.duration_ns),
+                instant_cell(statement.time_us),
+                Value(statement.database),
+                Value(statement.user),
+                Value(statement.application),
+                Value(statement.host),
+                Value(
+                    one_line(statement.text, _WIDTH), code=True, note=one_line(statement.parameters, _WIDTH)
+                ),
             )
-            for one in shown
+            for statement in shown
         ),
         sortable=True,
     )
-    return with_servers(table, result, (one.server for one in shown))
+    return with_servers(table, result, (statement.server for statement in shown))
 
 
 def one_line(text: str, width: int) -> str:
@@ -105,15 +107,15 @@ def hours_table(hours: Sequence[HourFacts], hour_s: int) -> Table | None:
         ),
         tuple(
             (
-                Value(instant_text(one.start_us)[:-3], sort=one.start_us),
-                count_cell(one.executions),
-                duration_cell(one.sum_ns if one.executions else None),
-                duration_cell(one.p50_ns),
-                duration_cell(one.p95_ns),
-                duration_cell(one.p99_ns),
-                count_cell(one.errors),
+                Value(instant_text(hour.start_us)[:-3], sort=hour.start_us),
+                count_cell(hour.executions),
+                duration_cell(hour.sum_ns if hour.executions else None),
+                duration_cell(hour.p50_ns),
+                duration_cell(hour.p95_ns),
+                duration_cell(hour.p99_ns),
+                count_cell(hour.errors),
             )
-            for one in hours
+            for hour in hours
         ),
         sortable=True,
     )
@@ -121,23 +123,23 @@ def hours_table(hours: Sequence[HourFacts], hour_s: int) -> Table | None:
 
 def server_hours_table(result: LogResult) -> Table | None:
     """Return the hours of the busiest servers, side by side; None unless several have more than one."""
-    shown = [one for one in result.servers if one.executions][:_SERVERS]
-    rows = {one.name: {hour.start_us: hour for hour in one.hours} for one in shown}
+    shown = [server for server in result.servers if server.executions][:_SERVERS]
+    rows = {server.name: {hour.start_us: hour for hour in server.hours} for server in shown}
     starts = sorted({start for hours in rows.values() for start in hours})
     if len(shown) < 2 or len(starts) < 2:
         return None
-    left = len([one for one in result.servers if one.executions]) - len(shown)
+    left = len([server for server in result.servers if server.executions]) - len(shown)
     more = f"; {count_words(left, 'other server')} not shown" if left else ""
     return Table(
         f"Statements and their p95 by {_step(result.hour_s)} and server, in UTC{more}",
         (
             Column("from", header=True),
-            *(Column(title, number=True) for one in shown for title in (one.name, "p95")),
+            *(Column(title, number=True) for server in shown for title in (server.name, "p95")),
         ),
         tuple(
             (
                 Value(instant_text(start)[:-3], sort=start),
-                *(cell for one in shown for cell in _hour_cells(rows[one.name].get(start))),
+                *(cell for server in shown for cell in _hour_cells(rows[server.name].get(start))),
             )
             for start in starts
         ),
@@ -203,16 +205,16 @@ def _by_name(
 def _sessions_by(name: str, found: Sequence[SessionTally]) -> Table:
     rows = (
         (
-            one.name or "(unknown)",
+            tally.name or "(unknown)",
             (
-                count_cell(one.begun),
-                count_cell(one.ended),
-                duration_cell(one.sum_ns if one.ended else None),
-                duration_cell(one.sum_ns / one.ended if one.ended else None),
-                duration_cell(one.max_ns if one.ended else None),
+                count_cell(tally.begun),
+                count_cell(tally.ended),
+                duration_cell(tally.sum_ns if tally.ended else None),
+                duration_cell(tally.sum_ns / tally.ended if tally.ended else None),
+                duration_cell(tally.max_ns if tally.ended else None),
             ),
         )
-        for one in found
+        for tally in found
     )
     return _by_name(f"Sessions by {name}", name, ("began", "ended", "total", "mean", "longest"), rows)
 
@@ -226,7 +228,7 @@ def checkpoint_tables(server: ServerFacts) -> Iterator[Table]:
             f"Checkpoints: {format_count(points.count)} completed, {mean} on average, "
             f"{format_duration(points.max_ns)} at most",
             (Column("reason", header=True), Column("started", number=True)),
-            tuple((Value(one.name), count_cell(one.count)) for one in server.checkpoint_reasons),
+            tuple((Value(reason.name), count_cell(reason.count)) for reason in server.checkpoint_reasons),
         )
     work = server.checkpoint_work
     if work is None:
@@ -264,26 +266,26 @@ def checkpoint_tables(server: ServerFacts) -> Iterator[Table]:
 
 def vacuum_tables(work: Sequence[VacuumWork]) -> Iterator[Table]:
     """Yield what autovacuum and autoanalyze did to each table: rows and pages, then buffers and WAL."""
-    vacuums = [one for one in work if not one.analyze][:_VACUUMS]
+    vacuums = [vacuum_work for vacuum_work in work if not vacuum_work.analyze][:_VACUUMS]
     if vacuums:
         numbers = ("runs", "total", "longest", "rows removed", "dead rows kept", "pages removed")
         rows = (
             (
-                one.table,
+                vacuum.table,
                 (
-                    count_cell(one.runs),
-                    duration_cell(one.sum_ns),
-                    duration_cell(one.max_ns),
-                    count_cell(one.tuples_removed),
-                    count_cell(one.tuples_dead),
-                    count_cell(one.pages_removed),
+                    count_cell(vacuum.runs),
+                    duration_cell(vacuum.sum_ns),
+                    duration_cell(vacuum.max_ns),
+                    count_cell(vacuum.tuples_removed),
+                    count_cell(vacuum.tuples_dead),
+                    count_cell(vacuum.pages_removed),
                 ),
             )
-            for one in vacuums
+            for vacuum in vacuums
         )
         yield _by_name("Autovacuum by table", "table", numbers, rows)
         yield _buffers("Buffers and WAL of autovacuum, by table", vacuums)
-    analyzes = [one for one in work if one.analyze][:_VACUUMS]
+    analyzes = [vacuum_work for vacuum_work in work if vacuum_work.analyze][:_VACUUMS]
     if analyzes:
         yield _buffers("Autoanalyze by table", analyzes)
 
@@ -291,16 +293,16 @@ def vacuum_tables(work: Sequence[VacuumWork]) -> Iterator[Table]:
 def _buffers(title: str, work: Sequence[VacuumWork]) -> Table:
     rows = (
         (
-            one.table,
+            vacuum_work.table,
             (
-                count_cell(one.runs),
-                duration_cell(one.sum_ns),
-                count_cell(one.buffer_hits),
-                count_cell(one.buffer_misses),
-                count_cell(one.buffers_dirtied),
-                bytes_cell(one.wal_bytes),
+                count_cell(vacuum_work.runs),
+                duration_cell(vacuum_work.sum_ns),
+                count_cell(vacuum_work.buffer_hits),
+                count_cell(vacuum_work.buffer_misses),
+                count_cell(vacuum_work.buffers_dirtied),
+                bytes_cell(vacuum_work.wal_bytes),
             ),
         )
-        for one in work
+        for vacuum_work in work
     )
     return _by_name(title, "table", ("runs", "total", "buffer hits", "misses", "dirtied", "WAL"), rows)

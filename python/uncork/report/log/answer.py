@@ -52,7 +52,7 @@ def _compose_log_answer(result: LogResult) -> str:
     ):
         rest.append(f"Application {application.name} took {share_text(application.share)} of the time")
     answer = join_sentences((headline, *rest))
-    first = next((one for one in result.findings if one.bill is not None), None)
+    first = next((finding for finding in result.findings if finding.bill is not None), None)
     if first is None:
         return answer
     return fitting(((finding_headline(first), answer), (first.headline, answer)))
@@ -80,16 +80,16 @@ def _compose_log_reasons(result: LogResult) -> tuple[str, ...]:
 
 
 def _reasons(result: LogResult) -> Iterator[str]:
-    yield from (finding_sentence(one) for one in result.findings)
+    yield from (finding_sentence(finding) for finding in result.findings)
     clear = unexplained_part(result.costliest) is None
     if result.executions.count and not result.findings and clear:
         yield nothing_found_words(None)
     yield from costly_words(result.costliest, "the statement time")
     if result.pool is not None:
         yield from pool_reasons(result.pool)
-    errors = [one for one in result.errors if one.severity != "WARNING"]
+    errors = [error for error in result.errors if error.severity != "WARNING"]
     if errors and (result.executions.count or result.pool is not None):
-        count = sum(one.count for one in errors)
+        count = sum(error.count for error in errors)
         top = errors[0]
         yield (
             f"{count_words(count, 'error')} of {count_words(len(errors), 'kind')}; the most frequent "
@@ -155,7 +155,7 @@ def _warnings(result: LogResult) -> Iterator[str]:
             f"{count_words(result.rare, 'template')} of little time are grouped as (rare statements), "
             "because the log has more than 50 000 templates."
         )
-    cut = sum(one.cut for one in result.templates)
+    cut = sum(template.cut for template in result.templates)
     if cut:
         yield (
             f"The log truncates {count_words(cut, 'statement')}, so one statement may appear as several "
@@ -167,7 +167,7 @@ def _rejected(result: LogResult) -> Iterator[str]:
     """Yield how many lines belong to no entry, where the first one is, and what to do."""
     if not result.rejected:
         return
-    lines = sum(one.lines for one in result.files) or result.entries + result.rejected
+    lines = sum(file.lines for file in result.files) or result.entries + result.rejected
     belongs, counts = ("belongs", "is") if result.rejected == 1 else ("belong", "are")
     text = (
         f"{format_count(result.rejected)} of {count_words(lines, 'line')} "
@@ -179,7 +179,7 @@ def _rejected(result: LogResult) -> Iterator[str]:
         more = "…" if len(first.text) > _BEGINNING else ""
         shown = f": {first.text[:_BEGINNING]}{more}" if first.text else ""
         text += f"; the first is {first.file}{number}{shown}"
-        prefix = next((one.prefix for one in result.files if one.name == first.file), None)
+        prefix = next((file.prefix for file in result.files if file.name == first.file), None)
         if prefix is not None:
             text += f" (the file was read with -p '{prefix}')"
     yield f"{text}. --rejected lists them. If they are log entries, give their log_line_prefix with -p."

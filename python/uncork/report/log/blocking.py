@@ -31,15 +31,15 @@ def blocking_table(found: Sequence[Blocking]) -> Table | None:
         ),
         tuple(
             (
-                Value(short_template(one.waiting_text) or _UNKNOWN, code=bool(one.waiting_text)),
-                Value(one.waiting_application),
-                Value(short_template(one.holding_text) or _UNKNOWN, code=bool(one.holding_text)),
-                Value(one.holding_application),
-                count_cell(one.waits),
-                duration_cell(one.sum_ns),
-                duration_cell(one.max_ns),
+                Value(short_template(blocking.waiting_text) or _UNKNOWN, code=bool(blocking.waiting_text)),
+                Value(blocking.waiting_application),
+                Value(short_template(blocking.holding_text) or _UNKNOWN, code=bool(blocking.holding_text)),
+                Value(blocking.holding_application),
+                count_cell(blocking.waits),
+                duration_cell(blocking.sum_ns),
+                duration_cell(blocking.max_ns),
             )
-            for one in found
+            for blocking in found
         ),
         sortable=True,
     )

@@ -109,13 +109,13 @@ def _templates_table(result: CaseLogs, most: int, width: int) -> Table:
         ),
         tuple(
             (
-                _pair(one, lambda period: period.sum_ns, format_duration),
-                _pair(one, lambda period: period.executions, format_count),
-                _pair(one, lambda period: period.mean_ns, format_duration),
-                _pair(one, lambda period: period.max_ns, format_duration),
-                Value(short_template(one.text, width), code=True),
+                _pair(change, lambda period: period.sum_ns, format_duration),
+                _pair(change, lambda period: period.executions, format_count),
+                _pair(change, lambda period: period.mean_ns, format_duration),
+                _pair(change, lambda period: period.max_ns, format_duration),
+                Value(short_template(change.text, width), code=True),
             )
-            for one in found[:most]
+            for change in found[:most]
         ),
     )
 
@@ -136,18 +136,18 @@ def _figures_table(result: CaseLogs) -> Table:
         ),
         tuple(
             (
-                Value(one.name),
-                Value(" → ".join(filter(None, (one.before, one.after)))),
-                Value(" → ".join(_measured(one))),
-                Value(_change(one)),
+                Value(figure.name),
+                Value(" → ".join(filter(None, (figure.before, figure.after)))),
+                Value(" → ".join(_measured(figure))),
+                Value(_change(figure)),
             )
-            for one in result.figures
+            for figure in result.figures
         ),
     )
 
 
 def _differences(result: CaseLogs) -> tuple[str, ...]:
-    return tuple(f"{one.name}: {one.note}." for one in result.figures if one.note)
+    return tuple(f"{figure.name}: {figure.note}." for figure in result.figures if figure.note)
 
 
 def _measured(one: LogFigure) -> Iterator[str]:

@@ -100,21 +100,21 @@ def _stacks(result: LogResult, quantity: _Quantity) -> Iterator[StackChart]:
     if result.timeline_us is None or _steps(result) < _LEAST_STEPS:
         return
     templates = [
-        _Part(short_template(one.text, _WIDTH), one.series, template_id(one))
-        for one in result.templates[:_LAYERS]
-        if one.series
+        _Part(short_template(template.text, _WIDTH), template.series, template_id(template))
+        for template in result.templates[:_LAYERS]
+        if template.series
     ]
     left = len(result.templates) + result.templates_more - len(templates)
     yield _stack(result, quantity, "template", templates, count_words(left, "other template"))
     if len(result.application_series) > 1:
         applications = [
-            _Part(one.name or "(unknown)", one.points)
-            for one in result.application_series
-            if one.name != OTHERS
+            _Part(series.name or "(unknown)", series.points)
+            for series in result.application_series
+            if series.name != OTHERS
         ]
         yield _stack(result, quantity, "application", applications[:_LAYERS], "other applications")
     if len(result.server_series) > 1:
-        servers = [_Part(one.name or "(unnamed)", one.points) for one in result.server_series]
+        servers = [_Part(series.name or "(unnamed)", series.points) for series in result.server_series]
         yield _stack(result, quantity, "server", servers[:_LAYERS], "other servers")
 
 
@@ -145,7 +145,7 @@ def _stack(result: LogResult, quantity: _Quantity, by: str, parts: Sequence[_Par
 
 
 def _steps(result: LogResult) -> int:
-    return max((len(one.timeline) for one in result.templates), default=0)
+    return max((len(template.timeline) for template in result.templates), default=0)
 
 
 def _sums(
@@ -153,8 +153,8 @@ def _sums(
 ) -> list[int]:
     """Return the sum of the points' values per step of time; points outside the steps are ignored."""
     sums = [0] * steps
-    for one in points:
-        place = (one.start_us - begin) // step
+    for point in points:
+        place = (point.start_us - begin) // step
         if 0 <= place < steps:
-            sums[place] += read(one)
+            sums[place] += read(point)
     return sums

@@ -64,12 +64,12 @@ def _reasons(comparison: LogComparison) -> Iterator[str]:
         ("slower", "mean at least 10 % higher"),
         ("faster", "mean at least 10 % lower"),
     ):
-        found = [one for one in comparison.templates if one.change == word]
+        found = [template for template in comparison.templates if template.change == word]
         if found:
-            sign = "more" if sum(one.busy for one in found) > 0 else "less"
+            sign = "more" if sum(change.busy for change in found) > 0 else "less"
             yield (
                 f"{count_words(len(found), 'template')} {'is' if len(found) == 1 else 'are'} {word} "
-                f"({meaning}): {_busy(abs(sum(one.busy for one in found)))} {sign}. "
+                f"({meaning}): {_busy(abs(sum(change.busy for change in found)))} {sign}. "
                 f"Largest change: {short_template(found[0].text)}"
             )
     yield (
@@ -140,9 +140,9 @@ def _durations_table(comparison: LogComparison) -> Table:
     rows = []
     for place, name in enumerate(DURATION_PARTS):
         cells = [Value(name)]
-        for one in periods:
-            count = one.histogram[place]
-            cells += [Value(format_count(count)), Value(share_text(count / max(1, one.executions)))]
+        for period in periods:
+            count = period.histogram[place]
+            cells += [Value(format_count(count)), Value(share_text(count / max(1, period.executions)))]
         rows.append(tuple(cells))
     return Table(
         "Executions by duration",
@@ -157,7 +157,7 @@ def _durations_table(comparison: LogComparison) -> Table:
 
 def _applications_table(comparison: LogComparison) -> Table | None:
     """Return both logs by application; None when the logs name no application."""
-    if not any(one.name for one in comparison.applications):
+    if not any(application.name for application in comparison.applications):
         return None
 
     def pair(
@@ -181,12 +181,14 @@ def _applications_table(comparison: LogComparison) -> Table | None:
         ),
         tuple(
             (
-                Value(one.name or "(unknown)"),
-                pair(one, lambda part: part.executions, format_count, lambda part: part.of_executions),
-                pair(one, lambda part: part.sum_ns, format_duration, lambda part: part.of_time),
-                pair(one, lambda part: part.mean_ns, format_duration),
+                Value(application.name or "(unknown)"),
+                pair(
+                    application, lambda part: part.executions, format_count, lambda part: part.of_executions
+                ),
+                pair(application, lambda part: part.sum_ns, format_duration, lambda part: part.of_time),
+                pair(application, lambda part: part.mean_ns, format_duration),
             )
-            for one in comparison.applications
+            for application in comparison.applications
         ),
     )
 
@@ -208,21 +210,22 @@ def _templates_table(comparison: LogComparison, most: int, width: int) -> Table:
         ),
         tuple(
             (
-                Value(one.change, tone=_TONES.get(one.change, "plain")),
+                Value(change.change, tone=_TONES.get(change.change, "plain")),
                 *(
                     Value(_signed(busy).removesuffix(" a second"), sort=busy)
-                    for busy in (one.busy, one.by_count, one.by_mean)
+                    for busy in (change.busy, change.by_count, change.by_mean)
                 ),
                 Value(
-                    _pair(one, lambda period: period.rate if period.executions else None, format_count),
-                    sort=one.after.rate,
+                    _pair(change, lambda period: period.rate if period.executions else None, format_count),
+                    sort=change.after.rate,
                 ),
                 Value(
-                    _pair(one, lambda period: period.mean_ns, format_duration), sort=one.after.mean_ns or 0
+                    _pair(change, lambda period: period.mean_ns, format_duration),
+                    sort=change.after.mean_ns or 0,
                 ),
-                Value(short_template(one.text, width), note=_lists(one), code=True),
+                Value(short_template(change.text, width), note=_lists(change), code=True),
             )
-            for one in shown
+            for change in shown
         ),
         sortable=True,
     )

@@ -29,7 +29,7 @@ _LEAST_STEPS: Final = 3
 
 def template_folds(result: LogResult, most: int) -> Iterator[Fold]:
     """Yield a fold for each of the first `most` templates that were executed."""
-    for rank, one in enumerate((one for one in result.templates[:most] if one.executions), 1):
+    for rank, one in enumerate((template for template in result.templates[:most] if template.executions), 1):
         summary = (
             f"{rank}. {share_text(one.share)}, {format_count(one.executions)} × "
             f"{format_duration(one.mean_ns)}: {short_template(one.text, 120)}"

@@ -79,7 +79,7 @@ def build_log_document(result: LogResult, *, parts: int | None = None, has_secti
 
 def _question(result: LogResult) -> str:
     span = span_text(result.first_us, result.last_us)
-    files = ", ".join(one.name for one in result.files[:3])
+    files = ", ".join(file.name for file in result.files[:3])
     more = f" and {len(result.files) - 3} more" if len(result.files) > 3 else ""
     return f"Where did the time go? {files}{more}{f', {span}' if span else ''}"
 
@@ -88,15 +88,15 @@ def _steps(result: LogResult) -> Iterator[Step]:
     if not result.executions.count and result.pool is None:
         yield Step("Make the server log durations for a while, then profile the log again:", _LOG_ALL)
         return
-    for one in result.findings[:_MOST_STEPS]:
-        yield finding_step(one)
+    for finding in result.findings[:_MOST_STEPS]:
+        yield finding_step(finding)
     if result.events is not None:
         yield Step(
             "Query every entry with SQL, here or with any tool that reads Parquet:",
             f'uncork sql {result.run.id} "{_COUNT_KINDS}"',
         )
     if result.findings:
-        database = next((one.name for one in result.databases if one.name), "")
+        database = next((database.name for database in result.databases if database.name), "")
         if result.servers:
             yield Step(
                 "A server shows indexes, plans and waits. Read its log with --only-server, then judge both:",
@@ -207,13 +207,13 @@ def _over_time(result: LogResult) -> Iterator[Block]:
 
 
 def _error_folds(result: LogResult) -> Iterator[Block]:
-    for one in result.errors[:20]:
+    for error in result.errors[:20]:
         parts = (
-            ("", one.example),
-            ("DETAIL", one.detail),
-            ("HINT", one.hint),
-            ("CONTEXT", one.context),
-            ("STATEMENT", one.statement),
+            ("", error.example),
+            ("DETAIL", error.detail),
+            ("HINT", error.hint),
+            ("CONTEXT", error.context),
+            ("STATEMENT", error.statement),
         )
         text = "\n".join(f"{name}:  {part}" if name else part for name, part in parts if part)
-        yield Fold(f"{format_count(one.count)} × {short_template(one.message, 120)}", (Code(text),))
+        yield Fold(f"{format_count(error.count)} × {short_template(error.message, 120)}", (Code(text),))

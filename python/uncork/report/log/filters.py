@@ -21,10 +21,10 @@ def filter_words(result: LogResult) -> str:
     if not filters.entries:
         return f"The filters ({_asked(result)}) left out none of {format_count(whole)} entries."
     parts = []
-    for by in dict.fromkeys(one.by for one in filters.left_out):
-        of = [one for one in filters.left_out if one.by == by]
-        count = sum(one.entries for one in of)
-        names = [f"{one.name or '(none)'} {format_count(one.entries)}" for one in of[:_NAMED]]
+    for by in dict.fromkeys(out.by for out in filters.left_out):
+        of = [out for out in filters.left_out if out.by == by]
+        count = sum(out.entries for out in of)
+        names = [f"{out.name or '(none)'} {format_count(out.entries)}" for out in of[:_NAMED]]
         more = f", {len(of) - _NAMED} more" if len(of) > _NAMED else ""
         listed = "" if by == "time of day" else f" ({', '.join(names)}{more})"
         parts.append(f"{format_count(count)} by {by}{listed}")

@@ -11,9 +11,9 @@ __all__ = ["loop_notes"]
 def loop_notes(result: LogResult) -> dict[int, str]:
     """Return a note on each template that a loop repeats, by its number."""
     found: dict[int, str] = {}
-    for one in result.loops:
-        where = "transaction" if one.in_transaction else "session"
-        for template in one.templates:
+    for loop in result.loops:
+        where = "transaction" if loop.in_transaction else "session"
+        for template in loop.templates:
             words = f"repeated up to {format_count(template.longest)} times in a {where}"
             found.setdefault(template.number, words)
     return found

@@ -21,7 +21,11 @@ _SHORT_NS: Final = 1e9
 def pool_answer(pool: PoolFacts) -> str:
     """Return in one sentence whether clients had to wait for a connection."""
     if not pool.reports:
-        opened = sum(one.count for one in pool.connections if one.side == "client" and not one.ended)
+        opened = sum(
+            connection.count
+            for connection in pool.connections
+            if connection.side == "client" and not connection.ended
+        )
         came = count_words(opened, "client")
         return f"PgBouncer accepted {came}, but logged no statistics. To log them, set log_stats = 1."
     rate = f"{format_count(round(pool.queries_s))} queries a second, {format_duration(pool.query_ns)} each"
@@ -53,7 +57,9 @@ def pool_reasons(pool: PoolFacts) -> Iterator[str]:
             f"long: {format_duration(held)} each, {format_duration(pool.transaction_ns)} including the wait. "
             f"In the worst period {_clients(pool.waiting_max)} clients waited."
         )
-    closed = [one for one in pool.connections if one.side == "client" and one.ended]
+    closed = [
+        connection for connection in pool.connections if connection.side == "client" and connection.ended
+    ]
     count = sum(one.count for one in closed)
     mean = sum(one.mean_ns * one.count for one in closed) / count if count else 0.0
     if count and mean < _SHORT_NS:
@@ -101,14 +107,17 @@ def pool_tables(pool: PoolFacts, most: int) -> Iterator[Table]:
             ),
             tuple(
                 (
-                    Value(f"{one.side}: {one.ended or 'opened'}"),
-                    Value(one.database),
-                    Value(one.user),
-                    Value(one.host),
-                    count_cell(one.count),
-                    *(_age(value) if one.ended else Value("") for value in (one.mean_ns, one.max_ns)),
+                    Value(f"{connection.side}: {connection.ended or 'opened'}"),
+                    Value(connection.database),
+                    Value(connection.user),
+                    Value(connection.host),
+                    count_cell(connection.count),
+                    *(
+                        _age(value) if connection.ended else Value("")
+                        for value in (connection.mean_ns, connection.max_ns)
+                    ),
                 )
-                for one in pool.connections[:most]
+                for connection in pool.connections[:most]
             ),
             sortable=True,
         )

@@ -17,7 +17,7 @@ def protocol_table(result: LogResult, most: int, *, width: int) -> Table | None:
 
     The log has them for the extended protocol only. A bind contains the planning of the statement.
     """
-    found = [one for one in result.templates if one.parse.count or one.bind.count]
+    found = [template for template in result.templates if template.parse.count or template.bind.count]
     if not found:
         return None
     found.sort(key=lambda one: -(one.parse.sum_ns + one.bind.sum_ns))

@@ -23,7 +23,7 @@ _MOST_FOLDS: Final = 50
 
 def has_routes(result: LogResult) -> bool:
     """Return whether a comment in a statement names who sent it."""
-    return any(one.kind != "session" for one in result.routes)
+    return any(route.kind != "session" for route in result.routes)
 
 
 def routes_table(result: LogResult, most: int) -> Table | None:
@@ -31,7 +31,7 @@ def routes_table(result: LogResult, most: int) -> Table | None:
     if not result.routes:
         return None
     shown = result.routes[:most]
-    ids = {one.number: f"template-{one.number}" for one in result.templates}
+    ids = {template.number: f"template-{template.number}" for template in result.templates}
     requests, rows = any(one.requests for one in shown), any(one.rows is not None for one in shown)
     left = len(result.routes) - len(shown)
     title = "Time by route" if has_routes(result) else "Time by application"
@@ -74,23 +74,23 @@ def route_tables(result: LogResult, top: int, *, full: bool) -> Iterator[Table |
 
 def route_folds(result: LogResult) -> Iterator[Block]:
     """Yield the statements of each sender, behind a line each."""
-    for one, table in zip(result.routes[:_MOST_FOLDS], statement_tables(result, _MOST_FOLDS), strict=True):
-        yield Fold(f"{_name(one)}: {count_words(len(one.statements), 'template')}", (table,))
+    for route, table in zip(result.routes[:_MOST_FOLDS], statement_tables(result, _MOST_FOLDS), strict=True):
+        yield Fold(f"{_name(route)}: {count_words(len(route.statements), 'template')}", (table,))
 
 
 def statement_tables(result: LogResult, most: int) -> Iterator[Table]:
     """Yield, for each of up to `most` senders, its statements."""
-    ids = {one.number: f"template-{one.number}" for one in result.templates}
-    for one in result.routes[:most]:
-        rows = any(statement.rows is not None for statement in one.statements)
-        texts = short_templates([statement.text for statement in one.statements], _LINE)
+    ids = {template.number: f"template-{template.number}" for template in result.templates}
+    for route in result.routes[:most]:
+        rows = any(statement.rows is not None for statement in route.statements)
+        texts = short_templates([statement.text for statement in route.statements], _LINE)
         yield Table(
-            f"Statements of {_name(one)}",
+            f"Statements of {_name(route)}",
             (
                 Column("time", number=True),
                 Column("share of its time", number=True),
                 Column("count", number=True),
-                *((Column("per request", number=True),) if one.requests else ()),
+                *((Column("per request", number=True),) if route.requests else ()),
                 Column("mean", number=True),
                 Column("longest", number=True),
                 *((Column("rows a call", number=True),) if rows else ()),
@@ -99,15 +99,15 @@ def statement_tables(result: LogResult, most: int) -> Iterator[Table]:
             tuple(
                 (
                     duration_cell(statement.sum_ns),
-                    share_cell(statement.sum_ns / one.sum_ns if one.sum_ns else 0.0),
+                    share_cell(statement.sum_ns / route.sum_ns if route.sum_ns else 0.0),
                     count_cell(statement.executions),
-                    *((_number(statement.executions / one.requests),) if one.requests else ()),
+                    *((_number(statement.executions / route.requests),) if route.requests else ()),
                     duration_cell(statement.sum_ns / statement.executions),
                     duration_cell(statement.max_ns),
                     *((_rows(statement.rows),) if rows else ()),
                     Value(text, code=True, link=ids.get(statement.number, ""), back=False),
                 )
-                for statement, text in zip(one.statements, texts, strict=True)
+                for statement, text in zip(route.statements, texts, strict=True)
             ),
             sortable=True,
         )

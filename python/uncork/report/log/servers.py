@@ -25,7 +25,7 @@ def servers_table(result: LogResult, most: int) -> Table | None:
     """Return what up to `most` servers logged, the one with most time first; None if there is only one."""
     if not result.servers:
         return None
-    ids = {one.number: f"template-{one.number}" for one in result.templates}
+    ids = {template.number: f"template-{template.number}" for template in result.templates}
     left = len(result.servers) - most
     return Table(
         f"Servers; {count_words(left, 'other server')} not shown" if left > 0 else "Servers",
@@ -41,22 +41,22 @@ def servers_table(result: LogResult, most: int) -> Table | None:
         ),
         tuple(
             (
-                Value(one.name or "(unnamed)"),
-                count_cell(one.entries),
-                duration_cell(one.sum_ns),
-                share_cell(one.share),
-                count_cell(one.executions),
-                duration_cell(one.p95_ns),
-                count_cell(one.errors),
+                Value(server.name or "(unnamed)"),
+                count_cell(server.entries),
+                duration_cell(server.sum_ns),
+                share_cell(server.share),
+                count_cell(server.executions),
+                duration_cell(server.p95_ns),
+                count_cell(server.errors),
                 Value(
-                    short_template(one.template_text, _WIDTH),
-                    note=share_text(one.template_share) if one.template_text else "",
-                    code=bool(one.template_text),
-                    link=ids.get(-1 if one.template_number is None else one.template_number, ""),
+                    short_template(server.template_text, _WIDTH),
+                    note=share_text(server.template_share) if server.template_text else "",
+                    code=bool(server.template_text),
+                    link=ids.get(-1 if server.template_number is None else server.template_number, ""),
                     back=False,
                 ),
             )
-            for one in result.servers[:most]
+            for server in result.servers[:most]
         ),
         sortable=True,
     )
@@ -90,5 +90,5 @@ def with_servers(table: Table, result: LogResult, names: Iterable[str]) -> Table
 
 def server_counts(counts: Sequence[NameCount]) -> str:
     """Return how often something happened on each server, the most frequent first."""
-    shown = ", ".join(f"{one.name} {format_count(one.count)}" for one in counts[:_SHOWN])
+    shown = ", ".join(f"{count.name} {format_count(count.count)}" for count in counts[:_SHOWN])
     return shown + (f", {len(counts) - _SHOWN} more" if len(counts) > _SHOWN else "")

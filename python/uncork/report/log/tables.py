@@ -54,7 +54,7 @@ _QUANTILES: Final = (
 
 def templates_table(result: LogResult, most: int, *, width: int) -> Table:
     """Return the costliest templates, each on a line of `width` characters."""
-    executed = [one for one in result.templates if one.executions]
+    executed = [template for template in result.templates if template.executions]
     shown = executed[:most]
     texts = short_templates([one.text for one in shown], width)
     repeated = loop_notes(result)
@@ -125,14 +125,16 @@ def _contributions(name: str, found: Sequence[Contribution]) -> Table:
         (Column(name, header=True), *_TIME, Column("longest", number=True)),
         tuple(
             (
-                Value(one.name or "(unknown)"),
-                duration_cell(one.sum_ns),
-                share_cell(one.share),
-                count_cell(one.executions),
-                duration_cell(one.sum_ns / one.executions if one.executions else None),
-                duration_cell(one.max_ns),
+                Value(contribution.name or "(unknown)"),
+                duration_cell(contribution.sum_ns),
+                share_cell(contribution.share),
+                count_cell(contribution.executions),
+                duration_cell(
+                    contribution.sum_ns / contribution.executions if contribution.executions else None
+                ),
+                duration_cell(contribution.max_ns),
             )
-            for one in found
+            for contribution in found
         ),
         sortable=True,
     )
@@ -214,21 +216,21 @@ def transactions_table(result: LogResult) -> Table | None:
         ),
         tuple(
             (
-                Value(one.application or "(unknown)"),
-                Value(one.user),
-                Value(one.database),
-                count_cell(one.count),
-                duration_cell(one.elapsed_ns),
-                duration_cell(one.working_ns),
-                duration_cell(one.pause_ns),
-                count_cell(one.statements_p50),
-                count_cell(one.statements_max),
+                Value(transaction.application or "(unknown)"),
+                Value(transaction.user),
+                Value(transaction.database),
+                count_cell(transaction.count),
+                duration_cell(transaction.elapsed_ns),
+                duration_cell(transaction.working_ns),
+                duration_cell(transaction.pause_ns),
+                count_cell(transaction.statements_p50),
+                count_cell(transaction.statements_max),
             )
-            for one in result.transactions
+            for transaction in result.transactions
         ),
         sortable=True,
     )
-    return with_servers(table, result, (one.server for one in result.transactions))
+    return with_servers(table, result, (transaction.server for transaction in result.transactions))
 
 
 def activity_tables(result: LogResult) -> Iterator[Table]:
@@ -238,15 +240,15 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
         yield _tallies("Completed lock waits longer than deadlock_timeout", "lock", server.lock_waits)
     blocking = blocking_table(result.blocking)
     if blocking is not None:
-        yield with_servers(blocking, result, (one.server for one in result.blocking))
+        yield with_servers(blocking, result, (blocking.server for blocking in result.blocking))
     if server.longest_waits:
         waits = server.longest_waits[:20]
-        yield with_servers(_longest_waits(waits), result, (one.server for one in waits))
+        yield with_servers(_longest_waits(waits), result, (wait.server for wait in waits))
     if server.temporary_files:
         yield _tallies("Temporary files", "statement", server.temporary_files, size=True)
     if server.largest_files:
         files = server.largest_files[:20]
-        yield with_servers(_largest_files(files), result, (one.server for one in files))
+        yield with_servers(_largest_files(files), result, (file.server for file in files))
     yield from checkpoint_tables(server)
     if server.vacuum_work:
         yield from vacuum_tables(server.vacuum_work)
@@ -260,7 +262,10 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
         yield Table(
             "Cancelled and terminated",
             (Column("reason", header=True), Column("count", number=True)),
-            tuple((Value(one.name), count_cell(one.count)) for one in server.cancellations),
+            tuple(
+                (Value(cancellation.name), count_cell(cancellation.count))
+                for cancellation in server.cancellations
+            ),
         )
 
 
@@ -276,12 +281,12 @@ def _tallies(title: str, of: str, found: Sequence[Tally], *, size: bool = False)
         ),
         tuple(
             (
-                Value(short_template(one.name) or "(unknown)"),
-                count_cell(one.count),
-                shown(one.sum),
-                shown(one.max),
+                Value(short_template(tally.name) or "(unknown)"),
+                count_cell(tally.count),
+                shown(tally.sum),
+                shown(tally.max),
             )
-            for one in found
+            for tally in found
         ),
         sortable=True,
     )
@@ -301,15 +306,15 @@ def _longest_waits(waits: Sequence[Incident]) -> Table:
         ),
         tuple(
             (
-                duration_cell(one.amount),
-                instant_cell(one.time_us),
-                Value(str(one.pid), sort=one.pid),
-                Value(short_template(one.what), note=one.detail),
-                Value(one.relation),
-                Value(short_template(one.statement), code=True),
-                Value(short_template(one.holder), code=True),
+                duration_cell(wait.amount),
+                instant_cell(wait.time_us),
+                Value(str(wait.pid), sort=wait.pid),
+                Value(short_template(wait.what), note=wait.detail),
+                Value(wait.relation),
+                Value(short_template(wait.statement), code=True),
+                Value(short_template(wait.holder), code=True),
             )
-            for one in waits
+            for wait in waits
         ),
         sortable=True,
     )
@@ -327,13 +332,13 @@ def _largest_files(files: Sequence[Incident]) -> Table:
         ),
         tuple(
             (
-                bytes_cell(one.amount),
-                instant_cell(one.time_us),
-                Value(str(one.pid), sort=one.pid),
-                Value(short_template(one.what), note=one.detail),
-                Value(short_template(one.statement), code=True),
+                bytes_cell(file.amount),
+                instant_cell(file.time_us),
+                Value(str(file.pid), sort=file.pid),
+                Value(short_template(file.what), note=file.detail),
+                Value(short_template(file.statement), code=True),
             )
-            for one in files
+            for file in files
         ),
         sortable=True,
     )
@@ -355,31 +360,31 @@ def files_table(result: LogResult) -> Table:
         ),
         tuple(
             (
-                Value(one.name),
-                bytes_cell(one.bytes),
-                Value(one.dialect or "unknown"),
-                Value("" if one.prefix is None else f"'{one.prefix}'", code=True),
-                count_cell(one.entries),
-                count_cell(one.lines),
-                count_cell(one.continuations),
-                count_cell(one.rejected, note=one.trouble or ""),
+                Value(file.name),
+                bytes_cell(file.bytes),
+                Value(file.dialect or "unknown"),
+                Value("" if file.prefix is None else f"'{file.prefix}'", code=True),
+                count_cell(file.entries),
+                count_cell(file.lines),
+                count_cell(file.continuations),
+                count_cell(file.rejected, note=file.trouble or ""),
             )
-            for one in result.files
+            for file in result.files
         ),
         sortable=True,
     )
-    return with_servers(table, result, (one.server for one in result.files))
+    return with_servers(table, result, (file.server for file in result.files))
 
 
 def lines_words(result: LogResult) -> str:
     """Return what the lines are; an empty text for runs of versions that did not count them."""
-    lines = sum(one.lines for one in result.files)
+    lines = sum(file.lines for file in result.files)
     if not lines:
         return ""
     parts = [
-        (sum(one.heads for one in result.files), "start an entry or add to one"),
-        (sum(one.continuations for one in result.files), "continue one or are empty"),
-        (sum(one.foreign for one in result.files), "are records of other programs"),
+        (sum(file.heads for file in result.files), "start an entry or add to one"),
+        (sum(file.continuations for file in result.files), "continue one or are empty"),
+        (sum(file.foreign for file in result.files), "are records of other programs"),
         (result.rejected, "belong to no entry"),
     ]
     listed = ", ".join(
@@ -396,7 +401,11 @@ def rejected_table(result: LogResult) -> Table | None:
         f"Lines that belong to no entry: the first of {format_count(result.rejected)}",
         (Column("file", header=True), Column("line", number=True), Column("text")),
         tuple(
-            (Value(one.file), Value("" if one.line is None else str(one.line)), Value(one.text, code=True))
-            for one in result.rejected_lines
+            (
+                Value(rejected_line.file),
+                Value("" if rejected_line.line is None else str(rejected_line.line)),
+                Value(rejected_line.text, code=True),
+            )
+            for rejected_line in result.rejected_lines
         ),
     )

@@ -98,20 +98,20 @@ def _write_slowest(result: LogResult, console: Console, top: int) -> None:
     if not shown:
         return
     write_title(console, "Slowest single statements")
-    durations = [format_duration(one.duration_ns) for one in shown]
+    durations = [format_duration(statement.duration_ns) for statement in shown]
     width = max(map(len, durations))
-    for one, duration in zip(shown, durations, strict=True):
+    for statement, duration in zip(shown, durations, strict=True):
         names = (
-            ("server", one.server if result.servers else ""),
-            ("database", one.database),
-            ("user", one.user),
-            ("", one.application),
-            ("from", one.host),
+            ("server", statement.server if result.servers else ""),
+            ("database", statement.database),
+            ("user", statement.user),
+            ("", statement.application),
+            ("from", statement.host),
         )
         whose = ", ".join(f"{name} {value}".strip() for name, value in names if value)
-        line = f"{duration:>{width}}  {instant_text(one.time_us)}  {whose}".rstrip()
+        line = f"{duration:>{width}}  {instant_text(statement.time_us)}  {whose}".rstrip()
         console.print(as_text(console, line, "bold"), soft_wrap=True)
-        for text in filter(None, (one.text, one.parameters)):
+        for text in filter(None, (statement.text, statement.parameters)):
             shortened = one_line(text, console.width - _INDENT)
             console.print(as_text(console, " " * _INDENT + shortened), soft_wrap=True)
     console.print()
@@ -155,7 +155,7 @@ def _parts(result: LogResult, width: int, top: int, *, rejected: bool, full: boo
         if result.sessions is not None:
             yield from session_tables(result.sessions)
         yield from activity_tables(result)
-    if full or any(one.trouble or one.dialect is None or one.rejected for one in result.files):
+    if full or any(file.trouble or file.dialect is None or file.rejected for file in result.files):
         yield files_table(result)
     if rejected and result.rejected_lines:
         yield partial(_write_rejected, result)

@@ -121,8 +121,8 @@ def _sections(result: RunComparison, flames: Sequence[Flame]) -> Iterator[Sectio
         of = f": {side_name(pair.after)}" if many else ""
         if pair.plans:
             folds = tuple(
-                Fold(f"{one.statement} of {one.subject}", (Code(one.difference, "diff"),))
-                for one in pair.plans
+                Fold(f"{plan.statement} of {plan.subject}", (Code(plan.difference, "diff"),))
+                for plan in pair.plans
             )
             yield Section(f"plans-{place}", f"Plans that differ{of}", folds)
         yield Section(f"surroundings-{place}", f"Other differences{of}", tuple(_surroundings(pair)))
@@ -131,8 +131,13 @@ def _sections(result: RunComparison, flames: Sequence[Flame]) -> Iterator[Sectio
 
 def _surroundings(pair: RunPair) -> Iterator[Block]:
     rows = tuple(
-        (Value(one.section), Value(one.name), Value(one.before or "–"), Value(one.after or "–"))
-        for one in pair.differences
+        (
+            Value(difference.section),
+            Value(difference.name),
+            Value(difference.before or "–"),
+            Value(difference.after or "–"),
+        )
+        for difference in pair.differences
     )
     if rows:
         columns = (Column("of", header=True), Column("what", header=True), Column("before"), Column("after"))
@@ -173,12 +178,14 @@ def _runs_table(result: RunComparison) -> Table:
 
 def _glance(result: RunComparison) -> Table:
     """Return the main metrics, one per row: the run before, then all others."""
-    found = [{(one.subject, one.name): one for one in pair.figures} for pair in result.pairs]
-    first = {key: one for figures in reversed(found) for key, one in figures.items()}
+    found = [{(figure.subject, figure.name): figure for figure in pair.figures} for pair in result.pairs]
+    first = {key: figure for figures in reversed(found) for key, figure in figures.items()}
     ordered = sorted(first.values(), key=figure_order)
-    shown = [one for one in ordered if not one.name.endswith(" each") and one.scale != "exact"][
-        :_MOST_GLANCED
-    ]
+    shown = [
+        comparison
+        for comparison in ordered
+        if not comparison.name.endswith(" each") and comparison.scale != "exact"
+    ][:_MOST_GLANCED]
     columns = (
         Column("metric", header=True),
         Column(side_name(result.before), number=True),
@@ -186,11 +193,11 @@ def _glance(result: RunComparison) -> Table:
     )
     rows = tuple(
         (
-            Value(one.name, note=one.subject),
-            Value(_shown(one, one.before, one.before_count, one.before_of)),
-            *(_glanced(figures.get((one.subject, one.name))) for figures in found),
+            Value(comparison.name, note=comparison.subject),
+            Value(_shown(comparison, comparison.before, comparison.before_count, comparison.before_of)),
+            *(_glanced(figures.get((comparison.subject, comparison.name))) for figures in found),
         )
-        for one in shown
+        for comparison in shown
     )
     return Table("Each run compared with the first", columns, rows)
 
@@ -213,7 +220,7 @@ def _shown(one: FigureComparison, value: float, count: int, of: int) -> str:
 def _figures_blocks(before: RunSide, pair: RunPair) -> Iterator[Block]:
     """Yield the metrics that differ, and the others in a fold; all in one table if there are few."""
     ordered = _ordered(pair)
-    decided = sum(_rank(one) == 0 for one in ordered)
+    decided = sum(_rank(comparison) == 0 for comparison in ordered)
     if decided and len(ordered) > _MOST_SHORT:
         yield _table(before, pair, ordered[:decided])
         rest = count_words(len(ordered) - decided, "metric")
@@ -230,14 +237,17 @@ def _ordered(pair: RunPair) -> list[FigureComparison]:
 def _figures_table(before: RunSide, pair: RunPair) -> Table:
     """Return the metrics that differ and the most important others, for the terminal."""
     ordered = _ordered(pair)
-    decided = sum(_rank(one) == 0 for one in ordered)
+    decided = sum(_rank(comparison) == 0 for comparison in ordered)
     return _table(before, pair, ordered[: max(_MOST_SHORT, min(decided, _MOST_ROWS))], len(ordered))
 
 
 def _table(before: RunSide, pair: RunPair, shown: Sequence[FigureComparison], of: int = 0) -> Table:
     left = of - len(shown)
     more = f"; {count_words(left, 'more metric')} in the HTML report" if left > 0 else ""
-    subjects, bounded = any(one.subject for one in shown), any(_interval(one) for one in shown)
+    subjects, bounded = (
+        any(comparison.subject for comparison in shown),
+        any(_interval(comparison) for comparison in shown),
+    )
     columns = (
         *((Column("of", header=True),) if subjects else ()),
         Column("metric", header=True),
@@ -247,7 +257,10 @@ def _table(before: RunSide, pair: RunPair, shown: Sequence[FigureComparison], of
         *((Column("interval"),) if bounded else ()),
         Column("verdict"),
     )
-    rows = tuple((*((Value(one.subject),) if subjects else ()), *_row(one, bounded)) for one in shown)
+    rows = tuple(
+        (*((Value(comparison.subject),) if subjects else ()), *_row(comparison, bounded))
+        for comparison in shown
+    )
     return Table(f"{side_name(pair.after)} compared with {side_name(before)}{more}", columns, rows)
 
 
@@ -297,20 +310,20 @@ def _partial(one: FigureComparison) -> bool:
 
 def _chart(result: RunComparison, pair: RunPair) -> ForestChart | None:
     """Return a chart of the ratios of times with their intervals; None for fewer than two."""
-    timed = [one for one in sorted(pair.figures, key=figure_order) if _timed(one)][:_MOST_MARKS]
+    timed = [figure for figure in sorted(pair.figures, key=figure_order) if _timed(figure)][:_MOST_MARKS]
     if len(timed) < 2:
         return None
     marks = tuple(
         ForestMark(
-            label=f"{one.name} · {one.subject}" if one.subject else one.name,
+            label=f"{comparison.name} · {comparison.subject}" if comparison.subject else comparison.name,
             variant=pair.after.id,
-            verdict=_VERDICTS.get(one.verdict, Verdict.NOT_ENOUGH_EVIDENCE),
-            ratio=one.ratio or 1.0,
-            low=one.low,
-            high=one.high,
+            verdict=_VERDICTS.get(comparison.verdict, Verdict.NOT_ENOUGH_EVIDENCE),
+            ratio=comparison.ratio or 1.0,
+            low=comparison.low,
+            high=comparison.high,
             published=None,
         )
-        for one in timed
+        for comparison in timed
     )
     return ForestChart(
         title=f"Times of {side_name(pair.after)} compared with before",

@@ -69,12 +69,14 @@ def claimed(pair: RunPair) -> list[FigureComparison]:
 
     Metrics that are counted without noise, such as sizes, are excluded: see `counted`.
     """
-    return sorted((one for one in _judged(pair) if one.verdict in _CLAIMS), key=figure_order)
+    return sorted(
+        (comparison for comparison in _judged(pair) if comparison.verdict in _CLAIMS), key=figure_order
+    )
 
 
 def counted(pair: RunPair) -> list[FigureComparison]:
     """Return the metrics without noise that differ, the largest change first."""
-    found = [one for one in pair.figures if one.scale == "exact" and one.verdict in _CLAIMS]
+    found = [figure for figure in pair.figures if figure.scale == "exact" and figure.verdict in _CLAIMS]
     return sorted(found, key=lambda one: -abs(math.log(one.ratio)) if one.ratio else -math.inf)
 
 
@@ -128,7 +130,7 @@ def _answer(result: RunComparison, pair: RunPair) -> str:
         left = len(found) - _LISTED
         more = f"; and {count_words(left, 'more metric')}" if left > 0 else ""
         whole = f"{_headline(found)} {before}"
-        brief = [f"{figure_name(one)} {_effect_only(one)}" for one in first]
+        brief = [f"{figure_name(comparison)} {_effect_only(comparison)}" for comparison in first]
         return fitting(
             (f"{whole}: {'; '.join(brief[:many])}", capital(f"{'; '.join(words)}{more}"))
             for many in (3, 2, 1)
@@ -139,7 +141,7 @@ def _answer(result: RunComparison, pair: RunPair) -> str:
     if unknown:
         return join_sentences((f"No verdict against {before}", capital(unknown), f"Measured: {shown}"))
     if alike:
-        named = series_words(figure_name(one) for one in alike[:_LISTED])
+        named = series_words(figure_name(comparison) for comparison in alike[:_LISTED])
         return f"No practical difference from {before} in {named}. No metric differs clearly."
     if not shown:
         sizes = _counted_words(pair)
@@ -173,8 +175,8 @@ def _headline(found: list[FigureComparison]) -> str:
 
 def _verdict_words(found: list[FigureComparison]) -> str:
     """Sum up the differences, failures first: a run that fails more often is not simply faster."""
-    shares = [one.verdict for one in found if _is_failure(one)]
-    times = [one.verdict for one in found]
+    shares = [comparison.verdict for comparison in found if _is_failure(comparison)]
+    times = [comparison.verdict for comparison in found]
     words = [
         *(["more failures"] if RunVerdict.MORE in shares else []),
         *(["fewer failures"] if RunVerdict.LESS in shares else []),
@@ -186,8 +188,12 @@ def _verdict_words(found: list[FigureComparison]) -> str:
 
 def _failures_first(found: list[FigureComparison]) -> list[FigureComparison]:
     """Move the first share of failures to the front, because the headline begins with it."""
-    failed = next((one for one in found if _is_failure(one)), None)
-    return found if failed is None else [failed, *(one for one in found if one is not failed)]
+    failed = next((comparison for comparison in found if _is_failure(comparison)), None)
+    return (
+        found
+        if failed is None
+        else [failed, *(comparison for comparison in found if comparison is not failed)]
+    )
 
 
 def _is_failure(one: FigureComparison) -> bool:
@@ -203,12 +209,14 @@ def _effects(
     headline sums up different verdicts on the `claims`, each metric has its own verdict.
     """
     words, level = [], None if confidence is None else f"{confidence * 100:g} % interval: "
-    for one in figures:
+    for figure in figures:
         verdict = (
-            "" if not claims or _verdict_words(claims) == one.verdict.value else f", {one.verdict.value}"
+            ""
+            if not claims or _verdict_words(claims) == figure.verdict.value
+            else f", {figure.verdict.value}"
         )
-        words.append(f"{figure_name(one)} {_effect(one, level)}{verdict}")
-        if level is not None and one.low is not None:
+        words.append(f"{figure_name(figure)} {_effect(figure, level)}{verdict}")
+        if level is not None and figure.low is not None:
             level = ""
     return words
 
@@ -221,20 +229,22 @@ def _open_words(pair: RunPair) -> str:
 
 def _alike(pair: RunPair) -> list[FigureComparison]:
     """Return metrics without a practical difference, except counted costs, which hardly ever differ."""
-    found = [one for one in pair.figures if one.verdict is RunVerdict.NO_PRACTICAL_DIFFERENCE]
-    return sorted((one for one in found if not one.name.endswith(" each")), key=figure_order)
+    found = [figure for figure in pair.figures if figure.verdict is RunVerdict.NO_PRACTICAL_DIFFERENCE]
+    return sorted(
+        (comparison for comparison in found if not comparison.name.endswith(" each")), key=figure_order
+    )
 
 
 def _judged(pair: RunPair) -> list[FigureComparison]:
-    return [one for one in pair.figures if one.scale != "exact" and one.ratio is not None]
+    return [figure for figure in pair.figures if figure.scale != "exact" and figure.ratio is not None]
 
 
 def _unknown(pair: RunPair) -> str:
     """Return why no verdict is possible at all; empty if one is."""
-    judged = [one for one in _judged(pair) if one.scale != "effect"]
-    if any(one.scale == "effect" for one in pair.figures):
+    judged = [comparison for comparison in _judged(pair) if comparison.scale != "effect"]
+    if any(figure.scale == "effect" for figure in pair.figures):
         return ""
-    reasons = [one.reason for one in sorted(judged, key=figure_order)]
+    reasons = [comparison.reason for comparison in sorted(judged, key=figure_order)]
     open_words = ("the interval", "no finite")
     return reasons[0] if reasons and not any(text.startswith(open_words) for text in reasons) else ""
 
@@ -300,7 +310,7 @@ def _reasons(result: RunComparison) -> Iterator[str]:
 
 def _counted_words(pair: RunPair) -> str:
     found = counted(pair)
-    words = [f"{figure_name(one)} {_effect(one)}" for one in found[:_LISTED]]
+    words = [f"{figure_name(comparison)} {_effect(comparison)}" for comparison in found[:_LISTED]]
     more = f"; and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     return "; ".join(words) + more
 
@@ -323,19 +333,29 @@ def _sides(result: RunComparison) -> Iterable[RunSide]:
 def _known(pair: RunPair, *, stated: bool) -> str:
     """Return where intervals come from, or why there is no verdict, unless the answer `stated` it."""
     unknown = _unknown(pair)
-    if any(one.assumed for one in pair.figures):
-        others = [one.reason for one in _judged(pair) if not one.assumed and one.std_dev is None]
+    if any(figure.assumed for figure in pair.figures):
+        others = [
+            comparison.reason
+            for comparison in _judged(pair)
+            if not comparison.assumed and comparison.std_dev is None
+        ]
         return f"Other metrics than times of a call have no verdict: {others[0]}." if others else ""
     if unknown:
-        judged = [one for one in _judged(pair) if one.scale == "ratio"]
-        within = any(one.low is not None and one.std_dev is None and not one.assumed for one in judged)
+        judged = [comparison for comparison in _judged(pair) if comparison.scale == "ratio"]
+        within = any(
+            comparison.low is not None and comparison.std_dev is None and not comparison.assumed
+            for comparison in judged
+        )
         tail = "The intervals come from within the two runs alone and are too narrow." if within else ""
         return tail if stated else f"No verdict: {unknown}. {tail}".rstrip()
-    known = [one for one in sorted(_judged(pair), key=figure_order) if one.std_dev is not None]
+    known = [
+        comparison for comparison in sorted(_judged(pair), key=figure_order) if comparison.std_dev is not None
+    ]
     if not known:
         return "Only effects measured side by side within each run have verdicts."
     words = ", ".join(
-        f"{figure_name(one)} {format_percent(1 + (one.std_dev or 0)).lstrip('+')}" for one in known[:_LISTED]
+        f"{figure_name(comparison)} {format_percent(1 + (comparison.std_dev or 0)).lstrip('+')}"
+        for comparison in known[:_LISTED]
     )
     return (
         f"The width of the intervals comes from {count_words(known[0].like_runs, 'other comparable run')}; "
@@ -346,7 +366,10 @@ def _known(pair: RunPair, *, stated: bool) -> str:
 def _environment(pair: RunPair) -> str:
     if not pair.differences:
         return "No known difference in machine, server, settings or options."
-    words = [_change(one.section, one.name, one.before, one.after) for one in pair.differences]
+    words = [
+        _change(difference.section, difference.name, difference.before, difference.after)
+        for difference in pair.differences
+    ]
     more = f"; and {len(words) - 6} more" if len(words) > 6 else ""
     return f"Other differences: {'; '.join(words[:6])}{more}."
 
@@ -356,13 +379,17 @@ def _other_load(result: RunComparison, pair: RunPair) -> Iterator[str]:
     if pair.after.kind not in ("load", "sweep"):
         return
     found = [
-        one
-        for one in pair.differences
-        if one.section == "asked" and (one.name in _LOAD or one.name.startswith("script "))
+        difference
+        for difference in pair.differences
+        if difference.section == "asked"
+        and (difference.name in _LOAD or difference.name.startswith("script "))
     ]
     if found:
         words = "; ".join(
-            _change(one.section, one.name, one.before, one.after).removeprefix("asked ") for one in found
+            _change(difference.section, difference.name, difference.before, difference.after).removeprefix(
+                "asked "
+            )
+            for difference in found
         )
         yield (
             f"{result.before.id} and {pair.after.id} are different loads ({words}); this alone may explain "
@@ -435,8 +462,11 @@ def _watch_again(result: RunComparison) -> str:
 
 def _switched(result: RunComparison, repeat: str) -> NextStep:
     """Return the step that repeats one command in turns, with what must be switched before each run."""
-    known = [one for one in result.pairs[0].differences if one.section in _SWITCHED]
-    words = "; ".join(_change(one.section, one.name, one.before, one.after) for one in known[:_NAMED])
+    known = [difference for difference in result.pairs[0].differences if difference.section in _SWITCHED]
+    words = "; ".join(
+        _change(difference.section, difference.name, difference.before, difference.after)
+        for difference in known[:_NAMED]
+    )
     what = f"switch what differs ({words})" if words else "switch what you changed between them"
     command = result.before.command
     sides = (("as it was before", command), ("as it is now", command))

@@ -65,7 +65,7 @@ def render_history_terminal(history: History, console: Console) -> None:
         console.print()
     if history.changes:
         write_title(console, "Changes")
-        write_items(console, (_change_item(history, one) for one in history.changes))
+        write_items(console, (_change_item(history, change) for change in history.changes))
     if history.runs:
         table = _runs_table(history, history.runs[-_LAST:])
         write_lines(console, [table.caption], "bold")
@@ -98,7 +98,7 @@ def build_history_document(history: History) -> Document:
 def _facts(history: History) -> Iterator[tuple[str, str]]:
     yield "metric", history.metric
     yield "runs", str(len(history.runs))
-    yield "changes", str(sum(not one.suspected for one in history.changes))
+    yield "changes", str(sum(not change.suspected for change in history.changes))
     if history.runs:
         yield "from", day(history.runs[0].started_at)
         yield "to", day(history.runs[-1].started_at)
@@ -134,7 +134,7 @@ def _sections(history: History) -> Iterator[Section]:
     if chart is not None:
         yield Section("chart", "Over time", (Legend((_MEASURED, _LEVEL)), chart))
     if history.changes:
-        items = Bullets(tuple(f"Run {one.number}: {_differences(one)}." for one in history.changes))
+        items = Bullets(tuple(f"Run {change.number}: {_differences(change)}." for change in history.changes))
         differ = Paragraph(
             "Known differences between the last run before a change and the first run after it:"
         )
@@ -147,7 +147,7 @@ def _chart(history: History) -> LineChart | None:
     if len(history.runs) < 2:
         return None
     values, levels = (
-        tuple((float(one.number), getattr(one, name)) for one in history.runs) for name in ("value", "level")
+        tuple((float(run.number), getattr(run, name)) for run in history.runs) for name in ("value", "level")
     )
     return LineChart(
         title=f"{history.metric} by run",
@@ -160,7 +160,7 @@ def _chart(history: History) -> LineChart | None:
         variants=(_MEASURED, _LEVEL),
         note="dotted: the mean between changes",
         wide=True,
-        from_zero=min(one.value for one in history.runs) <= 0,
+        from_zero=min(run.value for run in history.runs) <= 0,
     )
 
 
@@ -190,16 +190,19 @@ def _changes_table(history: History) -> Table:
     )
     rows = tuple(
         (
-            Value(one.since, note=day(one.started_at)),
-            Value(str(one.number)),
-            Value(figure_value(one.before, history.unit)),
-            Value(figure_value(one.after, history.unit)),
-            Value("" if one.ratio is None else effect_text(one.ratio), tone=_TONES.get(one.verdict, "plain")),
-            Value(f"{one.runs_before}, {one.runs_after}"),
-            Value("not known yet" if one.suspected else chance_words(one.chance)),
-            Value(_commits(one), code=True),
+            Value(change.since, note=day(change.started_at)),
+            Value(str(change.number)),
+            Value(figure_value(change.before, history.unit)),
+            Value(figure_value(change.after, history.unit)),
+            Value(
+                "" if change.ratio is None else effect_text(change.ratio),
+                tone=_TONES.get(change.verdict, "plain"),
+            ),
+            Value(f"{change.runs_before}, {change.runs_after}"),
+            Value("not known yet" if change.suspected else chance_words(change.chance)),
+            Value(_commits(change), code=True),
         )
-        for one in history.changes
+        for change in history.changes
     )
     return Table("Changes", columns, rows)
 
@@ -214,18 +217,21 @@ def _commits(change: HistoryChange) -> str:
 
 def _differences(change: HistoryChange) -> str:
     """Return the known differences between the runs on either side; the commit has its own column."""
-    found = [one for one in change.differences if one.section != "commit"]
-    words = [f"{one.name or one.section}: {one.before or '–'} → {one.after or '–'}" for one in found]
+    found = [difference for difference in change.differences if difference.section != "commit"]
+    words = [
+        f"{difference.name or difference.section}: {difference.before or '–'} → {difference.after or '–'}"
+        for difference in found
+    ]
     more = f"; and {len(words) - _DIFFERENCES} more" if len(words) > _DIFFERENCES else ""
     return "; ".join(words[:_DIFFERENCES]) + more if words else "nothing known"
 
 
 def _runs_table(history: History, runs: Sequence[HistoryRun]) -> Table:
-    changed = {one.number: one for one in history.changes}
+    changed = {change.number: change for change in history.changes}
     left = len(history.runs) - len(runs)
     caption = f"The newest {len(runs)} of {len(history.runs)} runs" if left else "The runs"
-    commits = any(one.commit for one in runs)
-    proven = any(one.note for one in runs)
+    commits = any(run.commit for run in runs)
+    proven = any(run.note for run in runs)
     columns = (
         *(Column("", number=True), Column("run", header=True), Column("started")),
         *(Column(history.metric, number=True), Column("level", number=True)),
@@ -235,16 +241,16 @@ def _runs_table(history: History, runs: Sequence[HistoryRun]) -> Table:
     )
     rows = tuple(
         (
-            Value(str(one.number)),
-            Value(one.id, note=", ".join(one.names)),
-            Value(day(one.started_at)),
-            Value(figure_value(one.value, history.unit)),
-            Value(figure_value(one.level, history.unit)),
-            *((Value((one.commit or "")[:8], code=True),) if commits else ()),
-            *((_mark(changed.get(one.number)),) if changed else ()),
-            *((Value(one.note or "–", code=bool(one.note)),) if proven else ()),
+            Value(str(run.number)),
+            Value(run.id, note=", ".join(run.names)),
+            Value(day(run.started_at)),
+            Value(figure_value(run.value, history.unit)),
+            Value(figure_value(run.level, history.unit)),
+            *((Value((run.commit or "")[:8], code=True),) if commits else ()),
+            *((_mark(changed.get(run.number)),) if changed else ()),
+            *((Value(run.note or "–", code=bool(run.note)),) if proven else ()),
         )
-        for one in runs
+        for run in runs
     )
     return Table(caption, columns, rows)
 
@@ -260,10 +266,10 @@ def _mark(change: HistoryChange | None) -> Value:
 def _bars(history: History, width: int) -> list[str]:
     """Return the newest runs that fit as bars, changes marked below, and the range of values."""
     shown = history.runs[-width:]
-    low, high = min(one.value for one in shown), max(one.value for one in shown)
+    low, high = min(run.value for run in shown), max(run.value for run in shown)
     span = high - low
-    heights = [_FLOOR + (1 - _FLOOR) * ((one.value - low) / span if span else 1.0) for one in shown]
-    changed = {one.number: "?" if one.suspected else "^" for one in history.changes}
-    marks = "".join(changed.get(one.number, " ") for one in shown).rstrip()
+    heights = [_FLOOR + (1 - _FLOOR) * ((run.value - low) / span if span else 1.0) for run in shown]
+    changed = {change.number: "?" if change.suspected else "^" for change in history.changes}
+    marks = "".join(changed.get(run.number, " ") for run in shown).rstrip()
     ends = f"from {figure_value(low, history.unit)} to {figure_value(high, history.unit)}"
     return [spark_text(heights), *([marks] if marks else []), ends]

@@ -43,7 +43,7 @@ def _change_answer(history: History) -> str:
         few = f"{name} has too few runs to tell a change from noise"
         needed = f"{there} {count_words(len(history.runs), 'run')}; {LEAST_POINTS} are needed"
         return join_sentences((few, needed))
-    known = [one for one in history.changes if not one.suspected]
+    known = [change for change in history.changes if not change.suspected]
     suspected = len(known) < len(history.changes)
     if not known:
         only = "the last runs may be a change" if suspected else ""
@@ -94,16 +94,16 @@ def _effect(history: History, change: HistoryChange) -> str:
 def _warnings(history: History) -> Iterator[str]:
     if history.newest is not None:
         yield from newest_warnings(history.newest)
-    if any(not one.suspected for one in history.changes):
+    if any(not change.suspected for change in history.changes):
         yield (
             f"Of series that are pure noise, at most {100 * history.false_alarms:g} % show any change; each "
             "change below states the chance that noise alone shows it."
         )
-    for one in history.changes:
-        if one.suspected:
+    for change in history.changes:
+        if change.suspected:
             yield (
-                f"{count_words(one.runs_after, 'last run')} from {one.since} on "
-                f"({_effect(history, one)}) may be an outlier: a level must last {LEAST_STRETCH} runs. "
+                f"{count_words(change.runs_after, 'last run')} from {change.since} on "
+                f"({_effect(history, change)}) may be an outlier: a level must last {LEAST_STRETCH} runs. "
                 "Repeat the run."
             )
     if history.inflation > 1.0:

@@ -56,8 +56,8 @@ def build_import_document(run: RunFigures) -> Document:
 
 def _reasons(run: RunFigures) -> Iterator[str]:
     """Yield what this result cannot decide, and what is needed instead."""
-    noisy = [one for one in run.figures if one.scale == "ratio"]
-    alone = sum(one.within is None for one in noisy)
+    noisy = [figure for figure in run.figures if figure.scale == "ratio"]
+    alone = sum(figure.within is None for figure in noisy)
     if alone:
         part = "" if alone == len(noisy) else f" for {alone} of {count_words(len(noisy), 'metric')}"
         yield f"The file holds no samples{part}: how much these vary within the run is unknown."
@@ -66,7 +66,7 @@ def _reasons(run: RunFigures) -> Iterator[str]:
             f"One run decides nothing: comparisons, and uncork history --window, need {KNOWN_RUNS} "
             "comparable runs of the same series, to know how much they differ."
         )
-    named = ", ".join(dict.fromkeys(one.name for one in noisy if not one.better))
+    named = ", ".join(dict.fromkeys(figure.name for figure in noisy if not figure.better))
     if named and run.asked.get("tool") == "CSV":
         yield f"Whether more or less is better is unknown for {named}: add the column better to the table."
 
@@ -87,21 +87,21 @@ def _facts(run: RunFigures) -> Iterator[tuple[str, str]]:
 
 
 def _table(run: RunFigures) -> Table:
-    subjects = any(one.subject for one in run.figures)
+    subjects = any(figure.subject for figure in run.figures)
     columns = (
         *((Column("of", header=True),) if subjects else ()),
         *(Column("metric", header=True), Column("value", number=True)),
     )
     rows = tuple(
         (
-            *((Value(one.subject),) if subjects else ()),
-            Value(one.name),
+            *((Value(figure.subject),) if subjects else ()),
+            Value(figure.name),
             Value(
-                f"{format_count(one.count)} of {format_count(one.of)}"
-                if one.scale == "share"
-                else figure_value(one.value, one.unit)
+                f"{format_count(figure.count)} of {format_count(figure.of)}"
+                if figure.scale == "share"
+                else figure_value(figure.value, figure.unit)
             ),
         )
-        for one in run.figures
+        for figure in run.figures
     )
     return Table("Metrics", columns, rows)

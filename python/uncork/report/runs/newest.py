@@ -73,7 +73,7 @@ def newest_warnings(newest: NewestRun) -> Iterator[str]:
             f"The level changed at {newest.changed_at}, within the runs that the newest is judged by, so "
             "they differ more. A smaller --window or a later --since leaves out the runs before that change."
         )
-    yield from (capital(sentence(one)) for one in newest.warnings)
+    yield from (capital(sentence(warning)) for warning in newest.warnings)
 
 
 def newest_section(history: History, newest: NewestRun) -> Section:
@@ -109,7 +109,7 @@ def history_junit(history: History, newest: NewestRun) -> str:
     """
     subject = f" of {history.subject}" if history.subject else ""
     name = f"uncork history: {history.metric}{subject}"
-    broken, undecided = (newest.outcome is one for one in (GateOutcome.BROKEN, GateOutcome.UNDECIDED))
+    broken, undecided = (newest.outcome is outcome for outcome in (GateOutcome.BROKEN, GateOutcome.UNDECIDED))
     counts = {"tests": "1", "failures": str(int(broken)), "errors": "0", "skipped": str(int(undecided))}
     said = newest_sentence(history, newest)
     facts = {

@@ -48,7 +48,7 @@ def _legend(result: RunComparison) -> Legend:
 
 
 def _over_time(result: RunComparison) -> Iterator[Block]:
-    axes = {one.axis for one in result.series}
+    axes = {series.axis for series in result.series}
     if len(axes) != 1 or len(result.series) < 2:
         return
     charts = (
@@ -70,7 +70,7 @@ def _over_time(result: RunComparison) -> Iterator[Block]:
         chart = _chart(result, title, y_title, read, ns=unit == "ns")
         if chart is not None:
             yield chart
-    if any(point.failed for one in result.series for point in one.points):
+    if any(point.failed for series in result.series for point in series.points):
         failures = _chart(result, "Failures", "failed operations a second", lambda one: one.failed, ns=False)
         if failures is not None:
             yield failures
@@ -92,7 +92,9 @@ def _chart(
     *,
     ns: bool,
 ) -> LineChart | None:
-    lines = tuple(Line(one.run, found) for one in result.series if len(found := _points(one, read)) > 1)
+    lines = tuple(
+        Line(series.run, found) for series in result.series if len(found := _points(series, read)) > 1
+    )
     if len(lines) < 2:
         return None
     timed = result.series[0].axis == "time"
@@ -189,16 +191,16 @@ def _share_words(line: Line) -> str:
 
 def _statuses(result: RunComparison) -> DotChart | None:
     """Return a chart of the share of each status in each run's answers; None without statuses."""
-    found = sorted({status for one in result.series for status in one.statuses})
+    found = sorted({status for series in result.series for status in series.statuses})
     if not found:
         return None
     marks = [
-        DotMark(status, one.run, one.statuses.get(status, 0) / total)
+        DotMark(status, series.run, series.statuses.get(status, 0) / total)
         for status in found
-        for one in result.series
-        if (total := sum(one.statuses.values()))
+        for series in result.series
+        if (total := sum(series.statuses.values()))
     ]
-    names = tuple(one.run for one in result.series if one.statuses)
+    names = tuple(series.run for series in result.series if series.statuses)
     return DotChart(
         title="Status codes of the whole load",
         description="Share of each run's answers that had each status.",
@@ -218,7 +220,9 @@ def _costs(result: RunComparison) -> Iterator[DotChart]:
         if not marks:
             continue
         labels = {mark.label for mark in marks}
-        names = tuple(name for name in _legend(result).variants if any(one.variant == name for one in marks))
+        names = tuple(
+            name for name in _legend(result).variants if any(mark.variant == name for mark in marks)
+        )
         yield DotChart(
             title=title,
             description=f"{', '.join(sorted(labels))} of each run.",
@@ -229,15 +233,15 @@ def _costs(result: RunComparison) -> Iterator[DotChart]:
 
 
 def _cost_marks(result: RunComparison, unit: str) -> Iterator[DotMark]:
-    named = [[one for one in pair.figures if _is_cost(one, unit)] for pair in result.pairs]
-    labels = list(dict.fromkeys(_label(one) for found in named for one in found))
+    named = [[figure for figure in pair.figures if _is_cost(figure, unit)] for pair in result.pairs]
+    labels = list(dict.fromkeys(_label(comparison) for found in named for comparison in found))
     for label in labels[:_MOST_DOTS]:
-        first = next(one for found in named for one in found if _label(one) == label)
+        first = next(comparison for found in named for comparison in found if _label(comparison) == label)
         yield DotMark(label, result.before.id, first.before)
         for pair, found in zip(result.pairs, named, strict=True):
-            for one in found:
-                if _label(one) == label:
-                    yield DotMark(label, pair.after.id, one.after)
+            for comparison in found:
+                if _label(comparison) == label:
+                    yield DotMark(label, pair.after.id, comparison.after)
 
 
 def _is_cost(one: FigureComparison, unit: str) -> bool:

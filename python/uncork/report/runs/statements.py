@@ -118,7 +118,7 @@ def changed_answer(pair: RunPair) -> Iterator[str]:
     yield _headline(first)
     before, after = map(format_count, (first.before_count, first.after_count))
     yield f"It was called {before} times before and {after} times after"
-    verdicts = [one.verdict for one in means]
+    verdicts = [comparison.verdict for comparison in means]
     faster, slower = (verdicts.count(word) for word in (RunVerdict.FASTER, RunVerdict.SLOWER))
     if len(means) > 1:
         counts = {"faster": faster, "slower": slower, "undecided": len(means) - faster - slower}
@@ -128,7 +128,7 @@ def changed_answer(pair: RunPair) -> Iterator[str]:
 
 def pair_limits(pair: RunPair) -> Iterator[str]:
     """Yield what a comparison of two watches assumes, and what it cannot show."""
-    if any(one.assumed and one.low is not None for one in pair.figures):
+    if any(figure.assumed and figure.low is not None for figure in pair.figures):
         yield (
             "One watch on each side cannot show how much such watches differ. The intervals of times assume "
             f"that the mean time of a call varies by {ASSUMED_STD_DEV * 100:.0f} % (standard deviation) from "
@@ -142,9 +142,9 @@ def pair_limits(pair: RunPair) -> Iterator[str]:
 
 def _statements(figures: Iterable[FigureComparison]) -> dict[str, dict[str, FigureComparison]]:
     found: dict[str, dict[str, FigureComparison]] = defaultdict(dict)
-    for one in figures:
-        if one.subject and one.name in (_CALLS, _MEAN, _ROWS):
-            found[one.subject][one.name] = one
+    for figure in figures:
+        if figure.subject and figure.name in (_CALLS, _MEAN, _ROWS):
+            found[figure.subject][figure.name] = figure
     return found
 
 

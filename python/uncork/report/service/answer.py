@@ -97,8 +97,10 @@ def _costliest(result: ServiceResult) -> tuple[CostlyPart, ...]:
 
 def _headlines(result: ServiceResult, found: ServiceFinding) -> Iterator[str]:
     """Yield headlines about the costliest finding, the most informative first."""
-    request = next((one for one in result.requests if one.name == found.request), None)
-    limit = next((one for one in result.bottlenecks if one.sentence == found.sentence), None)
+    request = next((request for request in result.requests if request.name == found.request), None)
+    limit = next(
+        (bottleneck for bottleneck in result.bottlenecks if bottleneck.sentence == found.sentence), None
+    )
     if found.name == "n+1" and request is not None:
         yield from _repeated(request)
     elif found.name == "statement" and request is not None:
@@ -142,19 +144,21 @@ def _repeated(request: RequestFacts) -> Iterator[str]:
 
 
 def _statement(result: ServiceResult, found: ServiceFinding, request: RequestFacts) -> Iterator[str]:
-    template = next((one for one in request.templates if one.template == found.template), None)
+    template = next((template for template in request.templates if template.template == found.template), None)
     if template is None:
         return
     text = headline_template(template.text)
     took = f"{percent_text(found.share)} of the requests' time"
-    if any(one.kind == "process queue" for one in result.time):
+    if any(place.kind == "process queue" for place in result.time):
         yield f"{text} of {request.name} causes {took}: the others wait for a free process meanwhile"
         yield f"{text} of {request.name} causes {took}"
         yield f"{text} of {_short(request)} causes {took}"
         yield f"One statement of {_short(request)} causes {took}"
         return
     places = [
-        one for one in result.time if one.kind in _PLACES and not one.kind.startswith(("service", "idle"))
+        place
+        for place in result.time
+        if place.kind in _PLACES and not place.kind.startswith(("service", "idle"))
     ]
     doing = _PLACES[places[0].kind] if places else "in the database"
     yield f"{text} of {request.name} takes {took}, mostly {doing}"
@@ -164,7 +168,7 @@ def _statement(result: ServiceResult, found: ServiceFinding, request: RequestFac
 
 
 def _unindexed(found: ServiceFinding, request: RequestFacts) -> Iterator[str]:
-    template = next((one for one in request.templates if one.template == found.template), None)
+    template = next((template for template in request.templates if template.template == found.template), None)
     table = capital(found.sentence.partition(": ")[0])
     took = f"{percent_text(found.share)} of the requests' time"
     if template is not None:
@@ -175,22 +179,22 @@ def _unindexed(found: ServiceFinding, request: RequestFacts) -> Iterator[str]:
 
 
 def _share_of(result: ServiceResult, kind: PlaceKind) -> str:
-    return percent_text(next((one.share for one in result.time if one.kind == kind), 0.0))
+    return percent_text(next((place.share for place in result.time if place.kind == kind), 0.0))
 
 
 def _rest(result: ServiceResult) -> str:
     """Return the sentence after the headline: how long a request takes, and where that time goes."""
-    parts = ", ".join(f"{percent_text(one.share)} {_PLACES[one.kind]}" for one in result.time[:3])
+    parts = ", ".join(f"{percent_text(place.share)} {_PLACES[place.kind]}" for place in result.time[:3])
     if result.mean_ns:
         return f"A request takes {format_duration(result.mean_ns)} on average: {parts}"
     return f"Busy sessions pass their time so: {parts}"
 
 
 def _details(result: ServiceResult) -> Iterator[str]:
-    for one in result.findings[:_REASONS]:
-        stated = " of their time" in one.sentence
-        share = "" if stated else f" ({percent_text(min(1.0, one.share))} of the requests' time)"
-        yield f"{capital(one.sentence)}{share}."
+    for finding in result.findings[:_REASONS]:
+        stated = " of their time" in finding.sentence
+        share = "" if stated else f" ({percent_text(min(1.0, finding.share))} of the requests' time)"
+        yield f"{capital(finding.sentence)}{share}."
 
 
 def _disagreement(result: ServiceResult) -> Iterator[str]:
@@ -198,14 +202,14 @@ def _disagreement(result: ServiceResult) -> Iterator[str]:
 
     Requests that wait for a free process wait for what the others do, wherever that is.
     """
-    places = [one for one in result.time if one.kind != "process queue"]
+    places = [place for place in result.time if place.kind != "process queue"]
     if not result.bottlenecks or not places:
         return
     first, place = result.bottlenecks[0], places[0]
     agreeing = _AGREES.get(first.resource)
     if agreeing is None or place.kind in agreeing:
         return
-    waiting = sum(one.share for one in result.time if one.kind in agreeing)
+    waiting = sum(place.share for place in result.time if place.kind in agreeing)
     if waiting >= place.share:
         return
     yield (
@@ -229,9 +233,9 @@ def _warnings(result: ServiceResult) -> Iterator[str]:
             "appear when each request is sent alone: caches, background work or other clients add or save "
             "statements, so the statements of each request are estimates."
         )
-    failed = sum(one.failed for one in result.requests)
+    failed = sum(request.failed for request in result.requests)
     if failed:
-        sent = sum(one.sent for one in result.requests)
+        sent = sum(request.sent for request in result.requests)
         yield f"{failed} of {sent} requests failed: see the load below."
     if result.run.status != "complete":
         yield "The profile ended early: it covers only the time until then."

@@ -76,8 +76,8 @@ def _steps(result: ServiceResult) -> Iterator[Step]:
     if from_database is not None:
         yield finding_step(from_database)
     index = from_database is not None and from_database.rule == "missing-index"
-    findings = [one for one in result.findings if not (index and one.name == "missing index")]
-    for remedy in list(dict.fromkeys(one.remedy for one in findings))[:_MOST_STEPS]:
+    findings = [finding for finding in result.findings if not (index and finding.name == "missing index")]
+    for remedy in list(dict.fromkeys(finding.remedy for finding in findings))[:_MOST_STEPS]:
         yield Step(f"{capital(remedy)}.")
     if result.findings and result.load is not None:
         change = ""
@@ -95,9 +95,9 @@ def _steps(result: ServiceResult) -> Iterator[Step]:
 def _database_step(result: ServiceResult) -> Finding | None:
     """Return the finding on the database whose step the report names, if it adds to the others."""
     found = () if result.database is None else result.database.findings
-    names = {one.name for one in result.findings}
-    indexes = [one for one in found if one.rule == "missing-index" and "missing index" in names]
-    others = [one for one in found if one.rule != "one-by-one" or "n+1" not in names]
+    names = {finding.name for finding in result.findings}
+    indexes = [finding for finding in found if finding.rule == "missing-index" and "missing index" in names]
+    others = [finding for finding in found if finding.rule != "one-by-one" or "n+1" not in names]
     return next(iter((*indexes, *others)), None)
 
 
@@ -126,7 +126,9 @@ def _sections(result: ServiceResult) -> Iterator[Section]:
     yield from _section("requests", "Requests", requests_table(result), *folds)
     yield from _section("processes", "Processes", workers_table(result))
     found = None if result.database is None else build_database_document(result.database)
-    routes = next((one.blocks for one in found.sections if one.id == "routes"), ()) if found else ()
+    routes = (
+        next((section.blocks for section in found.sections if section.id == "routes"), ()) if found else ()
+    )
     yield from _section("functions", "Functions of each request", functions_table(result))
     yield from _section("routes", "Routes", routes_table(result), *(routes or (origins_table(result),)))
 
@@ -144,11 +146,11 @@ def _parts(result: ServiceResult, load: Document | None, flames: Sequence[Flame]
 
 
 def _of(name: str, title: str, document: Document) -> Iterator[Section]:
-    for one in document.sections:
-        if f"{name}-{one.id}" in _LEFT_OUT:
+    for section in document.sections:
+        if f"{name}-{section.id}" in _LEFT_OUT:
             continue
-        shown = f"{title}: {uncapital(one.title)}"
-        yield replace(one, id=f"{name}-{one.id}", title=shown)
+        shown = f"{title}: {uncapital(section.title)}"
+        yield replace(section, id=f"{name}-{section.id}", title=shown)
 
 
 def _end(result: ServiceResult) -> Iterator[Section]:
@@ -157,6 +159,6 @@ def _end(result: ServiceResult) -> Iterator[Section]:
 
 
 def _section(name: str, title: str, *blocks: Block | None) -> Iterator[Section]:
-    found = tuple(one for one in blocks if one is not None)
+    found = tuple(block for block in blocks if block is not None)
     if found:
         yield Section(name, title, found)

@@ -36,13 +36,13 @@ def places_table(result: ServiceResult) -> Table | None:
     timed = result.mean_ns is not None
     rows = tuple(
         (
-            Value(PLACES[one.kind]),
-            Value(percent_text(one.share), sort=one.share, bar=min(1.0, one.share)),
-            *((Value(_time(one.ns), sort=one.ns),) if timed else ()),
-            Value(many_text(one.requests), sort=one.requests),
+            Value(PLACES[place.kind]),
+            Value(percent_text(place.share), sort=place.share, bar=min(1.0, place.share)),
+            *((Value(_time(place.ns), sort=place.ns),) if timed else ()),
+            Value(many_text(place.requests), sort=place.requests),
         )
-        for one in result.time
-        if one.share >= 0.001
+        for place in result.time
+        if place.share >= 0.001
     )
     columns = (
         Column("place", header=True),
@@ -77,26 +77,26 @@ def requests_table(result: ServiceResult) -> Table | None:
     """Return the requests with what each sends to the database; None if uncork sent none."""
     if not result.requests:
         return None
-    counted = any(one.statements is not None for one in result.requests)
-    opened = any((one.connections or 0.0) >= _CONNECTIONS for one in result.requests)
+    counted = any(request.statements is not None for request in result.requests)
+    opened = any((request.connections or 0.0) >= _CONNECTIONS for request in result.requests)
     rows = tuple(
         (
-            Value(one.name, link=request_id(place) if one.templates else ""),
-            Value(format_count(one.sent), sort=one.sent),
-            Value(_time(one.mean_ns), sort=one.mean_ns),
-            *((Value(_time(one.p99_ns), sort=one.p99_ns),)),
+            Value(request.name, link=request_id(place) if request.templates else ""),
+            Value(format_count(request.sent), sort=request.sent),
+            Value(_time(request.mean_ns), sort=request.mean_ns),
+            *((Value(_time(request.p99_ns), sort=request.p99_ns),)),
             *(
                 (
-                    Value(_time(one.database_ns), sort=one.database_ns),
-                    Value(many_text(one.statements), sort=one.statements),
-                    Value(many_text(one.rows), sort=one.rows),
+                    Value(_time(request.database_ns), sort=request.database_ns),
+                    Value(many_text(request.statements), sort=request.statements),
+                    Value(many_text(request.rows), sort=request.rows),
                 )
                 if counted
                 else ()
             ),
-            *((Value(many_text(one.connections), sort=one.connections),) if opened else ()),
+            *((Value(many_text(request.connections), sort=request.connections),) if opened else ()),
         )
-        for place, one in enumerate(result.requests)
+        for place, request in enumerate(result.requests)
     )
     columns = (
         *(Column("request", header=True), Column("sent", number=True), Column("mean", number=True)),
@@ -124,18 +124,22 @@ def templates_table(request: RequestFacts, *, width: int) -> Table | None:
     """Return the statements that one kind of request sends; None if they are unknown."""
     if not request.templates:
         return None
-    texts = short_templates([one.text for one in request.templates], width)
-    traced = any(one.traced for one in request.templates)
+    texts = short_templates([template.text for template in request.templates], width)
+    traced = any(template.traced for template in request.templates)
     rows = tuple(
         (
-            Value(many_text(one.calls), note=_interval(one.calls_low, one.calls_high), sort=one.calls),
-            Value(many_text(one.rows), sort=one.rows),
-            Value(_time(one.call_ns), sort=one.call_ns),
-            Value(_time(one.ns), sort=one.ns),
-            *((Value("trace" if one.traced else "slices"),) if traced else ()),
+            Value(
+                many_text(template.calls),
+                note=_interval(template.calls_low, template.calls_high),
+                sort=template.calls,
+            ),
+            Value(many_text(template.rows), sort=template.rows),
+            Value(_time(template.call_ns), sort=template.call_ns),
+            Value(_time(template.ns), sort=template.ns),
+            *((Value("trace" if template.traced else "slices"),) if traced else ()),
             Value(text, code=True),
         )
-        for one, text in zip(request.templates, texts, strict=True)
+        for template, text in zip(request.templates, texts, strict=True)
     )
     columns = (
         *(Column("calls", number=True), Column("rows a call", number=True), Column("a call", number=True)),
@@ -152,16 +156,16 @@ def workers_table(result: ServiceResult) -> Table | None:
         return None
     rows = tuple(
         (
-            Value(str(one.pid), sort=one.pid),
-            Value(one.command),
-            Value(one.runtime),
-            Value(many_text(one.cpus), sort=one.cpus, bar=min(1.0, one.cpus)),
-            Value(many_text(one.waited_ns / max(1, one.elapsed_ns)), sort=one.waited_ns),
-            Value(percent_text(one.busiest), sort=one.busiest),
-            Value(format_count(one.threads), sort=one.threads),
-            Value("" if one.sessions is None else format_count(one.sessions), sort=one.sessions),
+            Value(str(worker.pid), sort=worker.pid),
+            Value(worker.command),
+            Value(worker.runtime),
+            Value(many_text(worker.cpus), sort=worker.cpus, bar=min(1.0, worker.cpus)),
+            Value(many_text(worker.waited_ns / max(1, worker.elapsed_ns)), sort=worker.waited_ns),
+            Value(percent_text(worker.busiest), sort=worker.busiest),
+            Value(format_count(worker.threads), sort=worker.threads),
+            Value("" if worker.sessions is None else format_count(worker.sessions), sort=worker.sessions),
         )
-        for one in result.workers
+        for worker in result.workers
     )
     columns = (
         *(Column("process", header=True), Column("command"), Column("runtime")),
@@ -178,11 +182,11 @@ def origins_table(result: ServiceResult) -> Table | None:
         return None
     rows = tuple(
         (
-            Value(one.origin),
-            Value(many_text(one.sessions), sort=one.sessions),
-            Value(percent_text(one.share), sort=one.share, bar=one.share),
+            Value(origin.origin),
+            Value(many_text(origin.sessions), sort=origin.sessions),
+            Value(percent_text(origin.share), sort=origin.share, bar=origin.share),
         )
-        for one in result.origins
+        for origin in result.origins
     )
     columns = (Column("route", header=True), Column("sessions", number=True), Column("share", number=True))
     return Table("Busy sessions by the route that comments in their statements name", columns, rows)
@@ -196,13 +200,13 @@ def routes_table(result: ServiceResult) -> Table | None:
     a route.
     """
     measures = () if result.code is None else result.code.measures
-    measure = next((one for one in measures if one.routes), None)
+    measure = next((measure for measure in measures if measure.routes), None)
     if measure is None:
         return None
-    sessions = {one.name: one for one in (() if result.database is None else result.database.routes)}
-    logged = {one.name: one for one in (() if result.log is None else result.log.routes)}
+    sessions = {route.name: route for route in (() if result.database is None else result.database.routes)}
+    logged = {route.name: route for route in (() if result.log is None else result.log.routes)}
     rows = []
-    spent = {one.name for one in measure.routes}
+    spent = {route.name for route in measure.routes}
     others = [name for name in dict.fromkeys((*sessions, *logged)) if name not in spent]
     idle = [RouteFrames(name, 0.0, ()) for name in others[:_MOST_IDLE]]
     for route in (*measure.routes, *idle):
@@ -229,7 +233,7 @@ def functions_table(result: ServiceResult) -> Table | None:
 
     The functions ran while only this request was sent. None if they were not recorded.
     """
-    counted = any(one.templates for one in result.requests)
+    counted = any(request.templates for request in result.requests)
     rows = []
     for request in result.requests:
         functions = request.functions

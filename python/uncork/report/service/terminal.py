@@ -46,5 +46,5 @@ def _parts(result: ServiceResult, width: int, top: int, *, full: bool) -> Iterat
     yield functions_table(result)
     yield routes_table(result) or origins_table(result)
     if result.code is not None:
-        for measure in [one for one in result.code.measures if one.name != "off-cpu"][:1]:
+        for measure in [measure for measure in result.code.measures if measure.name != "off-cpu"][:1]:
             yield frames_table(measure, top)

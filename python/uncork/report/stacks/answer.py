@@ -46,7 +46,7 @@ _BEGINNINGS: Final = re.compile(
 
 def shown_measure(result: StackResult) -> MeasureFacts | None:
     """Return the measure that the answer describes: processor time if there is any, else the first."""
-    named = next((one for one in result.measures if one.name == "cpu"), None)
+    named = next((measure for measure in result.measures if measure.name == "cpu"), None)
     return named or (result.measures[0] if result.measures else None)
 
 
@@ -91,7 +91,7 @@ def leading_frame(measure: MeasureFacts) -> FrameFacts | None:
 
     Functions that start a process or a thread, and main loops, have all of the total and are left out.
     """
-    named = [one for one in measure.frames if not one.name.startswith("[") and not _only_calls(one)]
+    named = [frame for frame in measure.frames if not frame.name.startswith("[") and not _only_calls(frame)]
     half = [one for one in named if one.total >= _HALF]
     calling = [one for one in half if one.own < one.total]
     if half:
@@ -116,7 +116,9 @@ def imported_measures(result: StackResult) -> Iterator[MeasureFacts]:
 
 def _compose_stack_answer(result: StackResult) -> str:
     """Return where the time goes: what was recorded, then what each profile imported beside it shows."""
-    recorded = replace(result, measures=tuple(one for one in result.measures if not one.imported_from))
+    recorded = replace(
+        result, measures=tuple(measure for measure in result.measures if not measure.imported_from)
+    )
     imported = [_measure_answer(measure, None) for measure in imported_measures(result)]
     if not recorded.measures and result.method.tool == "import":
         return join_sentences(imported)
@@ -144,7 +146,9 @@ def _recorded_answer(result: StackResult) -> str:
             f"{format_duration(result.method.watched_ns)}, {share_text(system)} of it in the kernel. "
             "The rest ran in user code. The functions cannot be seen here."
         )
-    top = next((one for one in measure.templates if one.name and one.share >= _LEAST), None)
+    top = next(
+        (template for template in measure.templates if template.name and template.share >= _LEAST), None
+    )
     if result.method.tool == "sessions":
         most = (
             ""
@@ -160,7 +164,9 @@ def _recorded_answer(result: StackResult) -> str:
 
 def _measure_answer(measure: MeasureFacts, kernel: float | None) -> str:
     """Return the hottest template and functions of a measure; `kernel` is the kernel's share."""
-    top = next((one for one in measure.templates if one.name and one.share >= _LEAST), None)
+    top = next(
+        (template for template in measure.templates if template.name and template.share >= _LEAST), None
+    )
     leading, what = leading_frame(measure), measure_words(measure)
     parts = []
     if measure.samples is not None and measure.samples < LEAST_SAMPLES:
@@ -186,7 +192,7 @@ def _measure_answer(measure: MeasureFacts, kernel: float | None) -> str:
         parts.append(
             f"{share_text(leading.total)} of {what} is in {frame_text(leading)} and the functions it calls"
         )
-    own = [one for one in sorted(measure.frames, key=lambda one: -one.own) if one.own >= _LEAST][:_TOLD]
+    own = [frame for frame in sorted(measure.frames, key=lambda one: -one.own) if frame.own >= _LEAST][:_TOLD]
     if own:
         most = series_words([f"{frame_text(one)} {share_text(one.own)}" for one in own])
         parts.append(f"{'hottest frames' if parts else f'the hottest frames of {what}'}: {most}")
@@ -212,7 +218,7 @@ def _compose_stack_reasons(result: StackResult) -> tuple[str, ...]:
     """Return the other findings; none if the processes were nearly idle."""
     if is_idle(result):
         return ()
-    return tuple([*(one.text for one in result.findings), *_changes(result), *_others(result)])
+    return tuple([*(finding.text for finding in result.findings), *_changes(result), *_others(result)])
 
 
 def _changes(result: StackResult) -> Iterator[str]:
@@ -222,10 +228,10 @@ def _changes(result: StackResult) -> Iterator[str]:
     grown = sorted(measure.changes, key=lambda one: (one.own_before or 0.0) - one.own)
     for word, frames in (("grew", grown), ("shrank", grown[::-1])):
         changed = [
-            f"{frame_text(one)} {share_text(one.own_before or 0.0)} → {share_text(one.own)}"
-            for one in frames[:_TOLD]
-            if abs(one.own - (one.own_before or 0.0)) >= 0.01
-            and (one.own > (one.own_before or 0.0)) == (word == "grew")
+            f"{frame_text(frame)} {share_text(frame.own_before or 0.0)} → {share_text(frame.own)}"
+            for frame in frames[:_TOLD]
+            if abs(frame.own - (frame.own_before or 0.0)) >= 0.01
+            and (frame.own > (frame.own_before or 0.0)) == (word == "grew")
         ]
         if changed:
             yield f"Since {result.against}, the share of these frames {word} most: {series_words(changed)}."
@@ -234,20 +240,22 @@ def _changes(result: StackResult) -> Iterator[str]:
 def _others(result: StackResult) -> Iterator[str]:
     measure = shown_measure(result)
     if measure is not None:
-        top = next((one for one in measure.templates if one.name and one.share >= _LEAST), None)
+        top = next(
+            (template for template in measure.templates if template.name and template.share >= _LEAST), None
+        )
         if top is not None:
             share, what = share_text(top.share), measure_words(measure)
             yield f"One template takes {share} of {what}: {short_template(top.name)}"
-    asleep = next((one for one in result.measures if one.name == "off-cpu"), None)
+    asleep = next((measure for measure in result.measures if measure.name == "off-cpu"), None)
     if asleep is not None and asleep.frames:
-        where = next((one for one in sorted(asleep.frames, key=lambda one: -one.own)), None)
+        where = next((frame for frame in sorted(asleep.frames, key=lambda one: -one.own)), None)
         if where is not None:
             yield (
                 f"Processes with work slept {format_duration(asleep.total)} in total, "
                 f"{share_text(where.own)} of it in {frame_text(where)}."
             )
     if result.syscalls:
-        calls = sum(one.calls for one in result.syscalls)
+        calls = sum(syscall.calls for syscall in result.syscalls)
         top_call = max(result.syscalls, key=lambda one: one.calls)
         span = format_duration(result.syscalls_ns)
         yield (

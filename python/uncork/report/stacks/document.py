@@ -142,7 +142,7 @@ def _steps(result: StackResult) -> Iterator[Step]:
 
 
 def _sections(result: StackResult, flames: Sequence[Flame]) -> Iterator[Section]:
-    drawn = {one.name: one for one in flames}
+    drawn = {flame.name: flame for flame in flames}
     for number, measure in enumerate(
         sorted(result.measures, key=lambda one: one is not shown_measure(result))
     ):
@@ -173,7 +173,7 @@ def _measure(measure: MeasureFacts, result: StackResult, flame: Flame | None) ->
     ]
     found.append(labels_table(f"{measure.name} by template", "template", measure.templates, _MOST))
     found.append(routes_table(measure, _MOST))
-    beside = tuple(one for one in sides if one is not None)
+    beside = tuple(side for side in sides if side is not None)
     if beside:
         found.append(Beside(beside))
     yield from (one for one in found if one is not None)

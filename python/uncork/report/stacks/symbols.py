@@ -40,7 +40,9 @@ def symbol_warning(measure: MeasureFacts, what: str) -> Iterator[str]:
 
     `what` is the measure in words. Frames of the kernel always have names, and are left out.
     """
-    found = [one for one in measure.frames if not one.kernel and _OBJECT.fullmatch(one.name) and one.own]
+    found = [
+        frame for frame in measure.frames if not frame.kernel and _OBJECT.fullmatch(frame.name) and frame.own
+    ]
     found.sort(key=lambda one: (-one.own, one.name))
     total = sum(one.own for one in found)
     if total < _LEAST:

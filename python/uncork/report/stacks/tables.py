@@ -42,14 +42,14 @@ def frames_table(measure: MeasureFacts, most: int, *, by: str = "own") -> Table 
     return Table(
         caption=f"Hottest frames of {measure_words(measure)}, {words}",
         columns=(Column("self", number=True), Column("total", number=True), Column("frame")),
-        rows=tuple((_share(one.own, bar=True), _share(one.total), _frame(one)) for one in frames),
+        rows=tuple((_share(frame.own, bar=True), _share(frame.total), _frame(frame)) for frame in frames),
         sortable=True,
     )
 
 
 def changes_table(measure: MeasureFacts, against: str, most: int) -> Table | None:
     """Return the frames whose self share changed most since another run."""
-    frames = [one for one in measure.changes if one.own != (one.own_before or 0.0)][:most]
+    frames = [change for change in measure.changes if change.own != (change.own_before or 0.0)][:most]
     if not frames:
         return None
     return Table(
@@ -64,14 +64,14 @@ def changes_table(measure: MeasureFacts, against: str, most: int) -> Table | Non
         ),
         rows=tuple(
             (
-                _change(one.own - (one.own_before or 0.0)),
-                _share(one.own_before or 0.0),
-                _share(one.own),
-                _share(one.total_before or 0.0),
-                _share(one.total),
-                _frame(one),
+                _change(frame.own - (frame.own_before or 0.0)),
+                _share(frame.own_before or 0.0),
+                _share(frame.own),
+                _share(frame.total_before or 0.0),
+                _share(frame.total),
+                _frame(frame),
             )
-            for one in frames
+            for frame in frames
         ),
         sortable=True,
     )
@@ -79,19 +79,19 @@ def changes_table(measure: MeasureFacts, against: str, most: int) -> Table | Non
 
 def entries_table(measure: MeasureFacts, most: int) -> Table | None:
     """Return which functions entered the kernel, and for what."""
-    if not any(one.user not in ("", "[kernel]") for one in measure.entries):
+    if not any(entry.user not in ("", "[kernel]") for entry in measure.entries):
         return None
     return Table(
         caption="Who entered the kernel, and for what",
         columns=(Column("share", number=True), Column("entered by"), Column("called by"), Column("kernel")),
         rows=tuple(
             (
-                _share(one.share, bar=True),
-                Value(one.user or "(the kernel itself)", code=True),
-                Value(one.caller, code=True),
-                Value(one.kernel, code=True),
+                _share(entry.share, bar=True),
+                Value(entry.user or "(the kernel itself)", code=True),
+                Value(entry.caller, code=True),
+                Value(entry.kernel, code=True),
             )
-            for one in measure.entries[:most]
+            for entry in measure.entries[:most]
         ),
         sortable=True,
     )
@@ -105,8 +105,8 @@ def labels_table(caption: str, title: str, labels: Sequence[LabelShare], most: i
         caption=caption,
         columns=(Column("share", number=True), Column(title)),
         rows=tuple(
-            (_share(one.share, bar=True), Value(short_template(one.name) if one.name else "(unknown)"))
-            for one in labels[:most]
+            (_share(label.share, bar=True), Value(short_template(label.name) if label.name else "(unknown)"))
+            for label in labels[:most]
         ),
         sortable=True,
     )
@@ -121,11 +121,11 @@ def routes_table(measure: MeasureFacts, most: int) -> Table | None:
         columns=(Column("share", number=True), Column("route", header=True), Column("hottest frame")),
         rows=tuple(
             (
-                _share(one.share, bar=True),
-                Value(one.name or "(no route)"),
-                hottest_frame(one),
+                _share(route.share, bar=True),
+                Value(route.name or "(no route)"),
+                hottest_frame(route),
             )
-            for one in measure.routes[:most]
+            for route in measure.routes[:most]
         ),
         sortable=True,
     )
@@ -137,11 +137,14 @@ def joined_routes_table(result: StackResult, most: int) -> Table | None:
     Labels of the application's profile name the route of a function, comments that of a statement. None
     unless both were recorded.
     """
-    spent = next((one.routes for one in result.measures if one.routes and one.name not in _OF_SERVER), ())
-    busy = next((one.routes for one in result.measures if one.name == _SESSIONS), ())
+    spent = next(
+        (measure.routes for measure in result.measures if measure.routes and measure.name not in _OF_SERVER),
+        (),
+    )
+    busy = next((measure.routes for measure in result.measures if measure.name == _SESSIONS), ())
     if not spent or not any(one.name for one in busy):
         return None
-    functions, sessions = ({one.name: one for one in routes} for routes in (spent, busy))
+    functions, sessions = ({route.name: route for route in routes} for routes in (spent, busy))
     nothing = RouteFrames("", 0.0, ())
     largest = {
         name: max(of.get(name, nothing).share for of in (functions, sessions))
@@ -180,7 +183,7 @@ def hottest_frame(route: RouteFrames) -> Value:
 
 def processes_table(result: StackResult, most: int) -> Table | None:
     """Return the processor time of processes, as the kernel counted it."""
-    found = [one for one in result.processes if one.user_ns or one.system_ns][:most]
+    found = [process for process in result.processes if process.user_ns or process.system_ns][:most]
     if not found:
         return None
     return Table(
@@ -220,13 +223,13 @@ def syscalls_table(result: StackResult, most: int) -> Table | None:
         ),
         rows=tuple(
             (
-                Value(format_duration(one.time_ns), sort=one.time_ns),
-                Value(format_count(one.calls), sort=one.calls),
-                Value(format_count(one.errors), sort=one.errors),
-                Value(one.syscall, code=True),
-                Value(short_template(one.process)),
+                Value(format_duration(syscall.time_ns), sort=syscall.time_ns),
+                Value(format_count(syscall.calls), sort=syscall.calls),
+                Value(format_count(syscall.errors), sort=syscall.errors),
+                Value(syscall.syscall, code=True),
+                Value(short_template(syscall.process)),
             )
-            for one in result.syscalls[:most]
+            for syscall in result.syscalls[:most]
         ),
         sortable=True,
     )

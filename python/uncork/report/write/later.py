@@ -57,7 +57,7 @@ def _blocks(blocks: Sequence[Block], files: Files, few: Callable[[Table], bool])
                 path, width = spark_path(block.values), len(block.values)
                 found.append(["spark", hold(block.title), path, width, SPARK_HEIGHT, *block.ends])
             case Table(sortable=False):
-                columns = [[one.title, int(one.header), int(one.number)] for one in block.columns]
+                columns = [[column.title, int(column.header), int(column.number)] for column in block.columns]
                 rows = [[_cell(value) for value in row] for row in block.rows]
                 known = files.get(id(block), ())
                 found.append(["table", hold(block.caption), columns, rows, int(few(block)), known])

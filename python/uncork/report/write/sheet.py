@@ -125,7 +125,7 @@ def _keys(block: Drawn, palette: Palette) -> Iterator[tuple[str, str]]:
             mark = f'<rect x="8" width="22" height="12" rx="3" fill="var(--v{number})"{opacity}/>'
             yield mark, f"{number} {layer.name}" if number else layer.name
     elif isinstance(block, LineChart | ForestChart | DotChart):
-        drawn = {one.variant for one in (block.lines if isinstance(block, LineChart) else block.marks)}
+        drawn = {line.variant for line in (block.lines if isinstance(block, LineChart) else block.marks)}
         for name in (name for name in block.variants if name in drawn):
             number = palette.number(name)
             mark = (

@@ -122,7 +122,9 @@ def write_rows(console: Console, table: Table) -> None:
                 figures.append(f"{column.title} {text}".strip())
         write_lines(console, wrapped(" · ".join(heads), console.width), "bold")
         room = console.width - 2
-        joined = ";  ".join(one.replace(" ", _HELD) if len(one) < room else one for one in figures)
+        joined = ";  ".join(
+            figure.replace(" ", _HELD) if len(figure) < room else figure for figure in figures
+        )
         write_lines(console, [f"  {line}" for line in wrapped(joined, room)])
 
 

@@ -78,16 +78,16 @@ def convert_har(file: str, content: str) -> Converted:
         UsageError: if it is not a HAR file, or has no request to send.
     """
     entries = _entries(file, content)
-    counts = Counter(_left_out(one) for one in entries)
-    kept = [one for one in entries if _left_out(one) == ""]
-    origins = Counter(_origin(one.url) for one in kept)
+    counts = Counter(_left_out(entry) for entry in entries)
+    kept = [entry for entry in entries if _left_out(entry) == ""]
+    origins = Counter(_origin(entry.url) for entry in kept)
     if not origins:
         raise UsageError(f"{file} has no request to send: {_counted(counts) or 'it has no entries'}")
     origin = origins.most_common(1)[0][0]
-    kept = [one for one in kept if _origin(one.url) == origin]
+    kept = [entry for entry in kept if _origin(entry.url) == origin]
     groups: dict[tuple[object, ...], list[_Entry]] = {}
-    for one in kept:
-        groups.setdefault(_key(one), []).append(one)
+    for entry in kept:
+        groups.setdefault(_key(entry), []).append(entry)
     notes = [f"left out {_counted(counts)}"] if _counted(counts) else []
     others = {name: number for name, number in origins.items() if name != origin}
     if others:
@@ -127,7 +127,7 @@ def _entry(entry: Mapping[str, Any]) -> _Entry:
     mime = str(posted.get("mimeType") or "").partition(";")[0].strip().lower()
     body = posted.get("text")
     if not body and posted.get("params"):
-        pairs = [(str(one["name"]), str(one.get("value", ""))) for one in posted["params"]]
+        pairs = [(str(param["name"]), str(param.get("value", ""))) for param in posted["params"]]
         body = "&".join(f"{quote(name)}={quote(value)}" for name, value in pairs)
     kind = "form" if mime == _FORM else "json" if mime.endswith("json") else mime
     content = str((response.get("content") or {}).get("mimeType") or "")
@@ -240,10 +240,10 @@ def _group(key: tuple[object, ...], members: list[_Entry]) -> Group:
     for number, segment in enumerate(first.url.path.split("/")):
         slot = f"path {number}"
         if slot in first.slots:
-            path.append(_column(columns, first.slots[slot][0], [one.slots[slot][1] for one in members]))
+            path.append(_column(columns, first.slots[slot][0], [member.slots[slot][1] for member in members]))
         else:
             path.append(_literal(segment))
-    queries = [parse_qsl(one.url.query, keep_blank_values=True) for one in members]
+    queries = [parse_qsl(member.url.query, keep_blank_values=True) for member in members]
     pairs = []
     for number, (name, value) in enumerate(queries[0]):
         text = _varying(columns, name, [query[number][1] for query in queries])
@@ -251,7 +251,7 @@ def _group(key: tuple[object, ...], members: list[_Entry]) -> Group:
     url = "/".join(path) or "/"
     body, kind = _body(columns, first, members)
     rows = list(dict.fromkeys(zip(*columns.values(), strict=True)))[:_MOST_VALUES] if columns else []
-    statuses = {one.status for one in members}
+    statuses = {member.status for member in members}
     return Group(
         method=first.method,
         url=url + ("?" + "&".join(pairs) if pairs else ""),
@@ -305,7 +305,7 @@ def _body(columns: dict[str, list[str]], first: _Entry, members: list[_Entry]) -
     """Return the body of a group and its kind: text, JSON text, or the fields of a form."""
     if first.body is None:
         return None, "text"
-    bodies = [one.body or "" for one in members]
+    bodies = [member.body or "" for member in members]
     if first.kind == "form":
         forms = [parse_qsl(body, keep_blank_values=True) for body in bodies]
         found = {}
@@ -327,17 +327,18 @@ def _json_text(columns: dict[str, list[str]], name: str, values: list[Any]) -> s
     first = values[0]
     if isinstance(first, dict):
         parts = (
-            f"{json.dumps(key, ensure_ascii=False)}: {_json_text(columns, key, [one[key] for one in values])}"
+            f"{json.dumps(key, ensure_ascii=False)}: "
+            f"{_json_text(columns, key, [value[key] for value in values])}"
             for key in first
         )
         return f"{{{', '.join(parts)}}}"
     if isinstance(first, list):
-        items = (_json_text(columns, name, [one[n] for one in values]) for n in range(len(first)))
+        items = (_json_text(columns, name, [value[n] for value in values]) for n in range(len(first)))
         return f"[{', '.join(items)}]"
     if isinstance(first, str):
         text = _varying(columns, name, values)
         return json.dumps(_literal(first) if text is None else text, ensure_ascii=False)
-    words = [json.dumps(one) for one in values]
+    words = [json.dumps(value) for value in values]
     text = None if len(set(words)) == 1 else _column(columns, name, words)
     return words[0] if text is None else text
 
@@ -345,13 +346,13 @@ def _json_text(columns: dict[str, list[str]], name: str, values: list[Any]) -> s
 def _headers(members: Iterable[_Entry]) -> dict[str, str]:
     """Return the headers that all requests of a group share, without secrets."""
     shared: dict[str, str] | None = None
-    for one in members:
+    for member in members:
         found = {}
-        for name, value in one.headers:
+        for name, value in member.headers:
             if _DROPPED.match(name):
                 continue
             lower = name.lower()
-            if lower == "content-type" and one.kind in ("json", "form"):
+            if lower == "content-type" and member.kind in ("json", "form"):
                 continue
             if lower in SECRET_HEADERS or is_secret(lower):
                 found[name] = _secret_header(lower, value)

@@ -141,7 +141,7 @@ def parse_requests(
             variables += _variables(name, table, number, read)
         except ValueError as error:
             found.append(problems.Problem(("variables", name), str(error)))
-    found += _names(parsed, {one.name for one in variables})
+    found += _names(parsed, {variable.name for variable in variables})
     found += _secrets(parsed, environment)
     problems.refuse(found, file, content)
     shared = (*headers, *((name, value) for name, value in parsed.headers.items() if _is_new(name, headers)))

@@ -34,7 +34,7 @@ def requests_text(source: str, base_url: str, groups: Sequence[Group], notes: Se
     shared = _shared_headers(groups)
     variables, renamed = _variables(groups)
     lines = [f"# Requests of {source}, for: uncork load http -f FILE", *(f"# {note}" for note in notes)]
-    secrets = sorted({name for one in groups for name in re.findall(r"\$\{(\w+)\}", repr(one))})
+    secrets = sorted({name for group in groups for name in re.findall(r"\$\{(\w+)\}", repr(group))})
     if secrets:
         lines.append(f"# Set these environment variables first: {', '.join(secrets)}")
     lines += ["", f"base_url = {_string(base_url)}"]
@@ -42,13 +42,13 @@ def requests_text(source: str, base_url: str, groups: Sequence[Group], notes: Se
         lines.append(f"headers = {_table(shared)}")
     if variables:
         lines += ["", "[variables]", *(f"{name} = {text}" for name, text in variables.items())]
-    for one, names in zip(groups, renamed, strict=True):
-        lines += ["", "[[requests]]", *_request(one, names, shared)]
+    for group, names in zip(groups, renamed, strict=True):
+        lines += ["", "[[requests]]", *_request(group, names, shared)]
     return "\n".join(lines) + "\n"
 
 
 def _shared_headers(groups: Sequence[Group]) -> dict[str, str]:
-    first, *others = (one.headers for one in groups)
+    first, *others = (group.headers for group in groups)
     return {name: text for name, text in first.items() if all(one.get(name) == text for one in others)}
 
 
@@ -60,16 +60,16 @@ def _variables(groups: Sequence[Group]) -> tuple[dict[str, str], list[dict[str, 
     lists: dict[str, dict[str, None]] = {}
     tables: dict[str, str] = {}
     renamed = []
-    for one in groups:
-        if len(one.columns) == 1:
-            name = one.columns[0]
-            lists.setdefault(name, {}).update(dict.fromkeys(row[0] for row in one.rows))
+    for group in groups:
+        if len(group.columns) == 1:
+            name = group.columns[0]
+            lists.setdefault(name, {}).update(dict.fromkeys(row[0] for row in group.rows))
             renamed.append({name: name})
-        elif one.columns:
-            name = _unique(_slug(one), {*tables, *(column for other in groups for column in other.columns)})
-            rows = ",\n".join(f"  {_table(dict(zip(one.columns, row, strict=True)))}" for row in one.rows)
+        elif group.columns:
+            name = _unique(_slug(group), {*tables, *(column for other in groups for column in other.columns)})
+            rows = ",\n".join(f"  {_table(dict(zip(group.columns, row, strict=True)))}" for row in group.rows)
             tables[name] = f"{{ rows = [\n{rows},\n] }}"
-            renamed.append({column: f"{name}.{column}" for column in one.columns})
+            renamed.append({column: f"{name}.{column}" for column in group.columns})
         else:
             renamed.append({})
     return {**{name: _list(values) for name, values in lists.items()}, **tables}, renamed

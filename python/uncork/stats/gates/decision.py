@@ -144,7 +144,7 @@ def decide(
     Raises:
         ValueError: Something was estimated at another confidence.
     """
-    views = [_view(one) for one in asked]
+    views = [_view(question) for question in asked]
     if any(view is not None and view.found.confidence != confidence for view in views):
         raise ValueError(f"everything must be estimated at the confidence of the guard, {confidence}")
     noisy = [view for view in views if view is not None]
@@ -154,8 +154,10 @@ def decide(
     within = _kept([view.within if known else 0.0 for view, known in zip(noisy, enough, strict=True)], alpha)
     claims = iter(zip(worse, within, strict=True))
     return [
-        _exactly(one) if view is None else _decision(one, view, *next(claims), len(noisy), minimum_rounds)
-        for one, view in zip(asked, views, strict=True)
+        _exactly(question)
+        if view is None
+        else _decision(question, view, *next(claims), len(noisy), minimum_rounds)
+        for question, view in zip(asked, views, strict=True)
     ]
 
 

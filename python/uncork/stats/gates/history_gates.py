@@ -115,8 +115,8 @@ def judge_past(asked: Sequence[Beside | GateQuestion], *, confidence: float) -> 
     """
     noisy = [one for one in asked if isinstance(one, Beside)]
     alpha = 1.0 - confidence
-    worse = benjamini_hochberg([one.worse for one in noisy], alpha)
-    within = benjamini_hochberg([one.within for one in noisy], alpha)
+    worse = benjamini_hochberg([beside.worse for beside in noisy], alpha)
+    within = benjamini_hochberg([beside.within for beside in noisy], alpha)
     claims = iter(zip(worse, within, strict=True))
     plain = iter(decide([one for one in asked if isinstance(one, GateQuestion)], confidence=confidence))
     return [

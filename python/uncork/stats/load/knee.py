@@ -176,7 +176,7 @@ def judge_share(parts: Sequence[int], wholes: Sequence[int], limit: float, confi
     if not whole:
         return "open"
     low, high = wilson(part, whole, confidence)
-    shares = [one / many for one, many in zip(parts, wholes, strict=True) if many]
+    shares = [part / many for part, many in zip(parts, wholes, strict=True) if many]
     if high < limit and all(share < limit for share in shares):
         return "yes"
     return "no" if low > limit and all(share > limit for share in shares) else "open"

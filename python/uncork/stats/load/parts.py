@@ -67,8 +67,8 @@ def disagreements(quantiles: Mapping[str, Mapping[int, Sequence[float | None]]])
             found.sort(key=lambda one: -abs(math.log(one.factor)))
             odd = found if len(left) == 2 else found[:1]
             named += odd
-            for one in odd:
-                del left[one.part]
+            for disagreement in odd:
+                del left[disagreement.part]
     return named
 
 
@@ -90,7 +90,7 @@ def _certain_factor(part: int, parts: Mapping[int, Sequence[float | None]], wron
     mean = math.fsum(batches) / len(batches)
     if abs(mean) <= math.log(MATTERS):
         return None
-    variance = math.fsum((one - mean) ** 2 for one in batches) / (len(batches) - 1)
+    variance = math.fsum((batch - mean) ** 2 for batch in batches) / (len(batches) - 1)
     error = math.sqrt(_CORRELATED * variance / len(batches))
     half = student_quantile(1 - wrong / 4, len(batches) - 1) * error
     certain = abs(mean) > half or _is_farthest(part, parts, math.copysign(1.0, mean), wrong / 4)

@@ -44,8 +44,8 @@ class PerRequest:
 
 def background_rate(idle: Sequence[Rise]) -> float:
     """Return the rise per second without requests, which other work causes; 0 if it was not measured."""
-    seconds = sum(one.seconds for one in idle)
-    return sum(one.rise for one in idle) / seconds if seconds > 0 else 0.0
+    seconds = sum(rise.seconds for rise in idle)
+    return sum(rise.rise for rise in idle) / seconds if seconds > 0 else 0.0
 
 
 def per_request(slices: Sequence[Rise], background: float = 0.0) -> PerRequest | None:
@@ -53,16 +53,16 @@ def per_request(slices: Sequence[Rise], background: float = 0.0) -> PerRequest |
 
     `background` is the rise per second from other work.
     """
-    sent = sum(one.requests for one in slices)
+    sent = sum(rise.requests for rise in slices)
     if not sent:
         return None
-    mean = max(0.0, sum(_net(one, background) for one in slices) / sent)
-    used = [one for one in slices if one.requests]
+    mean = max(0.0, sum(_net(rise, background) for rise in slices) / sent)
+    used = [rise for rise in slices if rise.requests]
     if len(used) < 2:
         return PerRequest(mean, None, None)
     count = len(used)
-    residuals = (_net(one, background) - mean * one.requests for one in used)
-    variance = sum(one * one for one in residuals) / (count - 1)
+    residuals = (_net(rise, background) - mean * rise.requests for rise in used)
+    variance = sum(residual * residual for residual in residuals) / (count - 1)
     reach = student_reach(_CONFIDENCE, count - 1) * math.sqrt(count * variance) / sent
     return PerRequest(mean, max(0.0, mean - reach), mean + reach)
 

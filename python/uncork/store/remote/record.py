@@ -198,8 +198,8 @@ def digest_of(content: bytes) -> str:
 def catalogue_of(documents: Mapping[str, tuple[str, RunDocument]]) -> bytes:
     """Return the copy of an index: the stamp and the index entry of each run."""
     runs = {
-        id: [stamp, {"version": _VERSION, "manifest": asdict(one.manifest), "files": one.files}]
-        for id, (stamp, one) in documents.items()
+        id: [stamp, {"version": _VERSION, "manifest": asdict(document.manifest), "files": document.files}]
+        for id, (stamp, document) in documents.items()
     }
     return gzip.compress(json.dumps({"version": _VERSION, "runs": runs}).encode(), 6)
 

@@ -42,4 +42,4 @@ def _changes(finding: Finding) -> dict[str, str]:
     names = (
         ["changed"] if len(provable) == 1 else [f"change-{place}" for place in range(1, len(provable) + 1)]
     )
-    return {name: within_transaction(one.sql) for name, one in zip(names, provable, strict=True)}
+    return {name: within_transaction(candidate.sql) for name, candidate in zip(names, provable, strict=True)}

@@ -111,10 +111,10 @@ def _with_settings(workload: CapturedWorkload, evidence: Evidence) -> CapturedWo
     """Return a workload whose statements have the settings of the role that executed them most."""
     settings = evidence.catalogue.role_settings
     statements = (
-        replace(one, settings=settings_of_role(settings, evidence.statements[one.template].role))
-        if one.template in evidence.statements
-        else one
-        for one in workload.statements
+        replace(statement, settings=settings_of_role(settings, evidence.statements[statement.template].role))
+        if statement.template in evidence.statements
+        else statement
+        for statement in workload.statements
     )
     return replace(workload, statements=tuple(statements))
 
@@ -122,10 +122,11 @@ def _with_settings(workload: CapturedWorkload, evidence: Evidence) -> CapturedWo
 def _secured(evidence: Evidence) -> Mapping[int, str]:
     """Return why a copy cannot execute statements under row security, by template."""
     found = {}
-    for number, one in evidence.statements.items():
-        for policy in one.policies[:1]:
+    for number, statement in evidence.statements.items():
+        for policy in statement.policies[:1]:
             found[number] = (
-                f"policy {policy.name} of table {policy.table} adds a condition to it for role {one.role}, "
+                f"policy {policy.name} of table {policy.table} adds a condition to it for role "
+                f"{statement.role}, "
                 "and uncork executes statements on a copy as another role"
             )
     return found
@@ -195,11 +196,13 @@ def _statements(
 
 def _executed(log: LogResult | None) -> Mapping[str | None, TemplateFacts]:
     templates = () if log is None else log.templates
-    return {one.identity: one for one in templates if one.identity is not None}
+    return {template.identity: template for template in templates if template.identity is not None}
 
 
 def _executions(template: TemplateFacts) -> tuple[Execution, ...]:
-    return tuple(Execution(one.text, one.parameters) for one in template.examples if one.kind != "plan")
+    return tuple(
+        Execution(example.text, example.parameters) for example in template.examples if example.kind != "plan"
+    )
 
 
 def _from_log(
@@ -216,9 +219,9 @@ def _from_log(
 
 def _unique_keys(evidence: Evidence) -> Mapping[str, Sequence[tuple[str, ...]]]:
     found: dict[str, list[tuple[str, ...]]] = defaultdict(list)
-    for one in evidence.catalogue.constraints:
-        if one.kind in ("primary key", "unique"):
-            found[one.table].append(one.columns)
+    for constraint in evidence.catalogue.constraints:
+        if constraint.kind in ("primary key", "unique"):
+            found[constraint.table].append(constraint.columns)
     for table, indexes in evidence.indexes.items():
         for each in indexes:
             shape = each.shape
@@ -277,16 +280,16 @@ def _checked(workload: CapturedWorkload, planner: Planner, known: Known) -> Capt
     begun = time.monotonic_ns()
     kept: list[CapturedStatement] = []
     missing = list(workload.missing)
-    for one in workload.statements:
-        reason = "" if time.monotonic_ns() - begun > _LONGEST_NS else _refusal(one, planner)
-        typed = _typed(one, planner, known) if reason else None
+    for statement in workload.statements:
+        reason = "" if time.monotonic_ns() - begun > _LONGEST_NS else _refusal(statement, planner)
+        typed = _typed(statement, planner, known) if reason else None
         if typed is not None:
             kept.append(typed)
         elif reason:
             words = f'the server refuses it with the captured values: "{reason}"'
-            missing.append(NotCaptured(one.template, one.sql, words, one.share))
+            missing.append(NotCaptured(statement.template, statement.sql, words, statement.share))
         else:
-            kept.append(one)
+            kept.append(statement)
     missing.sort(key=lambda one: (-one.share, one.template))
     return replace(workload, statements=tuple(kept), missing=tuple(missing))
 

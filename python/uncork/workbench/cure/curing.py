@@ -152,7 +152,7 @@ def _wanted(advice: AdviceResult, job: CureJob) -> list[Finding]:
             raise UsageError(f"--finding {job.finding}: there are {many}; choose one of them")
         return [found[job.finding - 1]]
     if job.only:
-        return [one for one in found if one.rule in job.only]
+        return [finding for finding in found if finding.rule in job.only]
     return found
 
 
@@ -181,7 +181,7 @@ def _work(
         state.workload, state.left_out = without_violations(copied.conninfo, state.workload)
         if copied.facts is not None and not copied.facts.source_statistics:
             keeps = NEW_COPY
-        provable = _provable([one.finding for one in provable], keeps, state)
+        provable = _provable([plan.finding for plan in provable], keeps, state)
         if not provable:
             return
         differing = _differing(job, copied, provable, steps)
@@ -195,23 +195,23 @@ def _work(
             return job.budget_s - (time.monotonic() - begun)
 
         share = max(0.0, left_s()) * (1 - _CONFIRMING) / len(provable)
-        for place, one in enumerate(provable):
-            name = f"finding {place + 1} of {len(provable)}: {one.finding.headline}"
+        for place, plan in enumerate(provable):
+            name = f"finding {place + 1} of {len(provable)}: {plan.finding.headline}"
             steps.begin(f"measuring {name}", name)
-            known = next((each for each in earlier if _decided(each, one.finding)), None)
+            known = next((each for each in earlier if _decided(each, plan.finding)), None)
             if known is not None:
-                trials.remember(one, known)
-                state.tried.append(replace(known, finding=one.finding))
+                trials.remember(plan, known)
+                state.tried.append(replace(known, finding=plan.finding))
                 continue
-            if one.finding.templates and (reason := differing.get(one.finding.templates[0])):
-                state.tried.append(Tried(one.finding, "unclear", reason))
+            if plan.finding.templates and (reason := differing.get(plan.finding.templates[0])):
+                state.tried.append(Tried(plan.finding, "unclear", reason))
                 continue
-            state.tried.append(_tried(one, trials, loops, variants, copied, share, left_s()))
+            state.tried.append(_tried(plan, trials, loops, variants, copied, share, left_s()))
             steps.note(f"{state.tried[-1].state}: {state.tried[-1].reason}")
             keep()
         steps.begin("confirming the changes that help")
         state.chosen = trials.confirm(state.tried, max(2 * _LEAST_S, left_s()))
-        state.tried = [_confirmed(one, state.chosen) for one in state.tried]
+        state.tried = [_confirmed(tried, state.chosen) for tried in state.tried]
         if state.chosen is not None and state.chosen.state == "cured" and left_s() >= _LEAST_USUAL_S:
             keep()
             state.usual = _usual(trials, min(_MOST_S, left_s() / 2), steps)
@@ -259,8 +259,8 @@ def _usual(trials: Prover, budget_s: float, steps: CureSteps) -> tuple[Change, .
 def _provable(wanted: Sequence[Finding], keeps: CopyKeeps, state: _State) -> list[Plan]:
     """Return the plans of the findings that a copy can prove; the others are not tried, with the reason."""
     plans = [_plan(finding, keeps, state) for finding in wanted]
-    found = [one for one in plans if one.arms or one.client is not None]
-    state.tried.extend(Tried(one.finding, "not tried", one.reason) for one in plans if one not in found)
+    found = [plan for plan in plans if plan.arms or plan.client is not None]
+    state.tried.extend(Tried(plan.finding, "not tried", plan.reason) for plan in plans if plan not in found)
     return found
 
 
@@ -274,7 +274,7 @@ def _confirmed(tried: Tried, chosen: Change | None) -> Tried:
     """Return a finding with the state that the second measurement leaves it."""
     if tried.state != "cured" or chosen is None or chosen.state == "cured":
         return tried
-    if any(one.kind == "client" and one.name == tried.best for one in tried.changes):
+    if any(change.kind == "client" and change.name == tried.best for change in tried.changes):
         return tried  # it was measured again on its own
     reason = f"the gain was not confirmed when all changes were measured again: {chosen.reason}"
     return replace(tried, state="harmful" if chosen.state == "harmful" else "unclear", reason=reason)
@@ -295,8 +295,8 @@ def _plan(finding: Finding, keeps: CopyKeeps, state: _State) -> Plan:
         reason = why or other or unordered or reason
     own = set(finding.templates)
     statements = as_sent(measured_statements(arms, state.workload, own), arms)
-    lost = [one.reason for one in state.workload.missing if one.template in own]
-    captured = own.intersection(one.template for one in state.workload.statements)
+    lost = [captured.reason for captured in state.workload.missing if captured.template in own]
+    captured = own.intersection(statement.template for statement in state.workload.statements)
     if lost and not captured and (arms or reason.startswith("No captured statement")):
         return Plan(finding, (), f"Its statement cannot be measured on a copy: {lost[0]}.")
     return Plan(finding, arms, reason, statements)
@@ -305,7 +305,7 @@ def _plan(finding: Finding, keeps: CopyKeeps, state: _State) -> Plan:
 def _announcement(job: CureJob, state: _State, provable: Sequence[Plan]) -> str:
     if not provable:
         return "no finding has a change that a copy can prove"
-    covered = sum(one.share for one in state.workload.statements)
+    covered = sum(statement.share for statement in state.workload.statements)
     many = count_words(len(provable), "finding")
     reading = (
         "the copy is given"
@@ -325,24 +325,26 @@ def _differing(
     job: CureJob, copied: CopiedDatabase, plans: Sequence[Plan], steps: CureSteps
 ) -> dict[int, str]:
     """Return, by template, how its plan on the copy differs from the source's; nothing for a given copy."""
-    statements = {one.template: one for plan in plans for one in plan.statements}
+    statements = {statement.template: statement for plan in plans for statement in plan.statements}
     if job.copy is not None or not statements:
         return {}
     message = "comparing the plans on the copy with those on the server"
     steps.begin(message, message)
     found = plans_agree(job.source, copied.conninfo, tuple(statements.values()))
     return {
-        one.template: f"the copy plans its statement otherwise than the server: {one.difference}"
-        for one in found
-        if not one.same
+        agreement.template: f"the copy plans its statement otherwise than the server: {agreement.difference}"
+        for agreement in found
+        if not agreement.same
     }
 
 
 def _with_rest(wanted: Sequence[Finding], tried: Sequence[Tried], why: str) -> list[Tried]:
     """Add the findings that were not reached, and return all in the order of `wanted`."""
     reached = {id(one.finding) for one in tried}
-    rest = [Tried(one, "not tried", f"not reached: {why}") for one in wanted if id(one) not in reached]
-    order = {id(one): place for place, one in enumerate(wanted)}
+    rest = [
+        Tried(finding, "not tried", f"not reached: {why}") for finding in wanted if id(finding) not in reached
+    ]
+    order = {id(finding): place for place, finding in enumerate(wanted)}
     return sorted([*tried, *rest], key=lambda one: order[id(one.finding)])
 
 
@@ -357,7 +359,7 @@ def _result(job: CureJob, state: _State, folder: Path, seconds: float) -> CureRe
         tried=tuple(state.tried),
         chosen=chosen,
         copy=None if state.copied is None else state.copied.facts,
-        covered=sum(one.share for one in state.workload.statements),
+        covered=sum(statement.share for statement in state.workload.statements),
         bill_before=before,
         bill_after=after,
         handed=(),
@@ -406,9 +408,9 @@ def _bills(chosen: Change) -> tuple[Bill | None, Bill | None]:
 def _not_captured(workload: CapturedWorkload) -> tuple[Missing, ...]:
     return tuple(
         Missing(
-            inline_statement(one.text),
-            f"{one.reason}: {share_text(one.share)} of the statements' time is not measured",
+            inline_statement(captured.text),
+            f"{captured.reason}: {share_text(captured.share)} of the statements' time is not measured",
             "",
         )
-        for one in workload.missing
+        for captured in workload.missing
     )

@@ -142,5 +142,5 @@ def open_shop() -> Iterator[Shop]:
 
 def _execute(conninfo: str, statements: Sequence[str]) -> None:
     with closing(connect_to_watch(conninfo)) as connection:
-        for one in statements:
-            connection.execute(one.encode())
+        for statement in statements:
+            connection.execute(statement.encode())

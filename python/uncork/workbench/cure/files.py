@@ -59,25 +59,25 @@ def check_folder(folder: Path) -> None:
 
 def script_files(workload: CapturedWorkload) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each script. Pure."""
-    whole = sum(one.calls_per_hour for one in workload.statements)
+    whole = sum(statement.calls_per_hour for statement in workload.statements)
     kept = workload.statements[:_MOST]
-    for one, many in zip(kept, _allotted(kept), strict=True):
-        chosen = Counter(dict.fromkeys(one.sets, 0))
-        for values in one.sets:
+    for statement, many in zip(kept, _allotted(kept), strict=True):
+        chosen = Counter(dict.fromkeys(statement.sets, 0))
+        for values in statement.sets:
             chosen[values] += 1
         sets = list(chosen.items())[:many]
         total = sum(often for _, often in sets)
         for number, (values, often) in enumerate(sets, 1):
-            part = one.calls_per_hour / whole * often / total
+            part = statement.calls_per_hour / whole * often / total
             weight = max(1, round(_WEIGHTS * part))
-            yield f"statement-{one.template:04d}-{number:02d}.sql", _script(one, values, weight)
+            yield f"statement-{statement.template:04d}-{number:02d}.sql", _script(statement, values, weight)
 
 
 def _allotted(statements: Sequence[CapturedStatement]) -> list[int]:
     """Return how many scripts each statement gets: one, and more by its rate, as many as it has sets."""
-    most = [len(set(one.sets)) for one in statements]
+    most = [len(set(statement.sets)) for statement in statements]
     found = [1] * len(statements)
-    rates = [one.calls_per_hour for one in statements]
+    rates = [statement.calls_per_hour for statement in statements]
     for _ in range(_MOST - len(statements)):
         open_ones = [place for place, many in enumerate(found) if many < most[place]]
         if not open_ones:
@@ -104,7 +104,7 @@ def _literal(value: str) -> str:
 
 
 def _readme(workload: CapturedWorkload, scripts: int, folder: Path) -> str:
-    rate = sum(one.calls_per_hour for one in workload.statements) / 3600
+    rate = sum(statement.calls_per_hour for statement in workload.statements) / 3600
     lines = [
         "# Captured workload",
         "",
@@ -117,9 +117,9 @@ def _readme(workload: CapturedWorkload, scripts: int, folder: Path) -> str:
         "| statement | executions a second | share of the time | values |",
         "|---|---|---|---|",
         *(
-            f"| {one.template} | {one.calls_per_hour / 3600:.4g} | {share_text(one.share)} "
-            f"| {origin_words(one.origin)} |"
-            for one in workload.statements
+            f"| {statement.template} | {statement.calls_per_hour / 3600:.4g} | {share_text(statement.share)} "
+            f"| {origin_words(statement.origin)} |"
+            for statement in workload.statements
         ),
     ]
     if len(workload.statements) > _MOST:
@@ -127,7 +127,7 @@ def _readme(workload: CapturedWorkload, scripts: int, folder: Path) -> str:
     if workload.missing:
         lines += ["", "Missing:", ""]
         lines += [
-            f"- statement {one.template}, {share_text(one.share)} of the time: {one.reason}"
-            for one in workload.missing
+            f"- statement {captured.template}, {share_text(captured.share)} of the time: {captured.reason}"
+            for captured in workload.missing
         ]
     return "\n".join(lines) + "\n"

@@ -51,13 +51,13 @@ def plans_agree(source: str, copy: str, statements: Sequence[CapturedStatement])
         watched.planning() as of_source,
         copied.planning() as of_copy,
     ):
-        for one in statements:
+        for statement in statements:
             if time.monotonic_ns() - begun > _LONGEST_NS:
                 reason = f"not compared: planning took longer than {_LONGEST_NS // 10**9} s"
-                found.append(PlanAgreement(one.template, False, reason, "", ""))
+                found.append(PlanAgreement(statement.template, False, reason, "", ""))
                 continue
-            with of_source.using(one.settings), of_copy.using(one.settings):
-                found.append(_agreement(of_source, of_copy, one))
+            with of_source.using(statement.settings), of_copy.using(statement.settings):
+                found.append(_agreement(of_source, of_copy, statement))
     return tuple(found)
 
 
@@ -126,7 +126,9 @@ def _compare(source: Planner, copy: Planner, text: str, *, serial: bool = False)
     workers = [max(node.workers for node in tree.walk()) for tree in trees]
     if workers[0] == workers[1]:
         return _Compared(text, True, "without parallel workers, both plans are the same")
-    many, fewer = (count_words(one, "parallel worker") if one else "no parallel workers" for one in workers)
+    many, fewer = (
+        count_words(worker, "parallel worker") if worker else "no parallel workers" for worker in workers
+    )
     return _Compared(text, True, f"the plan of the source uses {many}, the plan of the copy {fewer}")
 
 

@@ -57,14 +57,14 @@ def _files(place: Path, result: CureResult, workload: CapturedWorkload, source: 
         database = resolve(source).database
         members = _members(result, chosen)
         changes = [change for _, change in members]
-        headlines = {change.name: one.finding.headline for one, change in members if one is not None}
+        headlines = {change.name: tried.finding.headline for tried, change in members if tried is not None}
         write_atomically(place / "up.sql", up_sql(changes, database, headlines))
         yield Handed(f"{HANDED}/up.sql", "the change")
         write_atomically(place / "down.sql", down_sql(changes, database))
         yield Handed(f"{HANDED}/down.sql", "its reversal")
         yield Handed(f"{HANDED}/{_REQUEST}", "a description for a pull request")
-        measured = {one.template for one in chosen.effects}
-        statements = [one for one in workload.statements if one.template in measured]
+        measured = {effect.template for effect in chosen.effects}
+        statements = [statement for statement in workload.statements if statement.template in measured]
         if statements:
             guard = guard_toml("cure", "Are the statements of the cure still fast?", dsn, statements)
             write_atomically(place / "guard.toml", guard)
@@ -82,10 +82,10 @@ def _files(place: Path, result: CureResult, workload: CapturedWorkload, source: 
 def _members(result: CureResult, chosen: Change) -> list[tuple[Tried | None, Change]]:
     """Return the single changes of the chosen set, each with its finding."""
     found: list[tuple[Tried | None, Change]] = [
-        (one, change)
-        for one in result.tried
-        for change in one.changes
-        if change.name == one.best and change.state == "cured" and change.sql in chosen.sql
+        (tried, change)
+        for tried in result.tried
+        for change in tried.changes
+        if change.name == tried.best and change.state == "cured" and change.sql in chosen.sql
     ]
     return found or [(None, chosen)]
 

@@ -135,7 +135,7 @@ def pool_readme(change: Change, dsn: str, *, measured: bool) -> str:
     `dsn` is the connection string of the source.
     """
     lines = _before_and_after(change, _operation_gain(change), "do")
-    clients = max((one.clients for one in change.effects), default=1)
+    clients = max((effect.clients for effect in change.effects), default=1)
     size = max(_LEAST_POOL, 2 * clients)
     lines += [_IN_THE_APPLICATION.format(sessions=count_words(clients, "session"), size=size), ""]
     lines += [_PGBOUNCER.format(**_address(dsn), size=size), ""]

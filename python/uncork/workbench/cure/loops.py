@@ -54,14 +54,14 @@ def loop_plan(finding: Finding, workload: CapturedWorkload) -> tuple[LoopPlan | 
     candidate = loop_habit(finding)
     if candidate is None:
         return None, ""
-    own = tuple(one for one in workload.statements if one.template in finding.templates)
+    own = tuple(statement for statement in workload.statements if statement.template in finding.templates)
     if not own:
-        lost = [one.reason for one in workload.missing if one.template in finding.templates]
+        lost = [captured.reason for captured in workload.missing if captured.template in finding.templates]
         return (
             None,
             f"Its statement cannot be measured on a copy: {lost[0]}." if lost else "It was not captured.",
         )
-    types = {one.template: dict.fromkeys(numbers_in(one.sql), "text") for one in own}
+    types = {statement.template: dict.fromkeys(numbers_in(statement.sql), "text") for statement in own}
     try:
         loop_arms(finding, candidate, own, types)
     except RewriteRefused as refused:
@@ -87,28 +87,28 @@ class LoopProver:
                 )
             except RewriteRefused as refused:
                 return Tried(plan.finding, "refused", str(refused))
-            same = {one.arm.name: _same_rows(scratch, one, batches) for one in arms}
+            same = {arm.arm.name: _same_rows(scratch, arm, batches) for arm in arms}
         changes = {
-            one.arm.name: _change_of(one, plan, state="refused", reason=error)
-            for one in arms
-            if (error := same[one.arm.name][0])
+            arm.arm.name: _change_of(arm, plan, state="refused", reason=error)
+            for arm in arms
+            if (error := same[arm.arm.name][0])
         }
         wanted = [
-            replace(one, assumed=(*one.assumed, same[one.arm.name][1]))
-            for one in arms
-            if one.arm.name not in changes
+            replace(arm, assumed=(*arm.assumed, same[arm.arm.name][1]))
+            for arm in arms
+            if arm.arm.name not in changes
         ]
         if wanted:
             measured = self._measure(plan, batches, wanted, budget_s)
-            changes |= {one.arm.name: self._change(one, plan, batches, measured) for one in wanted}
-        found = tuple(changes[one.arm.name] for one in arms)
+            changes |= {arm.arm.name: self._change(arm, plan, batches, measured) for arm in wanted}
+        found = tuple(changes[arm.arm.name] for arm in arms)
         best = choose(found)
         if best is not None and best.state == "cured":
             self._told("measuring the best way to send many rows again")
-            (arm,) = (one for one in wanted if one.arm.name == best.name)
+            (arm,) = (arm for arm in wanted if arm.arm.name == best.name)
             again = self._measure(plan, batches, [arm], budget_s)
             best = self._change(arm, plan, batches, again, earlier=best.runs)
-            found = tuple(best if one.name == best.name else one for one in found)
+            found = tuple(best if change.name == best.name else change for change in found)
             if best.state != "cured":
                 reason = f"The gain was not confirmed when it was measured again: {best.reason}"
                 return Tried(plan.finding, best.state, reason, found, best.name)
@@ -123,7 +123,7 @@ class LoopProver:
             plan.finding.headline, self._conninfo, plan.candidate.habit, batches, arms, budget_s=budget_s
         )
         self._told(f"measuring {count_words(len(arms), 'way')} to send many rows")
-        statements = [one.statement for one in batches]
+        statements = [batch.statement for batch in batches]
         return measure_arms(self._root, text, self._conninfo, statements, 1, self._told)
 
     def _change(
@@ -193,11 +193,13 @@ def _change_of(one: LoopArm, plan: LoopPlan, *, state: ChangeState, reason: str)
 def _types(scratch: ScratchAnswers, statements: Sequence[CapturedStatement]) -> dict[int, dict[int, str]]:
     """Return the types of each statement's parameters, except for statements that the server refuses."""
     found = {}
-    for one in statements:
+    for statement in statements:
         try:
-            found[one.template] = dict(enumerate(scratch.parameter_types(one.sql.rstrip("; \n")), start=1))
+            found[statement.template] = dict(
+                enumerate(scratch.parameter_types(statement.sql.rstrip("; \n")), start=1)
+            )
         except SetupError:
-            found[one.template] = {}
+            found[statement.template] = {}
     return found
 
 
@@ -206,10 +208,10 @@ def _same_rows(scratch: ScratchAnswers, arm: LoopArm, batches: Sequence[Batches]
     if arm.batching != "unnest":
         return "", "The statements are the same."
     compared, left_out = 0, frozenset[str]()
-    for one in batches:
-        found = compare_rows(scratch, arm.many[one.statement.template], one)
+    for batch in batches:
+        found = compare_rows(scratch, arm.many[batch.statement.template], batch)
         if found.error:
-            return f"{found.error} ({inline_statement(one.statement.sql)}).", ""
+            return f"{found.error} ({inline_statement(batch.statement.sql)}).", ""
         compared += found.compared
         left_out |= found.left_out
     without = f", apart from {', '.join(sorted(left_out))}, which differ each time" if left_out else ""

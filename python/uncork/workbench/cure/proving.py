@@ -76,15 +76,15 @@ class Prover:
         """Try the changes of one finding, each alone; one that takes longer than `longest_s` is refused."""
         arms = self._named(plan.arms[:MOST_ARMS])
         rehearsed = rehearse(self._conninfo, arms, plan.statements, min(_BUILD_S, longest_s))
-        hidden = any(one.changes for one in plan.statements)
-        changes = {one.name: _left_out(one, rehearsed[one.name], hidden=hidden) for one in arms}
-        wanted = [one for one in arms if changes[one.name] is None]
+        hidden = any(statement.changes for statement in plan.statements)
+        changes = {arm.name: _left_out(arm, rehearsed[arm.name], hidden=hidden) for arm in arms}
+        wanted = [arm for arm in arms if changes[arm.name] is None]
         if wanted:
             measured = self._measure(plan.finding.headline, plan.statements, wanted, budget_s, 1)
             for arm in wanted:
                 changes[arm.name] = self._change(arm, rehearsed[arm.name], measured)
                 self._arms[arm.name] = (arm, rehearsed[arm.name], plan)
-        found = tuple(one for one in changes.values() if one is not None)
+        found = tuple(change for change in changes.values() if change is not None)
         best = choose(found)
         if best is None:  # a finding with changes has at least one
             return Tried(plan.finding, "not tried", plan.reason)
@@ -132,10 +132,10 @@ class Prover:
         """Measure changes together, and without each that another may replace; leave out what is replaced."""
         self._confirmed = arms
         whole = _whole(arms)
-        doubtful = replaceable({one.name: self._arms[one.name][1].planned for one in arms})
-        others = {name: one for name, one in leave_one_out(arms).items() if name in doubtful}
+        doubtful = replaceable({arm.name: self._arms[arm.name][1].planned for arm in arms})
+        others = {name: arm for name, arm in leave_one_out(arms).items() if name in doubtful}
         useless = control(self._workload, [whole, *others.values()])
-        built = _sum([self._arms[one.name][1] for one in arms])
+        built = _sum([self._arms[arm.name][1] for arm in arms])
         measured = self._measure(
             "all changes that help", self._union(arms), [whole, *others.values(), useless], budget_s, 1
         )
@@ -144,29 +144,29 @@ class Prover:
         )
         nets = {
             name: net
-            for name, one in others.items()
-            if (net := self._change(one, Rehearsed(), measured).net) is not None
+            for name, arm in others.items()
+            if (net := self._change(arm, Rehearsed(), measured).net) is not None
         }
         if change.net is None or len(nets) < len(others):
             return change
         left = set(nets) - set(kept(change.net, nets))
         if left:
-            return self._together(tuple(one for one in arms if one.name not in left), budget_s)
+            return self._together(tuple(arm for arm in arms if arm.name not in left), budget_s)
         return change
 
     def usual(self, budget_s: float) -> tuple[Change, ...]:
         """Measure what people often try first, on the statements with which the changes were confirmed."""
         chosen, statements = self._confirmed, self._union(self._confirmed)
-        columns = indexable_columns(self._conninfo, {table for one in chosen for table in one.tables})
+        columns = indexable_columns(self._conninfo, {table for arm in chosen for table in arm.tables})
         arms = usual_arms(chosen, self._workload, columns)
         rehearsed = rehearse(self._conninfo, arms, statements, min(_BUILD_S, budget_s))
-        found = {one.name: _left_out(one, rehearsed[one.name], hidden=True) for one in arms}
-        wanted = [one for one in arms if found[one.name] is None]
+        found = {arm.name: _left_out(arm, rehearsed[arm.name], hidden=True) for arm in arms}
+        wanted = [arm for arm in arms if found[arm.name] is None]
         if wanted:
             self._told("measuring what people often try first")
             measured = self._measure("What do usual remedies bring?", statements, wanted, budget_s, 1)
-            found.update({one.name: self._change(one, rehearsed[one.name], measured) for one in wanted})
-        return tuple(one for one in found.values() if one is not None)
+            found.update({arm.name: self._change(arm, rehearsed[arm.name], measured) for arm in wanted})
+        return tuple(change for change in found.values() if change is not None)
 
     def _named(self, arms: Sequence[Arm]) -> list[Arm]:
         """Return the changes with names that no earlier change has."""
@@ -193,7 +193,7 @@ class Prover:
             f"measuring {count_words(len(arms), 'change')} on {count_words(len(statements), 'statement')}"
         )
         rule = partial(needless, arms, workload=self._workload)
-        deciding = arms[0].name if any(one.kind == CONTROL for one in arms) else ""
+        deciding = arms[0].name if any(arm.kind == CONTROL for arm in arms) else ""
         wanted = arms[:1] if deciding else arms
         return measure_arms(
             self._root,
@@ -282,11 +282,11 @@ def _left_out(arm: Arm, rehearsed: Rehearsed, *, hidden: bool) -> Change | None:
 
 
 def _sum(built: Sequence[Rehearsed]) -> Rehearsed:
-    undone = [one.undo_ns for one in built]
+    undone = [rehearsed.undo_ns for rehearsed in built]
     return Rehearsed(
-        build_ns=sum(one.build_ns for one in built),
+        build_ns=sum(rehearsed.build_ns for rehearsed in built),
         undo_ns=None if None in undone else sum(one or 0 for one in undone),
-        size=sum(one.size for one in built),
+        size=sum(rehearsed.size for rehearsed in built),
     )
 
 

@@ -82,7 +82,7 @@ def _undone(scratch: ScratchDatabase, arm: Arm) -> int | None:
         return None
     begun = time.monotonic_ns()
     with suppress(SetupError):
-        for statement in filter(None, (one.strip() for one in arm.undo.split(";\n"))):
+        for statement in filter(None, (word.strip() for word in arm.undo.split(";\n"))):
             scratch.execute(statement)
         return time.monotonic_ns() - begun
     return None
@@ -99,12 +99,14 @@ def _plans(
     Each statement runs with the settings of its role; settings `chosen` for the session take precedence.
     """
     found = {}
-    for one in statements:
-        text = texts.get(one.template, one.sql)
-        settings = {name: value for name, value in one.settings.items() if name not in chosen}
-        shapes = [shape for values in one.sets[:_SETS] if (shape := _shape(scratch, text, values, settings))]
+    for statement in statements:
+        text = texts.get(statement.template, statement.sql)
+        settings = {name: value for name, value in statement.settings.items() if name not in chosen}
+        shapes = [
+            shape for values in statement.sets[:_SETS] if (shape := _shape(scratch, text, values, settings))
+        ]
         if shapes:
-            found[one.template] = tuple(shapes)
+            found[statement.template] = tuple(shapes)
     return found
 
 

@@ -166,18 +166,18 @@ class TransactionPlan:
     @property
     def variants(self) -> tuple[Variant, ...]:
         """The other ways."""
-        return tuple(Variant(one.arm, one.habit, one.assumed) for one in self.arms)
+        return tuple(Variant(arm.arm, arm.habit, arm.assumed) for arm in self.arms)
 
     def experiment(self, copy_dsn: str, names: Sequence[str], *, budget_s: float) -> str:
         """Return the experiment that compares some of the other ways with the present one."""
-        arms = [one for one in self.arms if one.arm.name in names]
+        arms = [arm for arm in self.arms if arm.arm.name in names]
         return transactions_experiment(
             self.finding.headline, copy_dsn, self.transaction, arms, budget_s=budget_s
         )
 
     def effect(self, name: str, rate: StatementEffect) -> StatementEffect:
         """Return the effect on the time from BEGIN to COMMIT."""
-        (outside_ns,) = (one.outside_ns for one in self.arms if one.arm.name == name)
+        (outside_ns,) = (arm.outside_ns for arm in self.arms if arm.arm.name == name)
         return held_times(rate, outside_ns)
 
     def net(self, effect: StatementEffect) -> Net | None:
@@ -215,8 +215,8 @@ def _captured(order: StatementOrder, workload: CapturedWorkload) -> CapturedTran
     Raises:
         NoOrder: if a statement was not captured.
     """
-    known = {one.template: one for one in workload.statements}
-    missing = {one.template: one for one in workload.missing}
+    known = {statement.template: statement for statement in workload.statements}
+    missing = {captured.template: captured for captured in workload.missing}
     statements = []
     for each in order.statements:
         one = known.get(each.template)
@@ -226,7 +226,7 @@ def _captured(order: StatementOrder, workload: CapturedWorkload) -> CapturedTran
             why = "" if lost is None else f": {lost.reason}"
             raise NoOrder(f"{what} of its transaction cannot be sent again{why}.")
         statements.append(one)
-    pauses = [order.first_ns, *(one.pause_ns for one in order.statements)]
+    pauses = [order.first_ns, *(statement.pause_ns for statement in order.statements)]
     return CapturedTransaction(
         statements=tuple(statements),
         pauses_ns=tuple(pauses),

@@ -125,14 +125,19 @@ def _cost(one: StatementEffect) -> float:
 
 
 def _bounded(effects: Mapping[str, Sequence[StatementEffect]]) -> set[tuple[str, int]]:
-    return {(name, one.template) for name, found in effects.items() for one in found if one.low is not None}
+    return {
+        (name, effect.template)
+        for name, found in effects.items()
+        for effect in found
+        if effect.low is not None
+    }
 
 
 def _settled_early(
     statements: Sequence[CapturedStatement], needless: Enough, ledger: Ledger
 ) -> list[Compared]:
     """Return the comparisons of a ledger that need no more trials."""
-    by_workload = {workload_name(one.template): one for one in statements}
+    by_workload = {workload_name(statement.template): statement for statement in statements}
     effects: dict[str, list[StatementEffect]] = defaultdict(list)
     for cell, workload, variant in ledger.compared():
         one, found = by_workload[workload], ledger.effect(cell, workload, variant)
@@ -174,20 +179,20 @@ def _run(session: RunSession, told: Callable[[str], None]) -> None:
 
 
 def _measured(run: str, result: RunResult, statements: Sequence[CapturedStatement], clients: int) -> Measured:
-    by_workload = {workload_name(one.template): one for one in statements}
-    costs = {(one.workload, one.variant): one for one in result.costs}
-    baseline = next(one.name for one in result.variants if one.baseline)
+    by_workload = {workload_name(statement.template): statement for statement in statements}
+    costs = {(cost.workload, cost.variant): cost for cost in result.costs}
+    baseline = next(variant.name for variant in result.variants if variant.baseline)
     effects: dict[str, list[StatementEffect]] = {}
     refused: dict[str, str] = {}
-    for one in result.comparisons:
-        if one.verdict in (Verdict.REFUSED, Verdict.SKIPPED):
-            text = inline_statement(by_workload[one.workload].sql)
-            refused.setdefault(one.variant, f"{one.reason} ({text})")
+    for comparison in result.comparisons:
+        if comparison.verdict in (Verdict.REFUSED, Verdict.SKIPPED):
+            text = inline_statement(by_workload[comparison.workload].sql)
+            refused.setdefault(comparison.variant, f"{comparison.reason} ({text})")
             continue
-        before, after = (costs.get((one.workload, name)) for name in (baseline, one.variant))
-        effects.setdefault(one.variant, []).append(
+        before, after = (costs.get((comparison.workload, name)) for name in (baseline, comparison.variant))
+        effects.setdefault(comparison.variant, []).append(
             replace(
-                _effect(one, by_workload[one.workload], clients),
+                _effect(comparison, by_workload[comparison.workload], clients),
                 wal_ratio=_wal(before, after),
                 before_rows=None if before is None else before.rows,
                 before_cpu_ns=_cpu_ns(before),

@@ -72,19 +72,19 @@ class VariantProver:
     def of_finding(self, plan: VariantPlan, budget_s: float) -> Tried:
         """Measure all variants, and the best one again if it helps. Of it, only the last trials count."""
         self._told(f"measuring {plan.what}")
-        names = [one.arm.name for one in plan.variants]
+        names = [variant.arm.name for variant in plan.variants]
         measured = self._measure(plan, names, budget_s)
-        found = tuple(_change(plan, one, measured) for one in plan.variants)
+        found = tuple(_change(plan, variant, measured) for variant in plan.variants)
         best = choose(found)
         if best is None:
             return Tried(plan.finding, "not tried", "There is no other way to send it.")
         if best.state != "cured":
             return Tried(plan.finding, state_of(found), best.reason, found, best.name)
         self._told(f"measuring the best of it again: {best.text.rstrip('. ')}")
-        (variant,) = (one for one in plan.variants if one.arm.name == best.name)
+        (variant,) = (variant for variant in plan.variants if variant.arm.name == best.name)
         again = _change(plan, variant, self._measure(plan, [best.name], budget_s))
         again = replace(again, runs=(*again.runs, *best.runs))
-        found = tuple(again if one.name == best.name else one for one in found)
+        found = tuple(again if change.name == best.name else change for change in found)
         reason = again.reason
         if again.state != "cured":
             reason = f"The gain was not confirmed when it was measured again: {reason}"
@@ -99,7 +99,7 @@ class VariantProver:
 
 def _change(plan: VariantPlan, variant: Variant, measured: Measured) -> Change:
     arm = variant.arm
-    effects = tuple(plan.effect(arm.name, one) for one in measured.effects.get(arm.name, ()))
+    effects = tuple(plan.effect(arm.name, effect) for effect in measured.effects.get(arm.name, ()))
     net = plan.net(effects[0]) if effects else None
     refused = measured.refused.get(arm.name, "")
     skipped = refused.startswith(SKIPPING)

@@ -47,23 +47,23 @@ def without_violations(
     Raises:
         ConnectError: if the server cannot be reached.
     """
-    changing = [one for one in workload.statements if one.changes]
+    changing = [statement for statement in workload.statements if statement.changes]
     found: dict[int, Mapping[Values, str]] = {}
     chosen: dict[int, CapturedStatement | None] = {}
     if changing:
         begun = time.monotonic()
         with suppress(SetupError), ScratchDatabase(conninfo) as scratch:
             scratch.limit(_STATEMENT_S)
-            for one in changing:
+            for statement in changing:
                 if time.monotonic() - begun >= _LONGEST_S:
                     break
-                executed = _executed(scratch, one, one.sets)
-                found[one.template] = {
+                executed = _executed(scratch, statement, statement.sets)
+                found[statement.template] = {
                     values: each.violation for values, each in executed.items() if each.violation
                 }
                 rows = {values: each.rows for values, each in executed.items() if each.rows is not None}
-                if finds_too_few(one, rows):
-                    chosen[one.template] = with_matching(one, rows, _matching(scratch, one))
+                if finds_too_few(statement, rows):
+                    chosen[statement.template] = with_matching(statement, rows, _matching(scratch, statement))
     workload, replaced = _replaced(workload, chosen)
     workload, counted = leave_out(workload, found)
     return workload, (*replaced, *counted)
@@ -135,19 +135,19 @@ def _replaced(
     kept: list[CapturedStatement] = []
     missing = list(workload.missing)
     said: list[Missing] = []
-    for one in workload.statements:
-        if one.template not in chosen:
-            kept.append(one)
+    for statement in workload.statements:
+        if statement.template not in chosen:
+            kept.append(statement)
             continue
-        other, rows = chosen[one.template], f"{one.rows or 0:.2g}"
+        other, rows = chosen[statement.template], f"{statement.rows or 0:.2g}"
         if other is None:
             reason = f"on the copy it changes no row, but a call on the server changes {rows} rows"
-            missing.append(NotCaptured(one.template, one.sql, reason, one.share))
+            missing.append(NotCaptured(statement.template, statement.sql, reason, statement.share))
             continue
         kept.append(other)
         said.append(
             Missing(
-                f"the captured values of {inline_statement(one.sql)}",
+                f"the captured values of {inline_statement(statement.sql)}",
                 f"on the copy they find fewer rows than the {rows} of a call on the server, so values of the "
                 "copy's rows are measured",
                 "",
@@ -166,22 +166,22 @@ def leave_out(
     kept: list[CapturedStatement] = []
     missing = list(workload.missing)
     counted: list[Missing] = []
-    for one in workload.statements:
-        words = violations.get(one.template, {})
-        sets = tuple(values for values in one.sets if values not in words)
-        if not words or len(sets) == len(one.sets):
-            kept.append(one)
+    for statement in workload.statements:
+        words = violations.get(statement.template, {})
+        sets = tuple(values for values in statement.sets if values not in words)
+        if not words or len(sets) == len(statement.sets):
+            kept.append(statement)
             continue
         first = next(iter(words.values()))
         if not sets:
             reason = f'with all captured values, it violates a constraint on the copy: "{first}"'
-            missing.append(NotCaptured(one.template, one.sql, reason, one.share))
+            missing.append(NotCaptured(statement.template, statement.sql, reason, statement.share))
             continue
-        kept.append(replace(one, sets=sets))
-        left = len(one.sets) - len(sets)
+        kept.append(replace(statement, sets=sets))
+        left = len(statement.sets) - len(sets)
         counted.append(
             Missing(
-                f"{left} of {len(one.sets)} sets of values of {inline_statement(one.sql)}",
+                f"{left} of {len(statement.sets)} sets of values of {inline_statement(statement.sql)}",
                 f'they violate a constraint on the copy ("{first}"), so they are not measured',
                 "",
             )

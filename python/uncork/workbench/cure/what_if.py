@@ -63,10 +63,14 @@ def what_if(
         target = server.conninfo(_DATABASE)
         facts = copy_source(source, target, tables=(), disk=_DISK, told=lambda _: None)
         server.restart()  # it may have read pages of indexes, which are now written beside it
-        texts = [_CONCURRENTLY.sub(r"\1", one) for one in candidates]
+        texts = [_CONCURRENTLY.sub(r"\1", candidate) for candidate in candidates]
         with closing(SparseCopy(target, sizes, texts)) as copy:
             found = _planned(copy, candidates, statements)
-        lost = [f"{one.what}: {one.why}" for one in facts.missing if not one.what.startswith(_NOT_PLANNED)]
+        lost = [
+            f"{copied.what}: {copied.why}"
+            for copied in facts.missing
+            if not copied.what.startswith(_NOT_PLANNED)
+        ]
         return replace(found, missing=(*lost, *found.missing))
     finally:
         server.stop()
@@ -77,15 +81,17 @@ def _planned(copy: SparseCopy, candidates: Sequence[str], statements: Sequence[C
     before: dict[int, tuple[str, PlanNode]] = {}
     found = []
     with copy.planning() as planner:
-        for one in statements:
-            text = with_first_values(planner, one)
-            with planner.using(one.settings):
+        for statement in statements:
+            text = with_first_values(planner, statement)
+            with planner.using(statement.settings):
                 explained = planner.explain(text, as_json=True)
             tree = None if explained is None or explained.output is None else plan_tree(explained.output)
             if tree is None:
-                unplanned[one.template] = explained.reason if explained else "it is a command without a plan"
+                unplanned[statement.template] = (
+                    explained.reason if explained else "it is a command without a plan"
+                )
             else:
-                before[one.template] = text, tree
+                before[statement.template] = text, tree
         for place, candidate in enumerate(candidates):
             names = copy.indexes.get(place, {})
             copy.show(names)
@@ -96,7 +102,7 @@ def _planned(copy: SparseCopy, candidates: Sequence[str], statements: Sequence[C
                 CandidateUse(
                     candidate,
                     sum(names.values()),
-                    tuple(one for one in plans if one is not None) if names else (),
+                    tuple(plan for plan in plans if plan is not None) if names else (),
                     copy.reasons.get(place, ""),
                 )
             )

@@ -67,7 +67,7 @@ def compared_flames(before: Path, others: Sequence[Path]) -> tuple[Flame, ...]:
 
 
 def _of_variants(stacks: Mapping[tuple[str, str], pa.Table], result: RunResult) -> Iterator[Flame]:
-    baseline = next(one.name for one in result.variants if one.baseline)
+    baseline = next(variant.name for variant in result.variants if variant.baseline)
     for workload in dict.fromkeys(name for name, _ in stacks):
         first = stacks.get((workload, baseline))
         if first is None:

@@ -98,9 +98,9 @@ def _misfit(form: Form, parsed: ParsedSql) -> str | None:
         )
     if form is Form.QUERY and not statements[-1].returns:
         return "does not return rows; write a query, such as SELECT"
-    if any(one.copies for one in statements):
+    if any(statement.copies for statement in statements):
         return "COPY from or to the client does not work here; use INSERT, or COPY with a file on the server"
-    alone = next((one.alone for one in statements if one.alone), None)
+    alone = next((statement.alone for statement in statements if statement.alone), None)
     if alone is not None and len(statements) > 1:
         remedy = _INSTEAD.get(alone, "")
         return f"{alone} cannot run together with other statements, which are one transaction{remedy}"

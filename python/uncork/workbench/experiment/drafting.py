@@ -111,8 +111,8 @@ def _choose(candidates: Iterator[_Candidate], wanted: str | None, run: str) -> _
     known = list(candidates)
     if wanted is not None:
         text = " ".join(wanted.split()).lower()
-        fits = [one for one in known if text == str(one.number)] or [
-            one for one in known if text in " ".join(one.text.split()).lower()
+        fits = [candidate for candidate in known if text == str(candidate.number)] or [
+            candidate for candidate in known if text in " ".join(candidate.text.split()).lower()
         ]
         if not fits:
             raise UsageError(
@@ -121,7 +121,9 @@ def _choose(candidates: Iterator[_Candidate], wanted: str | None, run: str) -> _
         return fits[0]
     if not known:
         raise UsageError(f"run {run} holds no statements with their time")
-    return next((one for one in known if one.parts is not None and one.parts.tables), known[0])
+    return next(
+        (candidate for candidate in known if candidate.parts is not None and candidate.parts.tables), known[0]
+    )
 
 
 def _parameters(chosen: _Candidate, sources: Mapping[str, SourceTable]) -> list[DraftParameter]:
@@ -131,7 +133,9 @@ def _parameters(chosen: _Candidate, sources: Mapping[str, SourceTable]) -> list[
     found = []
     for part in chosen.parts.parts:
         having = [
-            name for name, source in sources.items() if part.column in {one.name for one in source.columns}
+            name
+            for name, source in sources.items()
+            if part.column in {column.name for column in source.columns}
         ]
         table = having[0] if part.table is None and len(having) == 1 else part.table
         own = DraftParameter(part.name, chosen.samples.get(part.name, ()), part.column, table, part.equals)
@@ -148,7 +152,7 @@ def _parameters(chosen: _Candidate, sources: Mapping[str, SourceTable]) -> list[
 def _of_log(folder: Path) -> Iterator[_Candidate]:
     result = stored_log_result(folder)
     for template in result.templates:
-        shown = [one for one in template.examples if one.kind != "plan"]
+        shown = [example for example in template.examples if example.kind != "plan"]
         parts: StatementParts | None = None
         samples: dict[str, list[str | None]] = {}
         for example in shown:
@@ -171,11 +175,11 @@ def _pipelined(template: TemplateFacts, loops: Sequence[LogLoop]) -> int:
     """Return for how many rows a client sends a statement in a pipeline, at most."""
     row = template.repetition
     own = [
-        one.longest
+        loop_template.longest
         for loop in loops
         if loop.pipelined
-        for one in loop.templates
-        if one.number == template.number
+        for loop_template in loop.templates
+        if loop_template.number == template.number
     ]
     return max((*own, row.longest if row is not None and row.pipelined else 0))
 
@@ -194,7 +198,7 @@ def _values(parts: StatementParts, parameters: str) -> Iterator[tuple[str, str |
 
 def _of_database(folder: Path, dsn: str | None = None) -> Iterator[_Candidate]:
     """Yield the statements, with types and values of the captured workload where there are any."""
-    captured = {one.template: one for one in captured_workload(folder, dsn).statements}
+    captured = {statement.template: statement for statement in captured_workload(folder, dsn).statements}
     for template in stored_database_result(folder).templates:
         own = captured.get(template.number)
         parts = None if own is None else statement_parts(own.sql)

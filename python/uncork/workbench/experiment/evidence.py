@@ -106,9 +106,9 @@ def _answers(request: TrialRequest) -> int:
     if isinstance(request, HttpTrial):
         return 0
     statements = request.statements
-    if any(one.batch is not None and one.batch.pipelined for one in statements):
+    if any(statement.batch is not None and statement.batch.pipelined for statement in statements):
         return 1
-    times = sum(1 if one.batch is None else one.batch.times for one in statements)
+    times = sum(1 if statement.batch is None else statement.batch.times for statement in statements)
     return times + (2 if request.transaction else 0)
 
 

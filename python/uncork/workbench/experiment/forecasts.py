@@ -40,7 +40,7 @@ def plan_with_forecast(root: Path, source: Source) -> PlanDocument:
 
     Damaged and too short runs are ignored.
     """
-    if not any(one.fitted for one in source.spec.workloads.values()):
+    if not any(workload.fitted for workload in source.spec.workloads.values()):
         return plan_document(source.spec)
     for manifest in reversed(list(list_runs(root))):
         if not isinstance(manifest, Manifest) or manifest.kind != "experiment":

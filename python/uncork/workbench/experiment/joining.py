@@ -105,11 +105,11 @@ class Joining:
 def host_numbers(hosts: Sequence[RunHost]) -> list[int]:
     """Return a number from 1 on for each run. Runs of one machine, or of machines of one name, share it."""
     numbers: list[int] = []
-    for place, one in enumerate(hosts):
+    for place, host in enumerate(hosts):
         same = (
             numbers[earlier]
             for earlier, other in enumerate(hosts[:place])
-            if one.name == other.name or (one.machine == other.machine and one.machine)
+            if host.name == other.name or (host.machine == other.machine and host.machine)
         )
         numbers.append(next(same, max(numbers, default=0) + 1))
     return numbers

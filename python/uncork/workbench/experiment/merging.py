@@ -46,7 +46,7 @@ def merge_experiments(root: Path, folders: Sequence[Path]) -> Path:
     parts = [_read(folder) for folder in folders]
     _check(parts)
     first = parts[0]
-    hosts = host_numbers([one.host for one in parts])
+    hosts = host_numbers([part.host for part in parts])
     count = len(set(hosts))
     manifest = draft(
         kind="experiment",
@@ -57,7 +57,7 @@ def merge_experiments(root: Path, folders: Sequence[Path]) -> Path:
         options=first.manifest.options,
         unit=first.manifest.unit,
         case=first.manifest.case,
-        started_at=min(one.manifest.started_at for one in parts),
+        started_at=min(part.manifest.started_at for part in parts),
         commit=lambda: first.manifest.commit,
         branch=lambda: first.manifest.branch,
     )
@@ -69,7 +69,7 @@ def merge_experiments(root: Path, folders: Sequence[Path]) -> Path:
             record.discard()  # half of a merged run is worth nothing: its parts are still there
             raise
         record.rounds = sum(map(len, rounds))
-        elapsed_ns = sum(attempt.elapsed_ns for one in parts for attempt in one.manifest.attempts)
+        elapsed_ns = sum(attempt.elapsed_ns for part in parts for attempt in part.manifest.attempts)
         record.end("complete", f"merged from {count_words(len(parts), 'run')}", elapsed_ns)
     return record.folder
 
@@ -79,11 +79,11 @@ def _join(folder: Path, parts: Sequence[_Part]) -> list[list[int]]:
     _copy_files(parts[0].folder, folder)
     joining = Joining(folder)
     rounds = []
-    for number, one in enumerate(parts, 1):
-        found = joining.read(number, one.folder)
+    for number, part in enumerate(parts, 1):
+        found = joining.read(number, part.folder)
         joining.append(found)
         rounds.append(found.rounds)
-        keep_part(one.folder, folder, number)
+        keep_part(part.folder, folder, number)
     return rounds
 
 
@@ -112,13 +112,13 @@ def _check(parts: Sequence[_Part]) -> None:
     if len(parts) < 2:
         raise UsageError("merge requires the runs of at least two hosts")
     first = parts[0]
-    for one in parts[1:]:
-        differing = _differing(first, one)
+    for part in parts[1:]:
+        differing = _differing(first, part)
         if differing:
             raise UsageError(
-                f"{first.manifest.id} and {one.manifest.id} are not runs of one experiment: {differing}"
+                f"{first.manifest.id} and {part.manifest.id} are not runs of one experiment: {differing}"
             )
-    ids = [str(one.folder.resolve()) for one in parts]
+    ids = [str(part.folder.resolve()) for part in parts]
     if len(set(ids)) < len(ids):
         raise UsageError("the same run is named twice")
 
@@ -151,7 +151,7 @@ def _hosts(
     parts: Sequence[_Part], hosts: Sequence[int], rounds: Sequence[Sequence[int]]
 ) -> Iterator[HostRounds]:
     for number in dict.fromkeys(hosts):
-        own = [place for place, one in enumerate(hosts) if one == number]
+        own = [place for place, host in enumerate(hosts) if host == number]
         runs = tuple(parts[place].manifest.id for place in own)
         numbers = tuple(one for place in own for one in rounds[place])
         first = parts[own[0]]

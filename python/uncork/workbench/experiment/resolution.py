@@ -230,7 +230,7 @@ class _Session:
         ]
         measured = run_block(
             BlockRequest(
-                arms=tuple(replace(one, warmup_operations=warmup) for one in requests),
+                arms=tuple(replace(request, warmup_operations=warmup) for request in requests),
                 sizes=found.sizes,
                 cycles=cycle_order(len(requests), cycles, stream),
                 together=CYCLES_TOGETHER,
@@ -238,9 +238,11 @@ class _Session:
             ),
             sample=False,
         )
-        for one in measured.arms:
-            if one.outcome != Outcome.COMPLETE:
-                raise RunError(f"doctor, statement {first.workload}: {one.message or one.outcome}")
+        for measurement in measured.arms:
+            if measurement.outcome != Outcome.COMPLETE:
+                raise RunError(
+                    f"doctor, statement {first.workload}: {measurement.message or measurement.outcome}"
+                )
         return measured
 
 
@@ -276,7 +278,9 @@ def resolve_statement(
         cycle=seen.cycle,
         block=seen.block,
         round=seen.round,
-        half_widths=tuple(one.half_width if math.isfinite(one.half_width) else None for one in designs),
+        half_widths=tuple(
+            design.half_width if math.isfinite(design.half_width) else None for design in designs
+        ),
         reason=seen.sentence(designs[0].blocks, designs[0].cycles),
     )
 
@@ -285,7 +289,7 @@ def resolution_sentence(statements: Sequence[StatementResolution], *, load: floa
     """Explain the result to someone who is about to measure on this machine."""
     found = []
     for place in (0, -1):
-        widths = [one.half_widths[place] for one in statements]
+        widths = [statement.half_widths[place] for statement in statements]
         known = [width for width in widths if width is not None]
         if len(known) == len(widths):
             found.append(f"below {max(known):.1%} in {count_words(MINUTES[place], 'minute')}")

@@ -81,11 +81,13 @@ def broken_checks(result: GuardResult, gate: str, workload: str | None) -> tuple
     except UsageError:
         wanted = ""
     wanted = workload or wanted
-    asked = [one for one in result.checks if same_gate(gate, one.gate) and wanted in ("", one.workload)]
-    broken = [one for one in asked if one.outcome is GateOutcome.BROKEN]
+    asked = [
+        check for check in result.checks if same_gate(gate, check.gate) and wanted in ("", check.workload)
+    ]
+    broken = [check for check in asked if check.outcome is GateOutcome.BROKEN]
     if broken:
         return tuple(broken)
-    others = [one for one in result.checks if one.outcome is GateOutcome.BROKEN]
+    others = [check for check in result.checks if check.outcome is GateOutcome.BROKEN]
     hint = (
         "; broken gates: " + ", ".join(dict.fromkeys(map(_shown, others)))
         if others
@@ -94,7 +96,7 @@ def broken_checks(result: GuardResult, gate: str, workload: str | None) -> tuple
     if not asked:
         where = f" on {wanted}" if wanted else ""
         raise UsageError(f'the guard {result.id} has no gate "{gate}"{where}{hint}')
-    states = ", ".join(dict.fromkeys(str(one.outcome) for one in asked))
+    states = ", ".join(dict.fromkeys(str(check.outcome) for check in asked))
     raise UsageError(
         f'"{gate}" is {states} in the guard {result.id}, so there is nothing to acknowledge{hint}'
     )

@@ -50,28 +50,34 @@ def measure_and_confirm(
         UncorkError, KeyboardInterrupt: from `measure`.
     """
     first = measure(None)
-    checks = tuple(one.check(one.decision) for one in first)
+    checks = tuple(judgement.check(judgement.decision) for judgement in first)
     known = acknowledge(checks).checks
-    broken = [one for one, check in zip(first, known, strict=True) if check.outcome is GateOutcome.BROKEN]
+    broken = [
+        judgement
+        for judgement, check in zip(first, known, strict=True)
+        if check.outcome is GateOutcome.BROKEN
+    ]
     if not twice or not broken:
         return checks
-    gates = ", ".join(dict.fromkeys(f'"{one.check(one.decision).gate.text}"' for one in broken))
+    gates = ", ".join(
+        dict.fromkeys(f'"{judgement.check(judgement.decision).gate.text}"' for judgement in broken)
+    )
     notify(f"looks broken: {gates}; measuring again to confirm{length}")
-    places = frozenset(one.place for one in broken)
-    second = {one.place: one for one in measure(places)}
+    places = frozenset(judgement.place for judgement in broken)
+    second = {judgement.place: judgement for judgement in measure(places)}
     return tuple(
-        _confirmed(one, second.get(one.place)) if one.place in places else check
-        for one, check in zip(first, checks, strict=True)
+        _confirmed(judgement, second.get(judgement.place)) if judgement.place in places else check
+        for judgement, check in zip(first, checks, strict=True)
     )
 
 
 def unconfirmed(found: Sequence[Judgement], why: str) -> tuple[GateCheck, ...]:
     """Return what one measurement found, with nothing reported broken, because `why`."""
     return tuple(
-        _undecided(one, f"it looks broken ({one.decision.reason}), but {why}")
-        if one.decision.outcome is GateOutcome.BROKEN
-        else one.check(one.decision)
-        for one in found
+        _undecided(judgement, f"it looks broken ({judgement.decision.reason}), but {why}")
+        if judgement.decision.outcome is GateOutcome.BROKEN
+        else judgement.check(judgement.decision)
+        for judgement in found
     )
 
 

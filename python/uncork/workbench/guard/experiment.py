@@ -229,7 +229,7 @@ class _SideBySide:
             self.run(self.session)
             self.first = self.judge.judged()
             return list(map(_judgement, self.first))
-        again = [one for one in self.first if one.place in broken]
+        again = [judged for judged in self.first if judged.place in broken]
         self.second, judge = _confirming(self.guard, self.session.folder.name, again)
         self.run(self.second)
         return list(map(_judgement, judge.judged()))
@@ -290,12 +290,12 @@ def _session(
 def _confirming(guard: Guard, first: str, broken: Sequence[Judged]) -> tuple[ExperimentSession, GateJudge]:
     """Start the second measurement: a new seed, a new server, only workloads and cells of broken gates."""
     spec = guard.spec
-    workloads = [name for name in spec.workloads if name in {one.place.workload for one in broken}]
+    workloads = [name for name in spec.workloads if name in {judged.place.workload for judged in broken}]
     levels = {
         factor: [
             level
             for level in spec.levels(factor)
-            if level in {dict(one.place.cell.levels)[factor] for one in broken}
+            if level in {dict(judged.place.cell.levels)[factor] for judged in broken}
         ]
         for factor in spec.factors
     }
@@ -306,8 +306,8 @@ def _confirming(guard: Guard, first: str, broken: Sequence[Judged]) -> tuple[Exp
         seed=spec.experiment.seed + 1,
     )
     source = unhurried(made_source(guard.source.text, guard.source.files, options, guard.called))
-    gates = tuple(dict.fromkeys(one.place.gate for one in broken))
-    only = frozenset(one.place for one in broken)
+    gates = tuple(dict.fromkeys(judged.place.gate for judged in broken))
+    only = frozenset(judged.place for judged in broken)
     return _session(guard, source, gates, only, confirms=first)
 
 
@@ -319,7 +319,9 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
     with closing(RunReader(folder)) as reader:
         manifest = reader.manifest
     result = build_result(folder)
-    order = {Cell(place): number for number, place in enumerate(dict.fromkeys(one.cell for one in checks))}
+    order = {
+        Cell(place): number for number, place in enumerate(dict.fromkeys(check.cell for check in checks))
+    }
     known = acknowledge_from(_known(guard), tuple(sorted(checks, key=lambda one: order[Cell(one.cell)])))
     found = known.checks
     measured = [read_hosts(folder.with_name(name)) for name in (manifest.id, *more)]

@@ -117,19 +117,24 @@ def _places(gate: Gate, spec: Spec) -> Iterator[Place]:
 def _figure(subject: str, names: tuple[str, ...], run: RunFigures) -> Figure | None:
     found = (run.figure((subject, name)) for name in names)
     # A metric of the file can be 0 or less, which has no ratio to the past.
-    return next((one for one in found if one is not None and (one.scale != "ratio" or one.value > 0)), None)
+    return next(
+        (figure for figure in found if figure is not None and (figure.scale != "ratio" or figure.value > 0)),
+        None,
+    )
 
 
 def _size(subject: str, run: RunFigures) -> Figure | None:
     """Return the total size of a variant's tables and indexes."""
-    found = [one for one in run.figures if one.subject == subject and one.name.startswith("size of ")]
-    total = sum(one.value for one in found)
+    found = [
+        figure for figure in run.figures if figure.subject == subject and figure.name.startswith("size of ")
+    ]
+    total = sum(figure.value for figure in found)
     return Figure(subject, "size", total, "B", "lower", "exact") if found else None
 
 
 def _shapes(subject: str, run: RunFigures) -> str | None:
     """Return the plans of a variant's statements as one text."""
-    found = [f"{one.statement}\n{one.shape}" for one in run.plans if one.subject == subject]
+    found = [f"{plan.statement}\n{plan.shape}" for plan in run.plans if plan.subject == subject]
     return "\n".join(found) if found else None
 
 

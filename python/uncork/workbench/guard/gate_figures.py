@@ -51,7 +51,7 @@ _DEFAULTS: Final = ("throughput > -5%", "p50 < +5%", "p99 < +10%", "success >= b
 
 def gate_figure(gate: Gate, run: RunFigures) -> Figure | None:
     """Return the metric of a load that a gate is about; None if the load does not have it."""
-    own = any(one.subject == gate.workload for one in run.figures)
+    own = any(figure.subject == gate.workload for figure in run.figures)
     # A load of one script has metrics of the load as a whole only.
     subject = gate.workload if own else ""
     return next(

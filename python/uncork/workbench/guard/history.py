@@ -53,7 +53,9 @@ def judge_history(root: Path, asked: Question, measure: Measure | None, notify: 
         places = [place for place in asked.places if broken is None or place in broken]
         if broken is not None and measure is not None:
             second.extend(measure())
-        here = found if broken is None else [held_against(one, second, past, CONFIDENCE) for one in places]
+        here = (
+            found if broken is None else [held_against(place, second, past, CONFIDENCE) for place in places]
+        )
         decisions = judge_past([one.evidence for one in here], confidence=CONFIDENCE)
         return [
             Judgement(place, decision, partial(_check, place, one))

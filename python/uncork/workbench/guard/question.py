@@ -67,7 +67,7 @@ class LoadQuestion(Question):
     @property
     def scripts(self) -> tuple[str, ...]:
         """The names of its scripts or requests."""
-        return tuple(one["name"] for one in self.plan["scripts"])
+        return tuple(script["name"] for script in self.plan["scripts"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def read_question(folder: Path, wanted: GuardRequest) -> LoadQuestion:
     with closing(LoadReader(folder)) as reader:
         plan, name = reader.plan(), reader.manifest.name
     gates = tuple(dict.fromkeys(map(parse_gate, wanted.gates)))
-    check_load_gates(gates, reference, [one["name"] for one in plan["scripts"]])
+    check_load_gates(gates, reference, [script["name"] for script in plan["scripts"]])
     gates = gates or default_load_gates(reference, open_loop=plan["arrivals"] is not None)
     if not gates:
         raise UsageError(f"{reference.id} cannot be guarded: none of its operations succeeded")

@@ -148,8 +148,8 @@ def _stands(path: Path, sides: tuple[Side, Side], stack: ExitStack) -> list[_Sta
         side.role: resolve_revision(repository, side.commit) for side in sides if side.commit is not None
     }
     trees = {
-        one.commit: stack.enter_context(checkout(repository, one.commit))
-        for one in {one.commit: one for one in revisions.values()}.values()
+        revision.commit: stack.enter_context(checkout(repository, revision.commit))
+        for revision in {one.commit: one for one in revisions.values()}.values()
     }
     inside = path.relative_to(repository)
     found = []

@@ -80,12 +80,12 @@ def _result(data: Mapping[str, Any]) -> GuardResult:
             "candidate": read_side(data["candidate"]),
             "reasons": tuple(data["reasons"]),
             "checks": tuple(map(_check, data["checks"])),
-            "plans": tuple(PlanDifference(**_placed(one)) for one in data["plans"]),
+            "plans": tuple(PlanDifference(**_placed(plan)) for plan in data["plans"]),
             "runs": tuple(data["runs"]),
             "warnings": tuple(data["warnings"]),
             "unused": tuple(Acknowledgement(**one) for one in data["unused"]),
-            "differences": tuple(SideDifference(**_placed(one)) for one in data["differences"]),
-            "settings": tuple(EnvironmentDifference(**one) for one in data["settings"]),
+            "differences": tuple(SideDifference(**_placed(difference)) for difference in data["differences"]),
+            "settings": tuple(EnvironmentDifference(**setting) for setting in data["settings"]),
         }
     )
 

@@ -89,8 +89,8 @@ def judge_targets(run: RunRecord, asked: LoadQuestion, jobs: Jobs, shared: str, 
         turns = _measure(folder, asked, jobs, gates, seed, confidence, notify)
         run.rounds, run.reason = run.rounds + turns.rounds, run.reason or turns.reason
         return [
-            Judgement(gate, decision, partial(_check, gate, one, turns.rounds))
-            for gate, one, decision in zip(gates, *_judged(gates, turns.rows, confidence), strict=True)
+            Judgement(gate, decision, partial(_check, gate, evidence, turns.rounds))
+            for gate, evidence, decision in zip(gates, *_judged(gates, turns.rows, confidence), strict=True)
         ]
 
     acknowledge = partial(acknowledge_from, asked.acknowledged)
@@ -119,7 +119,7 @@ def _measure(
 ) -> Turns:
     def decided(rows: Rows) -> bool:
         _, decisions = _judged(gates, rows, confidence)
-        return all(one.outcome is not GateOutcome.UNDECIDED for one in decisions)
+        return all(decision.outcome is not GateOutcome.UNDECIDED for decision in decisions)
 
     return measure_turns(
         folder,
@@ -176,8 +176,8 @@ def _judged(
         for gate in gates
     ]
     asked = [
-        GateQuestion(gate, one.evidence, POINTS if metric_of(gate).source == "share" else PRACTICAL)
-        for gate, one in zip(gates, found, strict=True)
+        GateQuestion(gate, evidence.evidence, POINTS if metric_of(gate).source == "share" else PRACTICAL)
+        for gate, evidence in zip(gates, found, strict=True)
     ]
     return found, decide(asked, confidence=confidence)
 
@@ -210,5 +210,7 @@ def _settings(folder: Path) -> tuple[EnvironmentDifference, ...]:
     """Return the differences between the two servers' facts and settings."""
     base, own = (run_figures(folder / TURNS / f"0000-{role}") for role in ("baseline", "candidate"))
     return tuple(
-        one for one in unasked_differences(base, own) if (one.section, one.name) != ("server", "place")
+        difference
+        for difference in unasked_differences(base, own)
+        if (difference.section, difference.name) != ("server", "place")
     )

@@ -205,9 +205,11 @@ def together(base: Job, own: Job) -> tuple[bool, str]:
     addresses = [_address(job) for job in (base, own) if isinstance(job, LoadJob)]
     first, last = addresses
     if first is None or last is None:
-        hosts = ["localhost" if one is None else one.hostaddr or one.host for one in addresses]
+        hosts = [
+            "localhost" if address is None else address.hostaddr or address.host for address in addresses
+        ]
         return first is last, _sharing("servers", *hosts)
-    hosts = [one.hostaddr or one.host for one in (first, last)]
+    hosts = [address.hostaddr or address.host for address in (first, last)]
     if (hosts[0], first.port) == (hosts[1], last.port):
         same = (first.database, first.user, first.options) == (last.database, last.user, last.options)
         shared = (

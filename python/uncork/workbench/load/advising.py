@@ -81,7 +81,7 @@ def watched_load(again: LoadMeasurement, ended_us: int) -> dict[str, int] | None
         "ended_us": ended_us,
         "elapsed_ns": totals.elapsed_ns,
         "operations": totals.succeeded,
-        "operations_ns": sum(one.sum_ns for one in operations),
+        "operations_ns": sum(operation.sum_ns for operation in operations),
         "statements": totals.statements,
         "statements_ns": sum(one.sum_ns for one in again.times if one.kind == "statement"),
         "round_trips": totals.round_trips,

@@ -280,15 +280,15 @@ def database_use(seen: SessionsSeen, elapsed_ns: int) -> DatabaseUse:
     Samples from before the load, while connections were opened, are left out.
     """
     begun_us = seen.ended_us - elapsed_ns // 1000
-    samples = [one for one in seen.samples if one.time_us >= begun_us] or seen.samples
+    samples = [sample for sample in seen.samples if sample.time_us >= begun_us] or seen.samples
     many = len(samples)
     waits: Counter[tuple[str, str]] = Counter()
     templates: Counter[str] = Counter()
-    for one in samples:
-        waits.update(one.waits)
-        templates.update(one.templates)
+    for sample in samples:
+        waits.update(sample.waits)
+        templates.update(sample.templates)
     # Early samples do not know yet which sessions are used, so only the second half counts.
-    used = float(median(one.used for one in samples[many // 2 :]))
+    used = float(median(sample.used for sample in samples[many // 2 :]))
     busy = waits.total()
     return DatabaseUse(
         waits={key: number / many for key, number in waits.items()},

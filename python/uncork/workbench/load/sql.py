@@ -82,7 +82,9 @@ def sql_files(name: str) -> list[str] | None:
     if not folder.is_dir():
         return None
     recorded = folder / TRANSACTIONS
-    return sorted(str(one) for one in folder.glob("*.sql")) + ([str(recorded)] if recorded.is_file() else [])
+    return sorted(str(path) for path in folder.glob("*.sql")) + (
+        [str(recorded)] if recorded.is_file() else []
+    )
 
 
 def make_tables(

@@ -168,8 +168,8 @@ def _compared(part: StoredPart, first: StoredPart) -> Iterator[tuple[str, str, s
     for name in sorted({*part.plan, *first.plan} - _OWN):
         yield f'"{name}" of the plan', _json(part.plan.get(name)), _json(first.plan.get(name))
     http, others = (
-        {key: value for key, value in (one.plan.get("http") or {}).items() if key not in _ADDRESS}
-        for one in (part, first)
+        {key: value for key, value in (stored_part.plan.get("http") or {}).items() if key not in _ADDRESS}
+        for stored_part in (part, first)
     )
     yield "the requests", _json(http), _json(others)
 

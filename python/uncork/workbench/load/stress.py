@@ -119,15 +119,15 @@ def _machine(system: SystemUse | None, noticed: Observations) -> MachineUse:
 def _party(system: SystemUse | None, role: str, noticed: Observations, seen_as: str) -> Component | None:
     if system is None or not system.elapsed_ns:
         return None
-    found = [one for one in system.processes if one.role == role]
+    found = [process for process in system.processes if process.role == role]
     if not found:
         return None
-    bounds = next((one for one in system.bounds if role in one.role.split(", ")), None)
+    bounds = next((bound for bound in system.bounds if role in bound.role.split(", ")), None)
     held = noticed.service if role == SERVICE else None
     threads, waiting = noticed.threads.get(seen_as, ((), None))
     return Component(
-        user=sum(one.user_ns for one in found) / system.elapsed_ns,
-        system=sum(one.system_ns for one in found) / system.elapsed_ns,
+        user=sum(process_use.user_ns for process_use in found) / system.elapsed_ns,
+        system=sum(process_use.system_ns for process_use in found) / system.elapsed_ns,
         quota=None if bounds is None else bounds.quota_cpus,
         throttled=bounds.throttled if bounds is not None and bounds.periods else None,
         descriptors=None if held is None else held.descriptors,

@@ -275,10 +275,14 @@ def _server_times(measured: LoadMeasurement) -> tuple[int | None, int | None]:
     if totals.http is None or measured.system is None:
         return totals.server_user_ns, totals.server_system_ns
     use = system_use(system_tables([({}, measured.system)]))
-    found = [] if use is None else [one for one in use.processes if one.role in (SERVICE, DATABASE)]
+    found = (
+        [] if use is None else [process for process in use.processes if process.role in (SERVICE, DATABASE)]
+    )
     if not found:
         return None, None
-    return sum(one.user_ns for one in found), sum(one.system_ns for one in found)
+    return sum(process_use.user_ns for process_use in found), sum(
+        process_use.system_ns for process_use in found
+    )
 
 
 def _message(totals: LoadTotals) -> str | None:

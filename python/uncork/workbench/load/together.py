@@ -130,7 +130,7 @@ class TogetherSession:
         interrupted = False
         try:
             done, _ = wait(futures.values(), return_when=FIRST_EXCEPTION)
-            failed = any(one.exception() is not None for one in done)
+            failed = any(future.exception() is not None for future in done)
         except KeyboardInterrupt:
             interrupted = failed = True
         if failed:
@@ -145,8 +145,8 @@ class TogetherSession:
             for name, session in self.sessions.items()
             if self._measured(name)
         }
-        failed = [name for name, one in endings.items() if one.status == "failed"]
-        stopped = interrupted or any(one.status == "interrupted" for one in endings.values())
+        failed = [name for name, ending in endings.items() if ending.status == "failed"]
+        stopped = interrupted or any(ending.status == "interrupted" for ending in endings.values())
         status: RunStatus = "interrupted" if stopped else "failed" if failed else "complete"
         reason = f"{failed[0]}: {endings[failed[0]].attempts[-1].reason}" if failed else str(status)
         self.record.status = status

@@ -99,10 +99,10 @@ def _jobs(agent: bool) -> Sequence[ServiceJob]:
 
 def _window(services: LocalServices, running: dict[str, Served]) -> float:
     """Return how much more processor time per second the service with the agent used."""
-    before, begun = {name: _used(services, one) for name, one in running.items()}, time.monotonic_ns()
+    before, begun = {name: _used(services, served) for name, served in running.items()}, time.monotonic_ns()
     time.sleep(_WINDOW_S)
     passed = time.monotonic_ns() - begun
-    used = {name: _used(services, one) - before[name] for name, one in running.items()}
+    used = {name: _used(services, served) - before[name] for name, served in running.items()}
     return (used[AGENT] - used[NOTHING]) / passed * 1e9
 
 

@@ -61,8 +61,8 @@ def catalogue_cost(target: Target) -> CatalogueCost:
         elapsed_ns=mean(elapsed),
         observer_ns=mean(own),
         server_ns=mean(server) if len(server) == len(elapsed) else None,
-        lock_ns=max(one.longest_ns for one in held),
-        lock_looks=sum(one.looks for one in held),
+        lock_ns=max(probe.longest_ns for probe in held),
+        lock_looks=sum(probe.looks for probe in held),
         watch_ns=round(WATCH_S * 1e9),
     )
 

@@ -84,7 +84,9 @@ def observer_costs(folder: Path, prepared: Prepared, switching: Switching = _NOT
 def _ledger(
     spec: Spec, rows: Sequence[Row], read: Callable[[Row], float | None], unit: Any, metric: str
 ) -> Ledger:
-    workloads = {name: one.model_copy(update={"metric": metric}) for name, one in spec.workloads.items()}
+    workloads = {
+        name: workload.model_copy(update={"metric": metric}) for name, workload in spec.workloads.items()
+    }
     ledger = Ledger(spec.model_copy(update={"workloads": workloads}), unit)
     known = {cell.name: cell for cell in cells(spec)}
     for row in rows:

@@ -114,21 +114,21 @@ def prepare(wanted: CostWanted, choice: ServerChoice, notify: Notify) -> Prepare
             raise UsageError(f"no observer is available: {reasons}")
         for name, reason in skipped.items():
             notify(f"skipping {name}: {reason}")
-        beside = [one.name for one in observers if one.observe not in (None, CATALOGUE)]
+        beside = [observer.name for observer in observers if observer.observe not in (None, CATALOGUE)]
         idle: dict[str, IdleCost] = {}
         if wanted.idle and beside:
             seconds = idle_seconds(len(beside))
             notify(f"measuring on an idle server for {seconds:.0f} s: {', '.join(beside)}")
             idle = idle_costs(beside, target, wanted.seed)
         catalogue: CatalogueCost | None = None
-        if choice.dsn is not None and any(one.name == CATALOGUE for one in observers):
+        if choice.dsn is not None and any(observer.name == CATALOGUE for observer in observers):
             notify("reading the catalogue several times")
             catalogue = catalogue_cost(target)
     load, budget = None, wanted.budget
     switched: tuple[str, ...] = ()
     if choice.dsn is None and not _is_experiment(wanted):
         # On an existing server, the load would need tables in somebody's database.
-        switched = tuple(one.name for one in observers if one.name in SWITCHED)
+        switched = tuple(observer.name for observer in observers if observer.name in SWITCHED)
     if switched:
         whole = parse_duration(wanted.budget) / 1e9
         seconds = switched_seconds(whole, len(switched), len(observers))
@@ -136,7 +136,7 @@ def prepare(wanted: CostWanted, choice: ServerChoice, notify: Notify) -> Prepare
         budget = f"{max(1, round(whole - seconds))}s"
     data = experiment_data(
         base,
-        [one for one in observers if one.name != CATALOGUE],
+        [observer for observer in observers if observer.name != CATALOGUE],
         quiet,
         server=_own_settings() if choice.dsn is None else {},
         stop={
@@ -268,12 +268,12 @@ def _server(
 def _available(wanted: CostWanted, conninfo: str, target: Target) -> tuple[list[Observed], dict[str, str]]:
     """Return the available observers, and why the others are not available."""
     found, skipped = [], {}
-    for name, one in SETTING_OBSERVERS.items():
+    for name, observer in SETTING_OBSERVERS.items():
         if wanted.only and name not in wanted.only:
             continue
-        reason = refusal(conninfo, one.settings)
+        reason = refusal(conninfo, observer.settings)
         if reason is None:
-            found.append(Observed(name, one.title, one.settings))
+            found.append(Observed(name, observer.title, observer.settings))
         else:
             skipped[name] = f"the server refuses it: {reason}"
     for name, title in TITLES.items():

@@ -168,8 +168,8 @@ def _turn(
         while time.monotonic() < until - 8 * (_SLICE_S + _GUARD_S):
             quadruple = []
             for on in next(order):
-                for name, one in observers.items():
-                    one.switch(name in on)
+                for name, observer in observers.items():
+                    observer.switch(name in on)
                 if ended.wait(_GUARD_S):
                     break
                 before = clocks.read()
@@ -179,8 +179,8 @@ def _turn(
                 return
             edges += quadruple
             number += 1
-        for one in observers.values():
-            one.switch(False)
+        for observer in observers.values():
+            observer.switch(False)
 
 
 def _slices(edges: list[_Edge], measured: LoadMeasurement) -> list[Slice]:

@@ -145,18 +145,18 @@ def find_plans(
     candidates = candidates[: 2 * _MOST]  # some are utility statements, which have no plan
     with server.planning() as planner:
         compared = {
-            one.query_id: compared_parameters(rewrite_typed_parameters(one.text))
-            for one in candidates
-            if not _complete(planner, one.seen)
+            candidate.query_id: compared_parameters(rewrite_typed_parameters(candidate.text))
+            for candidate in candidates
+            if not _complete(planner, candidate.seen)
         }
         statistics = _statistics(planner, compared.values())
-        for one in candidates:
+        for candidate in candidates:
             if len(planned) == _MOST:
                 break
-            values = drawn_values(compared.get(one.query_id, ()), statistics, one.rows)
-            with planner.using(settings.get(one.query_id, {})):
-                for row in _plans(planner, one, values):
-                    planned.add(one.query_id)
+            values = drawn_values(compared.get(candidate.query_id, ()), statistics, candidate.rows)
+            with planner.using(settings.get(candidate.query_id, {})):
+                for row in _plans(planner, candidate, values):
+                    planned.add(candidate.query_id)
                     found.append(row)
                     if time.monotonic_ns() - begun > _LONGEST_NS:
                         return found
@@ -182,7 +182,9 @@ def _statistics(
     planner: Planner, compared: Iterable[Sequence[ComparedParameter]]
 ) -> Mapping[tuple[str, str], ColumnValues]:
     """Return the statistics of all columns that are compared with parameters."""
-    columns = {(table, one.column) for each in compared for one in each for table in one.tables}
+    columns = {
+        (table, parameter.column) for each in compared for parameter in each for table in parameter.tables
+    }
     return planner.column_values(sorted(columns)) if columns else {}
 
 

@@ -305,9 +305,9 @@ def watch(
     }
     facts["catalogue"] = last.catalogue.facts
     facts["snapshots"] = {
-        name: {"begun_us": one.begun_us, "ended_us": one.ended_us, "failed": dict(one.failed)}
-        for name, one in (("before", before), ("after", last.after))
-        if one is not None
+        name: {"begun_us": snapshot.begun_us, "ended_us": snapshot.ended_us, "failed": dict(snapshot.failed)}
+        for name, snapshot in (("before", before), ("after", last.after))
+        if snapshot is not None
     }
     if sampler is not None:
         system = sampler.stop() or system
@@ -343,8 +343,8 @@ def look_back(
     after = server.snapshot(whole=True, between=between)
     indexes = after.tables["database_indexes"]
     tables = dict(zip(indexes.column("oid"), indexes.column("table_oid"), strict=True))
-    for one in (before, after):
-        one.add_index_scans(tables)
+    for snapshot in (before, after):
+        snapshot.add_index_scans(tables)
     last.changed = _changed(before, after)
     details = Details()
     try:
@@ -362,7 +362,7 @@ def look_back(
         )
         sampled = (*found.texts.values(), *found.book.texts)
         between()
-        used = find_used(before, after, [one.text for one in top], sampled)
+        used = find_used(before, after, [candidate.text for candidate in top], sampled)
         details = server.details(after, [row["oid"] for row in used.tables.rows], between)
     finally:
         last.after = after.with_details(details, server_facts["block_size"])
@@ -446,7 +446,7 @@ def _changed(before: ServerSnapshot, after: ServerSnapshot) -> list[_Change]:
     """
     if "pg_stat_statements" in before.failed:
         return []
-    then, now = (one.tables["database_statements"] for one in (before, after))
+    then, now = (snapshot.tables["database_statements"] for snapshot in (before, after))
     earlier = {statement_key(row): row for row in then}
     ran = {statement_key(row) for row in statement_deltas(then, now)}
     return [(earlier.get(statement_key(row)), row) for row in now if statement_key(row) in ran]

@@ -124,8 +124,8 @@ def _read_folder(path: Path) -> _Source:
             for name in FILES
             for one in path.glob("*/" * depth + f"new/{name}")
         )
-        texts = {one.relative_to(path).as_posix(): _text(one.read_bytes(), one) for one in files}
-        changed = max((one.stat().st_mtime for one in files), default=0.0)
+        texts = {file.relative_to(path).as_posix(): _text(file.read_bytes(), file) for file in files}
+        changed = max((file.stat().st_mtime for file in files), default=0.0)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     digest = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()

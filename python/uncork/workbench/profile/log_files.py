@@ -105,7 +105,7 @@ def log_request(
             f"none of the {len(objects)} objects can hold entries of the time range, by their names and "
             "times; times are in UTC unless an offset follows"
         )
-    kept = {one.name for one in within}
+    kept = {log_object.name for log_object in within}
     unique = {one.name if isinstance(one, LogObject) else number: one for number, one in enumerate(found)}
     read = [one for one in unique.values() if not isinstance(one, LogObject) or one.name in kept]
     request = LogRequest(
@@ -128,7 +128,8 @@ def _of_servers(request: LogRequest, wrote: Mapping[str, str], servers: LogServe
         return request
     wanted = servers.selected(list(wrote.values()))
     read = sorted(
-        (one for one in request.paths if wrote[log_name(one)] in wanted), key=lambda one: wrote[log_name(one)]
+        (path for path in request.paths if wrote[log_name(path)] in wanted),
+        key=lambda one: wrote[log_name(one)],
     )
     outside = [name for name in wrote if wrote[name] in wanted and name not in request.names]
     if not read:
@@ -162,8 +163,8 @@ def bytes_of(request: LogRequest) -> int | None:
     if "-" in request.names:
         return None
     return sum(
-        one.size if isinstance(one, LogObject) else one.stat().st_size if one.is_file() else 0
-        for one in request.paths
+        path.size if isinstance(path, LogObject) else path.stat().st_size if path.is_file() else 0
+        for path in request.paths
     )
 
 
@@ -182,16 +183,16 @@ def log_servers(
 def log_filter(options: LogOptions) -> LogFilter | None:
     """Return which entries count; None for all."""
     names = (options.database, options.user, options.application, options.host, options.time_of_day)
-    return LogFilter(*(tuple(one or ()) for one in names)) if any(names) else None
+    return LogFilter(*(tuple(name or ()) for name in names)) if any(names) else None
 
 
 def _instead_of_logs(folder: Path) -> str:
     """Return what a folder without logs has, and what to do."""
     others = _not_logs(folder)
     if others:
-        names = ", ".join(one.name for one in others[:3]) + (" and more" if len(others) > 3 else "")
+        names = ", ".join(path.name for path in others[:3]) + (" and more" if len(others) > 3 else "")
         return f"the folder has no logs, only {names}; to read a file anyway, name it"
-    if any(one.is_dir() for one in folder.iterdir()):
+    if any(path.is_dir() for path in folder.iterdir()):
         return f"the folder has no logs, only folders; name them: {folder / '*'}/"
     return "the folder is empty"
 
@@ -213,7 +214,7 @@ def expand(files: list[Path]) -> list[Path]:
             matched = sorted(Path(name) for name in glob.iglob(str(path), recursive=True))  # noqa: PTH207 -- absolute ones too
             if not matched:
                 raise UsageError(f"{path}: no file matches")
-            found += [one for one in matched if one.is_file()]
+            found += [path for path in matched if path.is_file()]
         else:
             found.append(path)
     return found

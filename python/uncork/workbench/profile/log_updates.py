@@ -37,7 +37,7 @@ def repeated_updates(request: LogRequest, reading: LogReading) -> pa.Table:
 
 def _rows(request: LogRequest, reading: LogReading) -> Iterator[dict[str, Any]]:
     wanted = dict(_costly(reading.tables["log_templates"]))
-    if not wanted or not all(isinstance(one, LogObject) or one.is_file() for one in request.paths):
+    if not wanted or not all(isinstance(path, LogObject) or path.is_file() for path in request.paths):
         return
     from uncork.profile.shapes.repeated_updates import Sent, count_repeated_updates  # noqa: PLC0415
 

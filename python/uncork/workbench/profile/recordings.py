@@ -62,7 +62,7 @@ def logged_sessions(
     reading = read_logs(replace(request, events=entries, anonymous=False), progress)
     refuse_nothing(reading)
     if reading.facts["withheld"]:
-        raise UsageError(overlap_refusal([FileFacts(**one) for one in reading.facts["files"]]))
+        raise UsageError(overlap_refusal([FileFacts(**file) for file in reading.facts["files"]]))
     table = entries.of_database(database)
     found = logged_transactions(_rows(table))
     _refuse_coarse_times(table)
@@ -83,7 +83,7 @@ def write_recording(recording: Recording, folder: Path) -> tuple[str, ...]:
         for name, text in recording.scripts.items():
             (folder / name).write_text(text, encoding="utf-8")
         with (folder / TRANSACTIONS).open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{transaction_line(one)}\n" for one in recording.transactions)
+            file.writelines(f"{transaction_line(transaction)}\n" for transaction in recording.transactions)
     except OSError as error:
         raise SetupError(f"{folder}: the recording could not be written: {error.strerror}") from error
     return recording_answer(recording)

@@ -56,12 +56,13 @@ def choose_sampler(
     says whether a process writes a map of its code for perf.
     """
     used: Counter[Runtime] = Counter()
-    for one in workers:
-        used[one.runtime] += one.user_ns + one.system_ns + 1
+    for worker in workers:
+        used[worker.runtime] += worker.user_ns + worker.system_ns + 1
     runtime = used.most_common(1)[0][0]
     root = workers[0].pid
     busiest = max(
-        (one for one in workers if one.runtime == runtime), key=lambda one: one.user_ns + one.system_ns
+        (worker for worker in workers if worker.runtime == runtime),
+        key=lambda one: one.user_ns + one.system_ns,
     )
     if runtime == "python":
         if py_spy is not None:
@@ -88,7 +89,7 @@ def record_code(
     Raises:
         UncorkError: if nothing could be recorded.
     """
-    go = any(one.runtime == "go" for one in workers)
+    go = any(worker.runtime == "go" for worker in workers)
     sampler = choose_sampler(
         workers, py_spy=_find_py_spy(), pprof=_pprof(server) if go else "", mapped=_mapped
     )

@@ -87,9 +87,9 @@ class Counted:
                 {
                     "slice": number,
                     "template": template,
-                    "calls": sum(one.calls for one in found),
-                    "execution_ns": sum(one.execution_ns for one in found),
-                    "rows": sum(one.rows for one in found),
+                    "calls": sum(count.calls for count in found),
+                    "execution_ns": sum(count.execution_ns for count in found),
+                    "rows": sum(count.rows for count in found),
                 }
                 for template, found in by_template.items()
             ]

@@ -142,7 +142,7 @@ def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) ->
             "trouble": found.reason,
         }
         tables = found.counted.tables(found.texts)
-        rows = {**tables, "service_processes": [asdict(one) for one in found.workers]}
+        rows = {**tables, "service_processes": [asdict(worker) for worker in found.workers]}
         with uninterrupted():
             write_evidence(run.folder, facts, {name: rows_table(name, of) for name, of in rows.items()})
             run.end(found.status, found.reason or found.status, time.monotonic_ns() - begun)

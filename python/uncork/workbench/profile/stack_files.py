@@ -74,5 +74,5 @@ def _chosen(run: StackRun, name: str | None) -> MeasureFacts:
     for measure in run.result.measures:
         if measure.name == name:
             return measure
-    known = ", ".join(one.name for one in run.result.measures) or "none"
+    known = ", ".join(measure.name for measure in run.result.measures) or "none"
     raise UsageError(f'--measure "{name}": unknown measure; this run has {known}')

@@ -437,12 +437,12 @@ def _add_processes(watch: ProcWatch, sessions: SessionWatch | None, found: _Foun
         found.cpu_ns = (sums[0], sums[1])
     if found.method["tool"] == "perf":
         found.add_measure("cpu", "samples")
-    for one in watch.asleep:
-        label = _NO_LABEL if sessions is None else sessions.label(one.pid, one.time_ns)
-        if one.pid == own or (sessions is not None and not label.wait):
+    for sleep in watch.asleep:
+        label = _NO_LABEL if sessions is None else sessions.label(sleep.pid, sleep.time_ns)
+        if sleep.pid == own or (sessions is not None and not label.wait):
             continue  # an idle session waits for its client or for work
-        labels = (one.pid, one.name, *_columns(label))
-        found.stacks["off-cpu", "nanoseconds", *labels, one.stack] += one.value_ns
+        labels = (sleep.pid, sleep.name, *_columns(label))
+        found.stacks["off-cpu", "nanoseconds", *labels, sleep.stack] += sleep.value_ns
         found.add_measure("off-cpu", "nanoseconds")
     if watch.stacks_hidden:
         found.cannot_see.append(

@@ -94,7 +94,11 @@ class SessionWatch:
         if time_ns is None:
             return self.mostly(pid)
         place = bisect.bisect_left(samples, time_ns, key=lambda one: one[0])
-        near = [one for one in samples[max(0, place - 1) : place + 1] if abs(one[0] - time_ns) <= _NEAR_NS]
+        near = [
+            sample
+            for sample in samples[max(0, place - 1) : place + 1]
+            if abs(sample[0] - time_ns) <= _NEAR_NS
+        ]
         if not near:
             # A session that was idle at the next samples still has its kind and application.
             kind = samples[min(place, len(samples) - 1)][1]
@@ -106,9 +110,9 @@ class SessionWatch:
         samples = self._found.get(-1 if pid is None else pid)
         if not samples:
             return Label()
-        labels = [self._labelled(one) for one in samples]
+        labels = [self._labelled(sample) for sample in samples]
         last = labels[-1]
-        (first, most), *_ = Counter((one.template, one.route) for one in labels).most_common(1)
+        (first, most), *_ = Counter((label.template, label.route) for label in labels).most_common(1)
         template, route = first if most >= _MOSTLY * len(labels) else ("", "")
         return Label(last.backend, last.application, template, route=route)
 

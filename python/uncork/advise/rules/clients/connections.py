@@ -34,7 +34,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     bill = Bill(busy * _HOUR_S, 0.5 * busy * _HOUR_S, 2 * busy * _HOUR_S, share)
     if not worth(bill):
         return
-    applications = sorted({one.application for one in seen.pieces if one.application})
+    applications = sorted({piece.application for piece in seen.pieces if piece.application})
     who = f" by application {applications[0]}" if len(applications) == 1 else ""
     number = format_count(round(opened))
     evidence = [

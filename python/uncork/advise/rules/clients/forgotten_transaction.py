@@ -50,22 +50,23 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     if seen.database is None:
         return
     blocking = set()
-    for one in seen.database.blockers:
-        bill = seen.bill_of_waiting("Lock", one.sessions)
-        if not forgotten(one) or not worth(bill):
+    for blocker in seen.database.blockers:
+        bill = seen.bill_of_waiting("Lock", blocker.sessions)
+        if not forgotten(blocker) or not worth(bill):
             continue
-        blocking.add((one.application, one.user))
-        idle = format_duration(float(one.idle_ns or one.transaction_ns or 0))
-        who = one.application or one.user
+        blocking.add((blocker.application, blocker.user))
+        idle = format_duration(float(blocker.idle_ns or blocker.transaction_ns or 0))
+        who = blocker.application or blocker.user
         yield Finding(
             RULE.name,
             f"Application {who} left a transaction idle for {idle}, and other sessions wait for its locks",
             objects=(who,),
             bill=bill,
-            templates=() if one.template is None else (one.template,),
-            statement=one.text,
+            templates=() if blocker.template is None else (blocker.template,),
+            statement=blocker.text,
             evidence=(
-                f"On average {one.sessions:.2f} sessions waited behind it, at most {one.most} at once.",
+                f"On average {blocker.sessions:.2f} sessions waited behind it, at most "
+                f"{blocker.most} at once.",
             ),
             candidates=idle_candidates(who),
             proof="Watch the server again after the change: no session may wait behind this application.",

@@ -86,9 +86,11 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 
 
 def _unbilled(seen: Evidence, billed: Collection[int]) -> Iterator[Finding]:
-    reads = [one for one in seen.statements.values() if one.number >= 0 and _reads(one)]
-    lists = [one for one in reads if (one.a_call(one.rows) or 0) >= _LIST_ROWS]
-    left = {one.template for one in loops(seen)} | set(billed)
+    reads = [
+        statement for statement in seen.statements.values() if statement.number >= 0 and _reads(statement)
+    ]
+    lists = [read for read in reads if (read.a_call(read.rows) or 0) >= _LIST_ROWS]
+    left = {loop.template for loop in loops(seen)} | set(billed)
     for lookup in reads:
         if lookup.number in left or (lookup.calls or 0) < _EXACT_CALLS or not _key(lookup):
             continue
@@ -119,27 +121,31 @@ def _may_loop(listed: Statement, lookup: Statement, seen: Evidence) -> Finding:
 
 
 def _billed(seen: Evidence) -> Iterator[Finding]:
-    looping = {one.template for one in loops(seen)}
-    reads = [one for one in seen.statements.values() if one.number >= 0 and _reads(one)]
-    lists = [one for one in reads if (one.calls or 0) >= _LISTS and (one.a_call(one.rows) or 0) >= _LIST_ROWS]
+    looping = {loop.template for loop in loops(seen)}
+    reads = [
+        statement for statement in seen.statements.values() if statement.number >= 0 and _reads(statement)
+    ]
+    lists = [
+        read for read in reads if (read.calls or 0) >= _LISTS and (read.a_call(read.rows) or 0) >= _LIST_ROWS
+    ]
     found: dict[int, list[Statement]] = {}
-    for one in reads:
-        if one.number in looping or (one.a_call(one.rows) or 0.0) > _LOOKUP_ROWS or not _key(one):
+    for read in reads:
+        if read.number in looping or (read.a_call(read.rows) or 0.0) > _LOOKUP_ROWS or not _key(read):
             continue
-        if seen.share(seen.busy(one.number)) < _PART:
+        if seen.share(seen.busy(read.number)) < _PART:
             continue
-        sessions = max(1.0, _sessions(one, seen))
+        sessions = max(1.0, _sessions(read, seen))
         parents = [
             each
             for each in lists
-            if each is not one and follows(one, each, sessions) and _linked(one, each, seen)
+            if each is not read and follows(read, each, sessions) and _linked(read, each, seen)
         ]
         if parents:
-            nearest = min(parents, key=lambda each: abs((each.rows or 0) - (one.calls or 0)))
-            found.setdefault(nearest.number, []).append(one)
+            nearest = min(parents, key=lambda each: abs((each.rows or 0) - (read.calls or 0)))
+            found.setdefault(nearest.number, []).append(read)
     for number, children in found.items():
         children.sort(key=lambda one: -seen.busy(one.number))
-        bill = seen.bill_of([one.number for one in children])
+        bill = seen.bill_of([child.number for child in children])
         if worth(bill):
             yield _finding(seen.statements[number], children, seen)
 
@@ -162,8 +168,8 @@ def _finding(parent: Statement, children: list[Statement], seen: Evidence) -> Fi
         RULE.name,
         f"{who} looks up rows of {table} one by one, {each} after each list",
         objects=(table, *((application,) if application else ())),
-        bill=seen.bill_of([one.number for one in children]),
-        templates=(*(one.number for one in children),),
+        bill=seen.bill_of([child.number for child in children]),
+        templates=(*(child.number for child in children),),
         statement=top.text,
         evidence=tuple(evidence),
         candidates=(
@@ -230,7 +236,7 @@ def _linked(lookup: Statement, listed: Statement, seen: Evidence) -> bool:
 
 
 def _outputs(shape: StatementShape | None) -> frozenset[str]:
-    return frozenset() if shape is None else frozenset(one.column for one in shape.outputs)
+    return frozenset() if shape is None else frozenset(output.column for output in shape.outputs)
 
 
 def _sessions(one: Statement, seen: Evidence) -> float:

@@ -31,7 +31,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     """The bill is the time of the executions in loops, and of the time between them."""
     log = seen.log
     for loop in () if log is None else client_loops(log):
-        numbers = tuple(seen.log_numbers[one] for one in loop.templates if one in seen.log_numbers)
+        numbers = tuple(
+            seen.log_numbers[template] for template in loop.templates if template in seen.log_numbers
+        )
         bill = _bill(loop, seen)
         if log is not None and numbers and worth(bill):
             yield _finding(loop, numbers, bill, log, seen)
@@ -52,7 +54,7 @@ def _finding(loop: ClientLoop, numbers: Sequence[int], bill: Bill, log: LogResul
     what = written(statement)
     tables: tuple[str, ...] = () if what is None else (what.table,)
     if what is None and statement.shape is not None:
-        tables = tuple(one.name for one in statement.shape.tables if one.kind == "table")[:1]
+        tables = tuple(table.name for table in statement.shape.tables if table.kind == "table")[:1]
     reads = loop.text.startswith("select") and what is None
     lookup = reads and not loop.in_transaction and not loop.pipelined and len(numbers) == 1
     return Finding(
@@ -94,8 +96,10 @@ def _headline(
 
 def _application(loop: ClientLoop, log: LogResult) -> str:
     """Return the application that sends a loop; empty if there are several."""
-    found = next((one.applications for one in log.templates if one.number == loop.templates[0]), ())
-    return next((one.name for one in found if one.share >= _MOST_OF), "")
+    found = next(
+        (template.applications for template in log.templates if template.number == loop.templates[0]), ()
+    )
+    return next((contribution.name for contribution in found if contribution.share >= _MOST_OF), "")
 
 
 def _evidence(loop: ClientLoop) -> Iterator[str]:

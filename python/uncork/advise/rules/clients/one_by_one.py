@@ -52,24 +52,32 @@ def loops(seen: Evidence) -> list[InTransaction]:
     """
     transactions = () if seen.database is None else seen.database.transactions
     found = [
-        one
-        for one in transactions
-        if one.template is not None and one.samples >= _LOOP_SAMPLES and one.gap_ns <= _SHORT_GAP_NS
+        transaction
+        for transaction in transactions
+        if transaction.template is not None
+        and transaction.samples >= _LOOP_SAMPLES
+        and transaction.gap_ns <= _SHORT_GAP_NS
     ]
     in_turn: dict[tuple[str, str], list[InTransaction]] = {}
-    for one in found:
-        if _executions(one, seen) >= _LOOP_IN_TURN and _calls_a_begin(one, seen) >= _LOOP_IN_TURN:
-            in_turn.setdefault((one.application, one.user), []).append(one)
+    for transaction in found:
+        if (
+            _executions(transaction, seen) >= _LOOP_IN_TURN
+            and _calls_a_begin(transaction, seen) >= _LOOP_IN_TURN
+        ):
+            in_turn.setdefault((transaction.application, transaction.user), []).append(transaction)
     together = {
         key
         for key, all_of in in_turn.items()
-        if sum(_executions(one, seen) for one in all_of) >= _LOOP_STATEMENTS
+        if sum(_executions(transaction, seen) for transaction in all_of) >= _LOOP_STATEMENTS
     }
     return [
-        one
-        for one in found
-        if _executions(one, seen) >= _LOOP_STATEMENTS
-        or ((one.application, one.user) in together and one in in_turn[one.application, one.user])
+        transaction
+        for transaction in found
+        if _executions(transaction, seen) >= _LOOP_STATEMENTS
+        or (
+            (transaction.application, transaction.user) in together
+            and transaction in in_turn[transaction.application, transaction.user]
+        )
     ]
 
 
@@ -107,12 +115,16 @@ def _executions(one: InTransaction, seen: Evidence) -> float:
 def _find(seen: Evidence) -> Iterator[Finding]:
     """Sessions that wait for the locks of such a transaction count towards the finding."""
     by_client: dict[tuple[str, str], list[InTransaction]] = {}
-    for one in loops(seen):
-        by_client.setdefault((one.application, one.user), []).append(one)
+    for loop in loops(seen):
+        by_client.setdefault((loop.application, loop.user), []).append(loop)
     for (application, user), found in by_client.items():
         blockers = () if seen.database is None else seen.database.blockers
-        held = sum(one.sessions for one in blockers if (one.application, one.user) == (application, user))
-        numbers = {one.template for one in found}
+        held = sum(
+            blocker.sessions
+            for blocker in blockers
+            if (blocker.application, blocker.user) == (application, user)
+        )
+        numbers = {transaction.template for transaction in found}
         waiting = seen.part_of_class("Lock", held)
         bill = seen.bill(partial(_caused, numbers=numbers, application=application, waiting=waiting))
         if not worth(bill):
@@ -129,7 +141,9 @@ def _caused(piece: Piece, *, numbers: Collection[int | None], application: str, 
 
 def _finding(who: str, found: Sequence[InTransaction], held: float, bill: Bill, seen: Evidence) -> Finding:
     top = found[0]
-    numbers = tuple(dict.fromkeys(one.template for one in found if one.template is not None))
+    numbers = tuple(
+        dict.fromkeys(transaction.template for transaction in found if transaction.template is not None)
+    )
     calls = sum(seen.statements[number].calls or 0 for number in numbers if number in seen.statements)
     per = format_count(float(f"{_executions(top, seen):.1g}"))
     ratio = _calls_a_begin(top, seen)

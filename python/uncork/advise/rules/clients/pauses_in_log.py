@@ -26,25 +26,25 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     """
     if seen.log is None or seen.database is not None:
         return
-    for one in seen.log.transactions:
-        who = one.application or one.user
-        on = f" on server {one.server}" if seen.log.servers else ""
-        commits = (seen.rates.commits if seen.rates else 0.0) * _share(one.server, seen.log)
-        held = commits * one.pause_max_ns / 1e9
-        if one.pause_max_ns >= OLD_IDLE_NS and held >= OLD_HELD:
-            yield _forgotten(one, who, on, held)
-        bill = seen.bill_of_seconds(one.pause_ns / 1e9)
+    for transaction in seen.log.transactions:
+        who = transaction.application or transaction.user
+        on = f" on server {transaction.server}" if seen.log.servers else ""
+        commits = (seen.rates.commits if seen.rates else 0.0) * _share(transaction.server, seen.log)
+        held = commits * transaction.pause_max_ns / 1e9
+        if transaction.pause_max_ns >= OLD_IDLE_NS and held >= OLD_HELD:
+            yield _forgotten(transaction, who, on, held)
+        bill = seen.bill_of_seconds(transaction.pause_ns / 1e9)
         if worth(bill, SHARE) and bill.seconds_per_hour >= SESSIONS * 3600:
-            longest = format_duration(float(one.pause_max_ns))
+            longest = format_duration(float(transaction.pause_max_ns))
             yield Finding(
                 _STEP,
                 f"Application {who}{on} pauses for up to {longest} inside its transactions",
                 objects=(who,),
                 bill=bill,
                 evidence=(
-                    f"{count_words(one.count, 'transaction')} waited for it in "
-                    f"{count_words(one.pauses, 'pause')} of over a second, "
-                    f"{format_duration(one.pause_ns)} in all.",
+                    f"{count_words(transaction.count, 'transaction')} waited for it in "
+                    f"{count_words(transaction.pauses, 'pause')} of over a second, "
+                    f"{format_duration(transaction.pause_ns)} in all.",
                     "Meanwhile they keep their locks, a connection of the pool, and dead rows from VACUUM.",
                 ),
                 candidates=(step_candidate(who),),
@@ -54,7 +54,10 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 
 def _share(server: str, log: LogResult) -> float:
     """Return the fraction of all executions that a server ran; 1 unless there are several."""
-    count = next((one.executions for one in log.servers if one.name == server), log.executions.count)
+    count = next(
+        (log_server.executions for log_server in log.servers if log_server.name == server),
+        log.executions.count,
+    )
     return count / max(1, log.executions.count)
 
 

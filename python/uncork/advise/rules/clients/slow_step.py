@@ -39,13 +39,17 @@ SHORTER_PROOF: Final = (
 def _find(seen: Evidence) -> Iterator[Finding]:
     transactions = () if seen.database is None else seen.database.transactions
     by_client: dict[tuple[str, str], list[InTransaction]] = {}
-    for one in transactions:
-        if _PAUSE_NS <= one.gap_ns <= _MOST_NS and one.samples >= _SAMPLES:
-            by_client.setdefault((one.application, one.user), []).append(one)
+    for transaction in transactions:
+        if _PAUSE_NS <= transaction.gap_ns <= _MOST_NS and transaction.samples >= _SAMPLES:
+            by_client.setdefault((transaction.application, transaction.user), []).append(transaction)
     for (application, user), found in by_client.items():
         found.sort(key=lambda one: -one.sessions)
         top, who = found[0], application or user
-        bill = seen.bill(partial(_paused, templates=[one.template for one in found], application=application))
+        bill = seen.bill(
+            partial(
+                _paused, templates=[transaction.template for transaction in found], application=application
+            )
+        )
         if not worth(bill, SHARE) or bill.seconds_per_hour < SESSIONS * 3600:
             continue
         pause = format_duration(float(f"{top.gap_ns:.2g}"))
@@ -55,7 +59,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             f"Application {who} pauses for {pause} inside its transactions",
             objects=(who,),
             bill=bill,
-            templates=tuple(one.template for one in found if one.template is not None),
+            templates=tuple(
+                transaction.template for transaction in found if transaction.template is not None
+            ),
             statement=top.text,
             evidence=(
                 f"The client typically sends its next statement {pause} after this one{statement}",

@@ -39,13 +39,13 @@ def served_completely(one: Statement, table: TableFacts, seen: Evidence) -> bool
 
 def _fits(shape: StatementShape, index: IndexShape) -> bool:
     """Return whether an index's first columns are those compared for equality, then those of order."""
-    own = [one for one in shape.predicates if one.value != "subquery"]
-    if any(one.alternative or one.negated or not one.column for one in own):
+    own = [predicate for predicate in shape.predicates if predicate.value != "subquery"]
+    if any(predicate.alternative or predicate.negated or not predicate.column for predicate in own):
         return False
-    own = [one for one in own if not (index.predicate and one.column in index.predicate)]
-    equal = {one.column for one in own if one.operator == "="}
-    ranges = {one.column for one in own if one.operator != "="} - equal
-    ordered = [one.column for one in shape.order if one.column not in equal]
+    own = [predicate for predicate in own if not (index.predicate and predicate.column in index.predicate)]
+    equal = {predicate.column for predicate in own if predicate.operator == "="}
+    ranges = {predicate.column for predicate in own if predicate.operator != "="} - equal
+    ordered = [key.column for key in shape.order if key.column not in equal]
     first = set(index.columns[: len(equal)])
     rest = list(index.columns[len(equal) :])
     return (

@@ -44,19 +44,19 @@ _SCANS: Final = frozenset({"Index Scan", "Bitmap Heap Scan"})
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        blocks = one.a_call(one.blocks)
-        if one.number < 0 or blocks is None or blocks < _BLOCKS or not repeated(one, seen):
+    for statement in seen.costliest():
+        blocks = statement.a_call(statement.blocks)
+        if statement.number < 0 or blocks is None or blocks < _BLOCKS or not repeated(statement, seen):
             continue
-        for use in uses_of(one, seen):
-            found = _index(use, one, blocks, seen) if use.alone else None
+        for use in uses_of(statement, seen):
+            found = _index(use, statement, blocks, seen) if use.alone else None
             if found is None:
                 continue
             index, fetched = found
-            covering = covered_columns(use, one, seen, set(index.columns))
-            parts = {one.number: _SAVED * max(0.0, 1 - (fetched / _ENTRIES + 4) / blocks)}
+            covering = covered_columns(use, statement, seen, set(index.columns))
+            parts = {statement.number: _SAVED * max(0.0, 1 - (fetched / _ENTRIES + 4) / blocks)}
             if covering and worth(seen.bill_of(parts)) and not _covered(index, covering, seen):
-                yield _finding(one, index, covering, fetched, parts, seen)
+                yield _finding(statement, index, covering, fetched, parts, seen)
 
 
 def _index(use: Use, one: Statement, blocks: float, seen: Evidence) -> tuple[IndexShape, float] | None:

@@ -82,11 +82,11 @@ def unique_on(table: str, columns: Iterable[str], seen: Evidence) -> bool:
     """Return whether a table has a unique index on some of these columns, without a condition."""
     known = set(columns)
     return any(
-        one.shape is not None
-        and one.shape.unique
-        and not one.shape.predicate
-        and set(one.shape.columns) <= known
-        for one in seen.indexes.get(table, ())
+        existing.shape is not None
+        and existing.shape.unique
+        and not existing.shape.predicate
+        and set(existing.shape.columns) <= known
+        for existing in seen.indexes.get(table, ())
     )
 
 
@@ -125,11 +125,11 @@ def fraction_of_all(found: Iterable[Predicate], table: str, seen: Evidence) -> f
     The ranges of one column, such as an upper and a lower bound, count together.
     """
     product, ranges = 1.0, defaultdict[tuple[str, str, str], list[Predicate]](list)
-    for one in found:
-        if one.operator in RANGES:
-            ranges[one.column, one.cast, one.expression].append(one)
+    for predicate in found:
+        if predicate.operator in RANGES:
+            ranges[predicate.column, predicate.cast, predicate.expression].append(predicate)
             continue
-        each = fraction(one, table, seen)
+        each = fraction(predicate, table, seen)
         if each is None:
             return None
         product *= each
@@ -148,7 +148,7 @@ def fraction_of_range(found: Sequence[Predicate], table: str, seen: Evidence) ->
 
 def _of_unknown_range(found: Sequence[Predicate]) -> float:
     """Return the fraction of rows that PostgreSQL assumes for ranges with an unknown bound."""
-    sides = {one.operator[0] for one in found}
+    sides = {predicate.operator[0] for predicate in found}
     return UNKNOWN_INTERVAL if "b" in sides or len(sides) > 1 else UNKNOWN_BOUND
 
 

@@ -38,9 +38,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         if not table.seq_scans or not (referred.deleted or referred.updated):
             continue
         fractions = {
-            one.number: part
-            for one in seen.costliest()
-            if one.number >= 0 and (part := _part(one, key, table, referred, seen))
+            statement.number: part
+            for statement in seen.costliest()
+            if statement.number >= 0 and (part := _part(statement, key, table, referred, seen))
         }
         within = {number for number in fractions if not _checks(seen.statements[number], key, seen)}
         bill = bill_of_scans(fractions, within, seen)

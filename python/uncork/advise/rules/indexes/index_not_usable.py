@@ -35,16 +35,16 @@ _PROOF: Final = "Compare the statements with each candidate and without in uncor
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     groups: dict[tuple[str, str, str, str], list[Problem]] = {}
-    for one in problems(seen):
-        if one.obstacle is not None and one.obstacle.kind != "invalid":
-            side = one.obstacle.predicate.column or one.obstacle.predicate.expression
-            key = (one.use.table.name, one.obstacle.kind, one.obstacle.index, side)
-            groups.setdefault(key, []).append(one)
+    for problem in problems(seen):
+        if problem.obstacle is not None and problem.obstacle.kind != "invalid":
+            side = problem.obstacle.predicate.column or problem.obstacle.predicate.expression
+            key = (problem.use.table.name, problem.obstacle.kind, problem.obstacle.index, side)
+            groups.setdefault(key, []).append(problem)
     for mine in groups.values():
         fractions: dict[int, float] = {}
-        for one in mine:
-            number = one.statement.number
-            fractions[number] = min(1.0, fractions.get(number, 0.0) + one.fraction)
+        for problem in mine:
+            number = problem.statement.number
+            fractions[number] = min(1.0, fractions.get(number, 0.0) + problem.fraction)
         bill = seen.bill_of(fractions)
         if not worth(bill):
             continue
@@ -138,7 +138,7 @@ def _candidates(mine: Sequence[Problem], why: Obstacle, seen: Evidence) -> Itera
         plain = replace(first.want.wanted.shape, keys=(key,), method="btree")
         text = f"If no pattern begins with a wildcard, index {key.column} in the order of characters."
         yield index_candidate(plain, text, seen)
-    for merged in merge([one.want.wanted for one in mine]):
+    for merged in merge([problem.want.wanted for problem in mine]):
         yield from index_candidates(merged.index, seen, merged.extension)
 
 
@@ -211,13 +211,13 @@ def _for_or(one: Problem, seen: Evidence) -> Iterator[Candidate]:
 
 def _all_of(indexes: Sequence[Candidate]) -> Candidate:
     """Return the candidate of several indexes: an OR uses none as long as one of its parts has none."""
-    lines = dict.fromkeys(line for one in indexes for line in one.sql.splitlines())
+    lines = dict.fromkeys(line for index in indexes for line in index.sql.splitlines())
     return Candidate(
         "index",
         f"Create an index for each of the {len(indexes)} parts of the OR.",
         sql="\n".join(lines),
-        undo="\n".join(one.undo for one in reversed(indexes)),
-        against=tuple(dict.fromkeys(text for one in indexes for text in one.against)),
+        undo="\n".join(index.undo for index in reversed(indexes)),
+        against=tuple(dict.fromkeys(text for index in indexes for text in index.against)),
     )
 
 

@@ -22,12 +22,15 @@ _BUILDS: Final = ("create index", "create unique index", "reindex")
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    if any(one.text.startswith(_BUILDS) and seen.all_of(one.number) for one in seen.statements.values()):
+    if any(
+        statement.text.startswith(_BUILDS) and seen.all_of(statement.number)
+        for statement in seen.statements.values()
+    ):
         return  # an index is invalid while it is built concurrently
     wanted: dict[str, list[Problem]] = {}
-    for one in problems(seen):
-        if one.obstacle is not None and one.obstacle.kind == "invalid":
-            wanted.setdefault(one.obstacle.index, []).append(one)
+    for problem in problems(seen):
+        if problem.obstacle is not None and problem.obstacle.kind == "invalid":
+            wanted.setdefault(problem.obstacle.index, []).append(problem)
     for name, indexes in seen.indexes.items():
         for index in indexes:
             if index.facts.warning == "invalid" and name in seen.tables:
@@ -35,7 +38,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 
 
 def _finding(index: IndexFacts, mine: list[Problem], seen: Evidence) -> Iterator[Finding]:
-    fractions = {one.statement.number: one.fraction for one in mine}
+    fractions = {problem.statement.number: problem.fraction for problem in mine}
     bill = seen.bill_of(fractions)
     costly, size = worth(bill), index.bytes or 0
     if not costly and size < LEAST_BYTES:

@@ -153,7 +153,9 @@ def can_be_indexed(one: Predicate, table: str, seen: Evidence) -> bool:
     if "to_tsvector" in text.lower():
         return _SEARCH.search(text) is not None
     for name in called_functions(text):
-        known = [one for one in seen.catalogue.functions if one.name.rpartition(".")[2] == name]
+        known = [
+            function for function in seen.catalogue.functions if function.name.rpartition(".")[2] == name
+        ]
         if known:
             if any(found.volatility != "immutable" for found in known):
                 return False

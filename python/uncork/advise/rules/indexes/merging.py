@@ -70,15 +70,15 @@ def merge(wanted: Sequence[Wanted]) -> tuple[Merged, ...]:
     Put the keys that save most first: they decide the order of columns where it is free.
     """
     groups: list[tuple[Wanted, Steps, list[int]]] = []
-    for place, one in enumerate(_with_patterns(wanted)):
-        steps = _steps(one)
+    for place, with_pattern in enumerate(_with_patterns(wanted)):
+        steps = _steps(with_pattern)
         for number, (first, known, members) in enumerate(groups):
-            joined = _joined(known, steps) if _alike(first, one) else None
+            joined = _joined(known, steps) if _alike(first, with_pattern) else None
             if joined is not None:
-                groups[number] = (_with_included(first, one), joined, [*members, place])
+                groups[number] = (_with_included(first, with_pattern), joined, [*members, place])
                 break
         else:
-            groups.append((one, steps, [place]))
+            groups.append((with_pattern, steps, [place]))
     return tuple(
         Merged(
             replace(first.shape, keys=tuple(key for step in steps for key in step.keys)),

@@ -28,11 +28,11 @@ _PROOF: Final = "Compare the statements with and without the index in uncork run
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     found = [
-        one
-        for one in problems(seen)
-        if one.obstacle is None and not misled(one.statement, one.use.table.name, seen)
+        problem
+        for problem in problems(seen)
+        if problem.obstacle is None and not misled(problem.statement, problem.use.table.name, seen)
     ]
-    for merged in merge([one.want.wanted for one in found]):
+    for merged in merge([problem.want.wanted for problem in found]):
         mine = [found[place] for place in merged.members]
         finding = _finding(merged, mine, seen)
         if finding is not None:
@@ -42,10 +42,10 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 
 def _finding(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Finding | None:
     fractions: dict[int, float] = {}
-    for one in mine:
-        number = one.statement.number
-        fractions[number] = min(1.0, fractions.get(number, 0.0) + one.fraction)
-    bill = bill_of_scans(fractions, {one.statement.number for one in mine if one.within}, seen)
+    for problem in mine:
+        number = problem.statement.number
+        fractions[number] = min(1.0, fractions.get(number, 0.0) + problem.fraction)
+    bill = bill_of_scans(fractions, {problem.statement.number for problem in mine if problem.within}, seen)
     if not worth(bill):
         return None
     first, table = mine[0], merged.index.table
@@ -69,7 +69,7 @@ def _headline(merged: Merged, first: Problem) -> str:
         return f"Calls scan {table} for the few rows where {merged.index.predicate}"
     if first.read.how in ("filter", "repeated"):
         return f"Table {table} has no index on {keys}, so calls discard rows"
-    joined = any(one.predicate.value == "column" for one in first.want.served)
+    joined = any(served.predicate.value == "column" for served in first.want.served)
     return f"Table {table} has no index on {keys}, so {'joins' if joined else 'calls'} scan it"
 
 
@@ -79,7 +79,7 @@ def _evidence(mine: Sequence[Problem], seen: Evidence) -> Iterator[str]:
     if first.within is not None:
         yield from within_sentences(first.within, first.scans, first.use.table)
     yield f"An index would fetch about {count_words(max(1, round(first.want.fetched)), 'row')} instead."
-    others = {one.statement.number: one.statement.text for one in mine[1:]}
+    others = {problem.statement.number: problem.statement.text for problem in mine[1:]}
     others.pop(first.statement.number, None)
     for text in list(others.values())[:_MOST_STATEMENTS]:
         yield f"The same index serves: {short_template(text)}"
@@ -88,21 +88,25 @@ def _evidence(mine: Sequence[Problem], seen: Evidence) -> Iterator[str]:
 def _unparsed(seen: Evidence) -> Iterator[Finding]:
     """Yield the large scans of statements that the grammar rejects, from their text and their blocks."""
     large = large_tables(seen).values()
-    for one in seen.costliest() if large else ():
-        if one.number < 0 or one.shape is not None:
+    for statement in seen.costliest() if large else ():
+        if statement.number < 0 or statement.shape is not None:
             continue
-        found = [table for table in large if reads_whole(one, table, seen) and selective(one, table, seen)]
-        bill = seen.bill_of((one.number,)) if found else None
+        found = [
+            table
+            for table in large
+            if reads_whole(statement, table, seen) and selective(statement, table, seen)
+        ]
+        bill = seen.bill_of((statement.number,)) if found else None
         if bill is None or not worth(bill):
             continue
         table = max(found, key=lambda table: table.seq_rows)
         yield Finding(
             RULE.name,
-            _unparsed_headline(one, table.name),
+            _unparsed_headline(statement, table.name),
             objects=(table.name,),
             bill=bill,
-            templates=(one.number,),
-            statement=one.text,
+            templates=(statement.number,),
+            statement=statement.text,
             evidence=(f"Table {table.name} has {format_count(round(seen.rows(table.name)))} rows.",),
             candidates=(
                 Candidate(

@@ -49,9 +49,9 @@ class Obstacle:
 
 def own_indexes(table: str, seen: Evidence) -> Iterator[IndexShape]:
     """Yield the valid indexes of a table whose definitions are known."""
-    for one in seen.indexes.get(table, ()):
-        if one.shape is not None and one.facts.warning != "invalid":
-            yield one.shape
+    for existing in seen.indexes.get(table, ()):
+        if existing.shape is not None and existing.facts.warning != "invalid":
+            yield existing.shape
 
 
 def obstacle_of(use: Use, want: Want, seen: Evidence) -> Obstacle | None:
@@ -105,7 +105,8 @@ def wrong_type(use: Use, one: Statement, seen: Evidence) -> Obstacle | None:
 
 def _one_row(index: str, use: Use, seen: Evidence) -> bool:
     return any(
-        one.name == index and one.unique and len(one.keys) == 1 for one in own_indexes(use.table.name, seen)
+        own_index.name == index and own_index.unique and len(own_index.keys) == 1
+        for own_index in own_indexes(use.table.name, seen)
     )
 
 
@@ -120,10 +121,10 @@ def _filter_cast(one: Statement, column: str) -> str:
 
 def leading_index(table: str, columns: tuple[str, ...], seen: Evidence) -> str:
     """Return the name of a B-tree that begins with a column as it is stored; empty if there is none."""
-    for one in own_indexes(table, seen):
-        first = one.keys[0]
-        plain = first.column and not (first.opclass or first.collation or one.predicate)
-        plain = plain and one.method == "btree"
+    for index in own_indexes(table, seen):
+        first = index.keys[0]
+        plain = first.column and not (first.opclass or first.collation or index.predicate)
+        plain = plain and index.method == "btree"
         if plain and first.column in columns:
-            return one.name
+            return index.name
     return ""

@@ -63,11 +63,11 @@ class _Split:
 
 def across_tables(seen: Evidence, rule: str) -> Iterator[Finding]:
     """Yield the findings about ORs over columns of several tables, as findings of a rule."""
-    for one in seen.costliest():
-        found = None if one.number < 0 else _split(one, seen)
+    for statement in seen.costliest():
+        found = None if statement.number < 0 else _split(statement, seen)
         if found is None:
             continue
-        bill = seen.bill_of({one.number: found.saved})
+        bill = seen.bill_of({statement.number: found.saved})
         if not worth(bill):
             continue
         predicates = [part.predicate for part in found.parts]
@@ -77,8 +77,8 @@ def across_tables(seen: Evidence, rule: str) -> Iterator[Finding]:
             f"No index serves the OR over {series_words(_names(found.parts))}, so calls join whole tables",
             objects=(*tables, *dict.fromkeys(each.column for each in predicates if each.column)),
             bill=bill,
-            templates=(one.number,),
-            statement=one.text,
+            templates=(statement.number,),
+            statement=statement.text,
             evidence=tuple(_evidence(found, tables, seen)),
             candidates=tuple(_candidates(found, seen)),
             proof=_PROOF,
@@ -154,10 +154,16 @@ def _steps(table: str, shape: StatementShape) -> Iterator[tuple[str, str]]:
     reached, waiting = {table}, deque([table])
     while waiting:
         current = waiting.popleft()
-        for one in shape.predicates:
-            if one.operator != "=" or one.other is None or one.alternative or one.cast or not one.column:
+        for predicate in shape.predicates:
+            if (
+                predicate.operator != "="
+                or predicate.other is None
+                or predicate.alternative
+                or predicate.cast
+                or not predicate.column
+            ):
                 continue
-            sides = [(one.table, one.column), (one.other.table, one.other.column)]
+            sides = [(predicate.table, predicate.column), (predicate.other.table, predicate.other.column)]
             for (start, _), (end, column) in (sides, sides[::-1]):
                 if start == current and end and end not in reached:
                     reached.add(end)

@@ -79,9 +79,9 @@ def problems(seen: Evidence) -> tuple[Problem, ...]:
     """Return the problems, the costliest first."""
     found = [
         problem
-        for one in seen.costliest()
-        if one.number >= 0 and seen.share(seen.busy(one.number)) >= _LEAST_BUSY
-        for problem in (*_of_statement(one, seen), *_within_functions(one, seen))
+        for statement in seen.costliest()
+        if statement.number >= 0 and seen.share(seen.busy(statement.number)) >= _LEAST_BUSY
+        for problem in (*_of_statement(statement, seen), *_within_functions(statement, seen))
     ]
     return tuple(sorted(found, key=lambda one: -one.fraction * seen.busy(one.statement.number)))
 
@@ -115,8 +115,12 @@ def _best(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | Non
 
 def scanned_within(outer: Statement, function: str, part: float, seen: Evidence) -> bool:
     """Return whether scans that an index would save take most of a function's part of the time."""
-    found = (one for one in _within_functions(outer, seen) if one.within and one.within.function == function)
-    return sum(one.fraction for one in found) >= _LEAST_SAVED * part
+    found = (
+        within_function
+        for within_function in _within_functions(outer, seen)
+        if within_function.within and within_function.within.function == function
+    )
+    return sum(problem.fraction for problem in found) >= _LEAST_SAVED * part
 
 
 def _within_functions(outer: Statement, seen: Evidence) -> Iterator[Problem]:
@@ -137,7 +141,9 @@ def _within_functions(outer: Statement, seen: Evidence) -> Iterator[Problem]:
         scans = scans_a_call(outer, table, partial(_names, name), seen)
         part = part_of_scans(outer, scans, table, seen) / len(of_table)
         if scans * (outer.calls or 0) >= _CALLS:
-            yield from (replace(one, fraction=one.fraction * part, scans=scans) for one in of_table)
+            yield from (
+                replace(problem, fraction=problem.fraction * part, scans=scans) for problem in of_table
+            )
 
 
 def _names(table: str, one: Statement) -> float:

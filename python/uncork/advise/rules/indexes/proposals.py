@@ -77,7 +77,7 @@ def index_candidates(index: IndexShape, seen: Evidence, extension: str = "") -> 
 
 def _named(index: IndexShape, seen: Evidence) -> IndexShape:
     """Return an index with a name that no other index of its table has."""
-    taken = {one.facts.name for one in seen.indexes.get(index.table, ())}
+    taken = {existing.facts.name for existing in seen.indexes.get(index.table, ())}
     schema, dot, _ = index.table.rpartition(".")
     name = f"{schema}{dot}{new_name(index)}"
     number = next(count for count in ("", *range(2, 99)) if f"{name}{count}" not in taken)

@@ -36,7 +36,7 @@ def fraction_in_range(found: Sequence[Predicate], facts: ColumnFacts | None) -> 
     """Return the fraction of rows that satisfy all these ranges of one column; None if a bound is unknown."""
     lower, upper = 0.0, math.inf
     kept = 1.0 if facts is None else 1.0 - (facts.null_fraction or 0.0)
-    for operator, text in (bound for one in found for bound in _bounds(one)):
+    for operator, text in (bound for predicate in found for bound in _bounds(predicate)):
         part = None if facts is None else _below(text, operator in ("<=", ">"), facts)
         if part is None:
             return None
@@ -63,7 +63,7 @@ def _below(text: str, inclusive: bool, facts: ColumnFacts) -> float | None:
     """
     value = _position(text, facts.type)
     common = [(_position(each, facts.type), frequency) for each, frequency in facts.common]
-    bounds = sorted(each for one in facts.bounds if (each := _position(one, facts.type)) is not None)
+    bounds = sorted(each for bound in facts.bounds if (each := _position(bound, facts.type)) is not None)
     if value is None or not (common or len(bounds) > 1):
         return None
     known = sum(frequency for _, frequency in common)

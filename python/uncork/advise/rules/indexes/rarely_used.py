@@ -29,7 +29,7 @@ def why_unprovable(indexes: Sequence[Existing], seen: Evidence) -> str:
 
     It is a sentence, empty if a measurement can: nothing scanned them for 30 days.
     """
-    scanned = next((one.facts for one in indexes if one.facts.scans_ever), None)
+    scanned = next((index.facts for index in indexes if index.facts.scans_ever), None)
     if scanned is not None and scanned.scans_ever:
         return (
             f"Statements that were not captured scanned {scanned.name} "

@@ -210,7 +210,7 @@ def _part(node: PlanNode, times: float, root: PlanNode, use: Use, seen: Evidence
 
 def _own(node: PlanNode, seen: Evidence) -> float:
     """Return the cost of a scan without the subqueries that it executes once, however few rows it reads."""
-    once = sum(one.cost for one in node.children if node.runs_once(one))
+    once = sum(child.cost for child in node.children if node.runs_once(child))
     return max(0.0, node.cost - once - _excess(node, seen))
 
 
@@ -221,17 +221,17 @@ def _excess(node: PlanNode, seen: Evidence) -> float:
     plan has the hashed one.
     """
     table = seen.tables.get(table_of(node, seen)) if node.relation else None
-    subplans = [one for one in node.children if one.role == "SubPlan"]
+    subplans = [child for child in node.children if child.role == "SubPlan"]
     if table is None or node.kind != "Seq Scan" or not subplans:
         return 0.0
-    if not all(node.runs_once(one) for one in subplans):
+    if not all(node.runs_once(subplan) for subplan in subplans):
         return 0.0
-    once = sum(one.cost for one in node.children if node.runs_once(one))
+    once = sum(child.cost for child in node.children if node.runs_once(child))
     return max(0.0, node.cost - once - scan_cost(table, seen))
 
 
 def _own_milliseconds(node: PlanNode) -> float:
-    once = (one.milliseconds or 0.0 for one in node.children if node.runs_once(one))
+    once = (child.milliseconds or 0.0 for child in node.children if node.runs_once(child))
     return max(0.0, (node.milliseconds or 0.0) - sum(once))
 
 

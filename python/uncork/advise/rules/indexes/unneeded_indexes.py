@@ -35,7 +35,7 @@ _PROOF: Final = "Compare the writing statements with and without the indexes in 
 
 def _redundant(seen: Evidence) -> Iterator[Finding]:
     for table, found in _by_table(seen, ("duplicate", "covered")):
-        kinds = {one.facts.warning for one in found}
+        kinds = {existing.facts.warning for existing in found}
         words = "duplicates" if kinds == {"duplicate"} else "repeats columns of"
         first = found[0].facts
         if len(found) == 1:
@@ -43,7 +43,8 @@ def _redundant(seen: Evidence) -> Iterator[Finding]:
         else:
             headline = f"{len(found)} indexes of {table.name} repeat others, such as {_plain(first.name)}"
         evidence = (
-            f"{one.facts.name} {_same(one)} {one.facts.same_as}: {one.facts.definition}." for one in found
+            f"{existing.facts.name} {_same(existing)} {existing.facts.same_as}: {existing.facts.definition}."
+            for existing in found
         )
         yield from _finding("redundant-index", headline, table, found, tuple(evidence), (), seen)
 
@@ -53,7 +54,9 @@ def _unused(seen: Evidence) -> Iterator[Finding]:
         return  # the primary and other standby servers count their own scans
     days = counted_days(seen)
     for table, every in _by_table(seen, ("unused",)):
-        found = [one for one in every if not one.facts.scans_ever and not serves_key(one, seen)]
+        found = [
+            existing for existing in every if not existing.facts.scans_ever and not serves_key(existing, seen)
+        ]
         if not found:
             continue
         name, number = _plain(found[0].facts.name), len(seen.indexes.get(table.name, ()))
@@ -90,7 +93,7 @@ def _finding(
     Without `bare`, the counters are young: size does not count, and time only if it is much.
     """
     bill = upkeep_bill(table, found, seen)
-    size = sum(one.facts.bytes or 0 for one in found)
+    size = sum(existing.facts.bytes or 0 for existing in found)
     costly = worth(bill) and (bare or (bill.share >= _YOUNG_SHARE and len(found) >= _YOUNG_INDEXES))
     if not costly and not (bare and size >= LEAST_BYTES):
         return
@@ -99,7 +102,7 @@ def _finding(
     yield Finding(
         rule,
         headline,
-        objects=(*(one.facts.name for one in found), table.name),
+        objects=(*(existing.facts.name for existing in found), table.name),
         bill=bill if costly else None,
         templates=templates,
         statement=seen.statements[templates[0]].text if templates else "",
@@ -109,8 +112,10 @@ def _finding(
             Candidate(
                 "index",
                 f"Drop {'the index' if len(found) == 1 else 'these indexes, one after another'}.",
-                sql="\n".join(f"DROP INDEX CONCURRENTLY {sql_name(one.facts.name)};" for one in found),
-                undo="\n".join(_again(one) for one in found),
+                sql="\n".join(
+                    f"DROP INDEX CONCURRENTLY {sql_name(existing.facts.name)};" for existing in found
+                ),
+                undo="\n".join(_again(existing) for existing in found),
                 against=(*against, _STANDBY),
                 unprovable=why_unprovable(found, seen) if rule == "unused-index" else "",
             ),
@@ -122,7 +127,7 @@ def _finding(
 def _by_table(seen: Evidence, warnings: Sequence[str]) -> Iterator[tuple[TableFacts, list[Existing]]]:
     for name, indexes in seen.indexes.items():
         table = seen.tables.get(name)
-        found = [one for one in indexes if one.facts.warning in warnings]
+        found = [index for index in indexes if index.facts.warning in warnings]
         if table is not None and found:
             yield table, sorted(found, key=lambda one: -(one.facts.bytes or 0))
 

@@ -48,7 +48,7 @@ class Use:
     @property
     def joins(self) -> tuple[Predicate, ...]:
         """Return the predicates that join the table to another."""
-        return tuple(one for one in self.predicates if one.value == "column")
+        return tuple(predicate for predicate in self.predicates if predicate.value == "column")
 
 
 def large_tables(seen: Evidence) -> dict[str, TableFacts]:
@@ -201,16 +201,26 @@ def _turned(shape: StatementShape) -> Iterator[Predicate]:
     """Yield each join again from the other table's side, if that table is in the same query."""
     levels = {use.name: use.level for use in shape.tables}
     aliases = {use.name: use.alias for use in shape.tables}
-    for one in shape.predicates:
-        if one.value != "column" or one.other is None or not one.column or one.operator != "=" or one.cast:
+    for predicate in shape.predicates:
+        if (
+            predicate.value != "column"
+            or predicate.other is None
+            or not predicate.column
+            or predicate.operator != "="
+            or predicate.cast
+        ):
             continue
-        if one.other.table and one.other.table != one.table and levels.get(one.other.table) == one.level:
+        if (
+            predicate.other.table
+            and predicate.other.table != predicate.table
+            and levels.get(predicate.other.table) == predicate.level
+        ):
             yield replace(
-                one,
-                table=one.other.table,
-                column=one.other.column,
-                other=ColumnName(one.table, one.column),
-                alias=aliases[one.other.table],
+                predicate,
+                table=predicate.other.table,
+                column=predicate.other.column,
+                other=ColumnName(predicate.table, predicate.column),
+                alias=aliases[predicate.other.table],
             )
 
 

@@ -49,9 +49,9 @@ def variants(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Iterato
             )
         yield from _partial(merged, mine, seen)
     unknown = [
-        one
-        for one in first.want.served
-        if one.predicate.operator == "like" and not pattern_kind(one.predicate) and one.key.column
+        served
+        for served in first.want.served
+        if served.predicate.operator == "like" and not pattern_kind(served.predicate) and served.key.column
     ]
     if merged.extension and unknown:
         key = IndexKey(unknown[0].key.column, opclass="text_pattern_ops")
@@ -97,7 +97,7 @@ def _partial(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Iterato
     index = merged.index
     if index.predicate:
         return
-    constants = [_constants(one) for one in mine]
+    constants = [_constants(problem) for problem in mine]
     for column, value in constants[0].items():
         facts = seen.column(index.table, column)
         frequency = dict(facts.common).get(value) if facts is not None else None

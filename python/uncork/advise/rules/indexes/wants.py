@@ -109,8 +109,8 @@ def wants_of(use: Use, one: Statement, seen: Evidence) -> list[Want]:
 
 def _is_guess(use: Use) -> bool:
     return any(
-        one.operator not in ("=", "in", "is null", "is true", "is false", "is not null")
-        for one in use.predicates
+        predicate.operator not in ("=", "in", "is null", "is true", "is false", "is not null")
+        for predicate in use.predicates
     )
 
 
@@ -255,9 +255,9 @@ def _order_keys(order: Sequence[OrderKey], table: str, seen: Evidence) -> tuple[
 
 def _any_key(table: str, seen: Evidence) -> tuple[IndexKey, ...]:
     """Return a short key for a partial index whose condition is all that a statement searches for."""
-    for one in seen.catalogue.constraints:
-        if one.table == table and one.kind == "primary key" and len(one.columns) == 1:
-            return (IndexKey(one.columns[0]),)
+    for constraint in seen.catalogue.constraints:
+        if constraint.table == table and constraint.kind == "primary key" and len(constraint.columns) == 1:
+            return (IndexKey(constraint.columns[0]),)
     columns = seen.catalogue.columns.get(table, ())
     unique = [each.name for each in columns if rows_per_value(table, each.name, seen) == 1.0]
     return tuple(IndexKey(name) for name in [*unique, *(each.name for each in columns)][:1])

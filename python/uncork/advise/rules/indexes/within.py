@@ -42,14 +42,19 @@ def scans_a_call(
     if not reads or not outer.calls or not outer.blocks or not _large(outer, whole):
         return 0.0
     blocks, left = 0.0, reads
-    for one in seen.statements.values():
-        if not seen.busy(one.number) or not one.calls or not one.blocks or not _large(one, whole):
+    for statement in seen.statements.values():
+        if (
+            not seen.busy(statement.number)
+            or not statement.calls
+            or not statement.blocks
+            or not _large(statement, whole)
+        ):
             continue
-        within = any(scans(each.statement) for each in executed_within(one, seen))
-        blocks += one.blocks if within else 0
-        planned = [node.kind == "Seq Scan" for node in nodes_of(one, table.name, seen)]
+        within = any(scans(each.statement) for each in executed_within(statement, seen))
+        blocks += statement.blocks if within else 0
+        planned = [node.kind == "Seq Scan" for node in nodes_of(statement, table.name, seen)]
         if any(planned) or not (planned or within):
-            left -= one.calls * scans(one)
+            left -= statement.calls * scans(statement)
     each = max(0.0, left) * outer.blocks / blocks / outer.calls if blocks else 0.0
     return each if each >= _SCANNED and outer.blocks >= _AGREES * each * whole * outer.calls else 0.0
 

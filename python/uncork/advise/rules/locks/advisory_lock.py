@@ -53,7 +53,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         templates=tuple(templates),
         statement=seen.statements[templates[0]].text,
         evidence=tuple(_evidence(behind[0], calls, bill.share, seen)),
-        candidates=tuple(_candidates(behind[0], " ".join(seen.statements[one].text for one in templates))),
+        candidates=tuple(
+            _candidates(behind[0], " ".join(seen.statements[template].text for template in templates))
+        ),
         proof="Compare both ways with uncork run, with as many clients as queue now.",
     )
 

@@ -21,14 +21,18 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     log = seen.log
     if log is None or seen.database is not None or log.first_us is None or log.last_us is None:
         return
-    for one in log.blocking:
-        bill = seen.bill_of_seconds(one.sum_ns / 1e9)
+    for blocking in log.blocking:
+        bill = seen.bill_of_seconds(blocking.sum_ns / 1e9)
         if not worth(bill):
             continue
-        number = seen.log_numbers.get(-1 if one.waiting_number is None else one.waiting_number)
-        lock = locking_command(one.holding_text)
-        on = f" on server {one.server}" if log.servers else ""
-        yield _of_rows(one, number, bill, on) if lock is None else _of_table(one, lock, number, bill, on)
+        number = seen.log_numbers.get(-1 if blocking.waiting_number is None else blocking.waiting_number)
+        lock = locking_command(blocking.holding_text)
+        on = f" on server {blocking.server}" if log.servers else ""
+        yield (
+            _of_rows(blocking, number, bill, on)
+            if lock is None
+            else _of_table(blocking, lock, number, bill, on)
+        )
 
 
 def _of_rows(one: Blocking, number: int | None, bill: Bill, on: str) -> Finding:

@@ -49,9 +49,9 @@ def blockers_by_cause(seen: Evidence) -> Mapping[Cause, list[BlockerFacts]]:
     """Return the root blockers by cause, in each the one that blocks most first."""
     found: dict[Cause, list[BlockerFacts]] = defaultdict(list)
     blockers = () if seen.database is None else seen.database.blockers
-    in_loops = {(one.application, one.user) for one in loops(seen)} if blockers else set()
-    for one in blockers:
-        found[_cause(one, seen, in_loop=(one.application, one.user) in in_loops)].append(one)
+    in_loops = {(loop.application, loop.user) for loop in loops(seen)} if blockers else set()
+    for blocker in blockers:
+        found[_cause(blocker, seen, in_loop=(blocker.application, blocker.user) in in_loops)].append(blocker)
     return found
 
 

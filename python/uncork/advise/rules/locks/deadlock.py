@@ -31,7 +31,7 @@ def deadlocks(seen: Evidence) -> float:
     if seen.rates is not None:
         return seen.rates.deadlocks * seen.seconds
     counters = () if seen.database is None else seen.database.counters
-    return sum(one.delta for one in counters if one.counter == "deadlocks")
+    return sum(counter.delta for counter in counters if counter.counter == "deadlocks")
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
@@ -52,13 +52,13 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         ),
         key=lambda one: -one.sessions,
     )
-    numbers = tuple(dict.fromkeys(one.template for one in waiters if one.template is not None))
+    numbers = tuple(dict.fromkeys(waiter.template for waiter in waiters if waiter.template is not None))
     known = [
         (seen.statements[each], written(seen.statements[each])) for each in numbers if each in seen.statements
     ]
-    texts = [one.text for one, _ in known]
+    texts = [statement.text for statement, _ in known]
     tables = tuple(dict.fromkeys(what.table for _, what in known if what is not None))
-    failed = [] if seen.log is None else [one for one in seen.log.errors if _is_deadlock(one)]
+    failed = [] if seen.log is None else [error for error in seen.log.errors if _is_deadlock(error)]
     if not known and failed:
         named = (_RELATION.search(one.context) for one in failed)
         tables = tuple(dict.fromkeys(match[1] for match in named if match is not None))

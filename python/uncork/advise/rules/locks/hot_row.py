@@ -53,15 +53,15 @@ def hot_rows(seen: Evidence) -> list[HotRows]:
     short = causes.get(Cause.SHORT, [])
     parts = _parts(causes)
     by_table: dict[str, dict[int, tuple[Statement, Written]]] = defaultdict(dict)
-    for one in seen.statements.values():
-        if not parts.get(one.number) or not seen.busy(one.number, {"Lock"}):
+    for statement in seen.statements.values():
+        if not parts.get(statement.number) or not seen.busy(statement.number, {"Lock"}):
             continue
-        found = written(one)
+        found = written(statement)
         if found is None or (found.kind == "insert" and not found.upsert):
-            within = updated_within(one, seen)
+            within = updated_within(statement, seen)
             found = None if within is None else within[1]
         if found is not None:
-            by_table[found.table][one.number] = (one, found)
+            by_table[found.table][statement.number] = (statement, found)
     hot = []
     for table, statements in by_table.items():
         of_table = {number: parts[number] for number in statements}
@@ -77,7 +77,7 @@ def _parts(causes: Mapping[Cause, list[BlockerFacts]]) -> dict[int, float]:
     short: dict[int, float] = defaultdict(float)
     whole: dict[int, float] = defaultdict(float)
     for cause, blockers in causes.items():
-        for waiter in (waiter for one in blockers for waiter in one.waiters):
+        for waiter in (waiter for blocker in blockers for waiter in blocker.waiters):
             if waiter.template is not None:
                 whole[waiter.template] += waiter.sessions
                 short[waiter.template] += waiter.sessions if cause is Cause.SHORT else 0.0
@@ -96,7 +96,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         ranked = sorted(hot.statements, key=lambda number: -seen.busy(number, {"Lock"}))
         top, what = hot.statements[ranked[0]]
         single = 0 < seen.rows(hot.table) <= 1
-        most = max((one.most for one in hot.blockers), default=0)
+        most = max((blocker.most for blocker in hot.blockers), default=0)
         who = f"Up to {format_count(most)} sessions at once" if most > 1 else "Sessions"
         verb = "lock" if what.kind == "lock" else "delete" if what.kind == "delete" else "update"
         rows = "only row" if single else "same rows"

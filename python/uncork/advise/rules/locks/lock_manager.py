@@ -26,7 +26,7 @@ _JOINED: Final = {"Append", "Merge Append"}
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    queueing = {number for one in hot_rows(seen) for number in one.statements}
+    queueing = {number for hot_row in hot_rows(seen) for number in hot_row.statements}
     waiting: dict[int, float] = {}
     for piece in seen.pieces:
         if _waits(piece) and piece.template is not None and piece.template not in queueing:
@@ -50,7 +50,8 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         templates=tuple(templates),
         statement=top.text,
         evidence=(
-            f"On average {sum(waiting[one] for one in templates):.2f} sessions wait for the list of locks, "
+            f"On average {sum(waiting[template] for template in templates):.2f} sessions wait for "
+            "the list of locks, "
             "which all sessions share (LWLock LockManager).",
             f"A session can lock {_places(seen)} tables and indexes without it.",
         ),

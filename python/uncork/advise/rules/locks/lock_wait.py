@@ -35,7 +35,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     if not others:
         return
     blockers = [one for found in causes.values() for one in found]
-    reported = sum(one.sessions for one in blockers) - sum(one.sessions for one in others)
+    reported = sum(blocker.sessions for blocker in blockers) - sum(one.sessions for one in others)
     bill = seen.bill_of_waiting("Lock", max(0.0, seen.of_class("Lock") - reported))
     most = max(others, key=lambda one: one.sessions)
     slow = most in long
@@ -74,9 +74,9 @@ def _evidence(most: BlockerFacts) -> Iterator[str]:
         yield f"While others waited, it mostly executed the statement{statement}"
     elif most.state != PREPARED:
         yield f"While others waited, it mostly waited itself ({most.state}) in the statement{statement}"
-    for one in most.waiters[:3]:
-        what = f": {short_template(one.text)}" if one.text else "."
-        yield f"{one.sessions:.2f} sessions wait on average for a lock of kind {one.event}{what}"
+    for waiter in most.waiters[:3]:
+        what = f": {short_template(waiter.text)}" if waiter.text else "."
+        yield f"{waiter.sessions:.2f} sessions wait on average for a lock of kind {waiter.event}{what}"
 
 
 def _candidates(most: BlockerFacts, *, slow: bool) -> Iterator[Candidate]:

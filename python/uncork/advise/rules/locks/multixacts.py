@@ -33,7 +33,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             waiting[piece.template or 0] += piece.sessions
     templates = sorted(waiting, key=lambda number: -waiting[number])
     statements = [seen.statements[number] for number in templates]
-    parents = list(dict.fromkeys(table for one in statements for table in _shared(one, seen)))
+    parents = list(dict.fromkeys(table for statement in statements for table in _shared(statement, seen)))
     where = f" of {series_words(parents[:2])}" if parents else ""
     yield Finding(
         RULE.name,
@@ -80,7 +80,7 @@ def _candidates(parents: list[str], statements: list[Statement], seen: Evidence)
         "transaction locks it once.",
         against=("Writers must hand their rows over, for example through a queue.",),
     )
-    if any(one.shape is not None and "share" in one.shape.locking for one in statements):
+    if any(statement.shape is not None and "share" in statement.shape.locking for statement in statements):
         yield Candidate(
             "statement",
             "Read without FOR SHARE where the row need not stay as it is until COMMIT.",

@@ -21,9 +21,11 @@ def notifiers(seen: Evidence) -> tuple[str, ...]:
     ranked = sorted(seen.statements.values(), key=lambda one: -(one.calls or 0))
     functions = [
         f"function {function.name}"
-        for one in ranked
-        for function in functions_of(one, seen)
+        for statement in ranked
+        for function in functions_of(statement, seen)
         if _BODY.search(function.source)
     ]
-    texts = [one.text for one in ranked if _STATEMENT.match(one.text) and not one.nested]
+    texts = [
+        statement.text for statement in ranked if _STATEMENT.match(statement.text) and not statement.nested
+    ]
     return tuple(dict.fromkeys((*functions, *texts)))

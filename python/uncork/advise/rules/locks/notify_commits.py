@@ -30,14 +30,16 @@ in progress when it begins."""
 def _find(seen: Evidence) -> Iterator[Finding]:
     behind = blockers_by_cause(seen).get(Cause.COMMIT, ())
     sources = notifiers(seen)
-    waiting = sum(one.sessions for one in seen.pieces if _queues(one))
+    waiting = sum(piece.sessions for piece in seen.pieces if _queues(piece))
     if not behind or not sources or not waiting:
         return
     templates = sorted(
-        {one.template for one in seen.pieces if _queues(one) and one.template is not None},
+        {piece.template for piece in seen.pieces if _queues(piece) and piece.template is not None},
         key=lambda number: -seen.busy(number, {"Lock"}),
     )
-    flushing = sum(one.sessions for one in seen.pieces if one.template in templates and waits_for_wal(one))
+    flushing = sum(
+        piece.sessions for piece in seen.pieces if piece.template in templates and waits_for_wal(piece)
+    )
     bill = seen.bill(partial(_saved, part=max(0.0, 1 - _OWN_FLUSH * flushing / waiting)))
     if not worth(bill):
         return

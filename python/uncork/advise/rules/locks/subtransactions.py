@@ -74,17 +74,21 @@ def _functions(seen: Evidence) -> list[str]:
     """Return the functions that handle exceptions, which begin a subtransaction each time."""
     found = [
         function.name
-        for one in seen.costliest()
-        for function in functions_of(one, seen)
+        for statement in seen.costliest()
+        for function in functions_of(statement, seen)
         if _HANDLES.search(function.source)
     ]
     return list(dict.fromkeys(found))
 
 
 def _evidence(seen: Evidence) -> Iterator[str]:
-    waiting = sum(one.sessions for one in seen.pieces if _waits(one))
+    waiting = sum(piece.sessions for piece in seen.pieces if _waits(piece))
     yield f"On average {waiting:.2f} sessions wait for the server's cache of subtransactions."
-    made = sum(one.calls or 0 for one in seen.statements.values() if one.text.startswith("savepoint"))
+    made = sum(
+        statement.calls or 0
+        for statement in seen.statements.values()
+        if statement.text.startswith("savepoint")
+    )
     if made:
         yield f"Sessions set {format_count(round(made / seen.seconds))} savepoints a second."
     holder = oldest_holder(seen)

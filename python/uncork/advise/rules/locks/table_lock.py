@@ -77,11 +77,11 @@ def table_locks(seen: Evidence) -> list[TableLock]:
     """Return the commands whose locks of tables other sessions wait for, the costliest first."""
     blockers = blockers_by_cause(seen).get(Cause.TABLE, ())
     found: dict[int, list[tuple[str, str, bool, BlockerFacts]]] = {}
-    for one in blockers:
-        lock = _lock_of(one, seen)
+    for blocker in blockers:
+        lock = _lock_of(blocker, seen)
         if lock is not None:
             command, table, template, queues = lock
-            found.setdefault(template, []).append((command, table, queues, one))
+            found.setdefault(template, []).append((command, table, queues, blocker))
     locks = []
     for template, each in found.items():
         command, table, queues, _ = each[0]
@@ -156,7 +156,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 
 
 def _evidence(lock: TableLock, most: BlockerFacts) -> Iterator[str]:
-    held = sum(one.sessions for one in lock.blockers)
+    held = sum(blocker.sessions for blocker in lock.blockers)
     yield f"On average {held:.2f} sessions wait for it."
     if most.transaction_ns is not None:
         opened = format_duration(float(most.transaction_ns))
@@ -165,9 +165,9 @@ def _evidence(lock: TableLock, most: BlockerFacts) -> Iterator[str]:
     if lock.queues and most.text:
         who = f"application {most.application}"
         yield f"The long transaction of {who} last executed: {short_template(most.text)}"
-    for one in most.waiters[:3]:
-        if one.text and one.template != lock.template:
-            yield f"{one.sessions:.2f} sessions wait on average in: {short_template(one.text)}"
+    for waiter in most.waiters[:3]:
+        if waiter.text and waiter.template != lock.template:
+            yield f"{waiter.sessions:.2f} sessions wait on average in: {short_template(waiter.text)}"
 
 
 def lock_candidates(lock: TableLock) -> Iterator[Candidate]:

@@ -34,20 +34,20 @@ With less, multiplying them does not change the plan."""
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        if one.plan is None or any(outdated(table, seen) for table in relations(one)):
+    for statement in seen.costliest():
+        if statement.plan is None or any(outdated(table, seen) for table in relations(statement)):
             continue
-        mean = duration_ns(one, seen)
-        scan = next(iter(_multiplied(one, seen)), None)
-        once = once_ns(relations(one), seen)
+        mean = duration_ns(statement, seen)
+        scan = next(iter(_multiplied(statement, seen)), None)
+        once = once_ns(relations(statement), seen)
         if scan is None or once is None or not mean:
             continue
         node, columns = scan
-        if not _more_rows(one, node) and (slower_than_planned(one, seen) or 0.0) < SLOWER:
+        if not _more_rows(statement, node) and (slower_than_planned(statement, seen) or 0.0) < SLOWER:
             continue
-        bill = seen.bill_of({one.number: max(0.0, 1 - once / mean)})
+        bill = seen.bill_of({statement.number: max(0.0, 1 - once / mean)})
         if worth(bill):
-            yield _finding(one, node, columns, seen)
+            yield _finding(statement, node, columns, seen)
 
 
 def _multiplied(one: Statement, seen: Evidence) -> Iterator[tuple[PlanNode, tuple[str, ...]]]:

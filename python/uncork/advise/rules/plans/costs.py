@@ -142,7 +142,7 @@ def _rows_tested(node: PlanNode, child: PlanNode, seen: Evidence) -> float:
     if child.subplan and child.subplan in node.condition("Filter"):
         if node.kind == "Seq Scan":
             return max(node.rows, seen.rows(node.relation))
-        below = [one.rows for one in node.children if one.role in {"Outer", "Subquery"}]
+        below = [plan_node.rows for plan_node in node.children if plan_node.role in {"Outer", "Subquery"}]
         return max([node.rows, *below])
     return max(1.0, node.rows)
 

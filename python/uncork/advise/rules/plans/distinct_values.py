@@ -36,20 +36,26 @@ _TYPES: Final = frozenset(
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        named = None if one.shape is None else _column(one.shape)
-        order = values_order(one.sql)
-        values = one.a_call(one.rows)
-        if named is None or order is None or values is None or not one.mean_ns or not repeated(one, seen):
+    for statement in seen.costliest():
+        named = None if statement.shape is None else _column(statement.shape)
+        order = values_order(statement.sql)
+        values = statement.a_call(statement.rows)
+        if (
+            named is None
+            or order is None
+            or values is None
+            or not statement.mean_ns
+            or not repeated(statement, seen)
+        ):
             continue
         table, name = named
         column = seen.column(table, name)
         if column is None or column.type not in _TYPES or column.collation or seen.rows(table) < LARGE_ROWS:
             continue
         descents = (values + 2) * _DESCENT_NS
-        bill = seen.bill_of({one.number: 1 - descents / one.mean_ns})
-        if descents <= _MOST * one.mean_ns and worth(bill):
-            yield _finding(one, column, values, order, bill, seen)
+        bill = seen.bill_of({statement.number: 1 - descents / statement.mean_ns})
+        if descents <= _MOST * statement.mean_ns and worth(bill):
+            yield _finding(statement, column, values, order, bill, seen)
 
 
 def _column(shape: StatementShape) -> tuple[str, str] | None:

@@ -36,20 +36,20 @@ _PARAMETERS: Final = re.compile(
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        if one.nested or not one.calls or not one.mean_ns:
+    for statement in seen.costliest():
+        if statement.nested or not statement.calls or not statement.mean_ns:
             continue
-        called = own_functions(one, seen)
+        called = own_functions(statement, seen)
         for function in seen.catalogue.functions:
             if function.name not in called or function.returns_set:
                 continue
-            found = _index_lost(one, function, seen) or _cost(one, function, seen)
+            found = _index_lost(statement, function, seen) or _cost(statement, function, seen)
             if found is None:
                 continue
             saved, evidence = found
-            bill = seen.bill_of({one.number: saved})
-            if worth(bill) and not scanned_within(one, function.name, saved, seen):
-                yield _finding(one, function, saved, evidence, seen)
+            bill = seen.bill_of({statement.number: saved})
+            if worth(bill) and not scanned_within(statement, function.name, saved, seen):
+                yield _finding(statement, function, saved, evidence, seen)
                 break
 
 

@@ -44,21 +44,21 @@ class _Skewed:
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        generic = next((plan for plan in one.plans if plan.source == "generic"), None)
-        skewed = None if generic is None else _skewed(one, seen)
-        if generic is None or skewed is None or not one.mean_ns:
+    for statement in seen.costliest():
+        generic = next((plan for plan in statement.plans if plan.source == "generic"), None)
+        skewed = None if generic is None else _skewed(statement, seen)
+        if generic is None or skewed is None or not statement.mean_ns:
             continue
-        if own_functions(one, seen) or any(outdated(table, seen) for table in relations(one)):
+        if own_functions(statement, seen) or any(outdated(table, seen) for table in relations(statement)):
             continue
-        cost = _own_cost(one, generic, skewed, seen)
-        whole = seen.all_of(one.number)
-        spent = one.mean_ns * (seen.busy(one.number, {CPU}) / whole if whole else 1.0)
+        cost = _own_cost(statement, generic, skewed, seen)
+        whole = seen.all_of(statement.number)
+        spent = statement.mean_ns * (seen.busy(statement.number, {CPU}) / whole if whole else 1.0)
         if cost is None or believed_ns(cost) * _CHEAPER > spent:
             continue
-        bill = seen.bill_of({one.number: 1 - believed_ns(cost) / spent})
+        bill = seen.bill_of({statement.number: 1 - believed_ns(cost) / spent})
         if worth(bill):
-            yield _finding(one, generic, cost, skewed, bill, seen)
+            yield _finding(statement, generic, cost, skewed, bill, seen)
 
 
 def _own_cost(one: Statement, generic: StatementPlan, skewed: _Skewed, seen: Evidence) -> float | None:

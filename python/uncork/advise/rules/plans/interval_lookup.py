@@ -39,16 +39,21 @@ _FEW: Final = 0.01
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        blocks, returned = blocks_a_call(one), one.a_call(one.rows)
-        if one.shape is None or one.shape.kind != "select" or one.shape.limit or one.shape.aggregates:
+    for statement in seen.costliest():
+        blocks, returned = blocks_a_call(statement), statement.a_call(statement.rows)
+        if (
+            statement.shape is None
+            or statement.shape.kind != "select"
+            or statement.shape.limit
+            or statement.shape.aggregates
+        ):
             continue
         if blocks is None or returned is None or blocks < _BLOCKS * (_NEEDED + returned):
             continue
-        bill = seen.bill_of({one.number: 1 - (_NEEDED + returned) / blocks})
+        bill = seen.bill_of({statement.number: 1 - (_NEEDED + returned) / blocks})
         if not worth(bill):
             continue
-        for use in uses_of(one, seen):
+        for use in uses_of(statement, seen):
             bounds = _bounds(use, seen)
             if bounds is not None and use.alone and returned <= _FEW * seen.rows(use.table.name):
                 yield Finding(
@@ -57,9 +62,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                     "intervals by one bound only",
                     objects=(use.table.name, bounds[0].column, bounds[1].column),
                     bill=bill,
-                    templates=(one.number,),
-                    statement=one.text,
-                    evidence=tuple(_evidence(one, use, blocks, returned, seen)),
+                    templates=(statement.number,),
+                    statement=statement.text,
+                    evidence=tuple(_evidence(statement, use, blocks, returned, seen)),
                     candidates=tuple(_candidates(use, *bounds, seen)),
                     proof="Compare both statements, with the index on the range, in uncork run.",
                 )

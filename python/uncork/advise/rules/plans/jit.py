@@ -23,9 +23,13 @@ developers measured 20 to 30 % on the queries of TPC-H that gain most."""
 def _find(seen: Evidence) -> Iterator[Finding]:
     """The time of compiling is a part of each statement's execution time."""
     lost = {
-        one.number: part
-        for one in seen.statements.values()
-        if one.jit_ns and one.mean_ns and one.calls and repeated(one, seen) and (part := _lost(one)) > 0
+        statement.number: part
+        for statement in seen.statements.values()
+        if statement.jit_ns
+        and statement.mean_ns
+        and statement.calls
+        and repeated(statement, seen)
+        and (part := _lost(statement)) > 0
     }
     bill = seen.bill_of(lost)
     if not lost or not worth(bill):

@@ -30,12 +30,12 @@ the planner uses an index up to about this fraction."""
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        if one.plan is None:
+    for statement in seen.costliest():
+        if statement.plan is None:
             continue
-        for common, saved in stored_in_vain(one, seen):
-            if worth(seen.bill_of({one.number: saved})):
-                yield _finding(one, one.plan.root, common, saved, seen)
+        for common, saved in stored_in_vain(statement, seen):
+            if worth(seen.bill_of({statement.number: saved})):
+                yield _finding(statement, statement.plan.root, common, saved, seen)
                 break
 
 

@@ -26,16 +26,16 @@ _LOOK_UP: Final = 20.0
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        if one.text.count("select") < 2 or one.shape is None:
+    for statement in seen.costliest():
+        if statement.text.count("select") < 2 or statement.shape is None:
             continue
-        parts = [each for each in one.shape.subqueries if each.kind == "not in" and each.tables]
+        parts = [each for each in statement.shape.subqueries if each.kind == "not in" and each.tables]
         if not parts:
             continue
-        saved = _saved(one, parts[0], seen)
-        bill = seen.bill_of({one.number: saved})
+        saved = _saved(statement, parts[0], seen)
+        bill = seen.bill_of({statement.number: saved})
         if worth(bill):
-            yield _finding(one, parts[0], saved, seen)
+            yield _finding(statement, parts[0], saved, seen)
 
 
 def _saved(one: Statement, part: Subquery, seen: Evidence) -> float:

@@ -31,20 +31,24 @@ _BLOCKS: Final = 50.0
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        shape = one.shape
+    for statement in seen.costliest():
+        shape = statement.shape
         if shape is None or not (shape.offset and shape.limit) or shape.aggregates or shape.distinct:
             continue
-        returned, read, kept = one.a_call(one.rows), _rows_read(one, seen), _kept(one, seen)
-        blocks = one.a_call(one.blocks)
+        returned, read, kept = (
+            statement.a_call(statement.rows),
+            _rows_read(statement, seen),
+            _kept(statement, seen),
+        )
+        blocks = statement.a_call(statement.blocks)
         if returned is None or read is None or kept is None or (blocks or _BLOCKS) < _BLOCKS:
             continue
         read *= kept  # what a filter discards is not the fault of OFFSET
         if read < _READ * (returned + 1):
             continue
-        bill = seen.bill_of({one.number: 1 - returned / read})
+        bill = seen.bill_of({statement.number: 1 - returned / read})
         if worth(bill):
-            yield _finding(one, shape, returned, read, seen)
+            yield _finding(statement, shape, returned, read, seen)
 
 
 def _rows_read(one: Statement, seen: Evidence) -> float | None:

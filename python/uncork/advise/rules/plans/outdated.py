@@ -23,7 +23,7 @@ _LEAST: Final = 1_000
 def never_analysed(facts: TableFacts, seen: Evidence) -> bool:
     """Return whether a table has no statistics. An unreadable catalogue counts as statistics."""
     columns = seen.catalogue.columns.get(facts.name, ())
-    if any(one.distinct is not None for one in columns):
+    if any(column.distinct is not None for column in columns):
         return False
     if facts.analysed_us is not None:
         return False

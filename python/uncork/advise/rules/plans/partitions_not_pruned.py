@@ -27,14 +27,14 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     tables = {one.table: one for one in partitioned(seen) if one.columns}
     if not tables:
         return
-    for one in seen.costliest():
-        if one.shape is None:
+    for statement in seen.costliest():
+        if statement.shape is None:
             continue
-        for use in one.shape.tables:
+        for use in statement.shape.tables:
             parts = tables.get(use.name)
             if parts is None or use.kind != "table":
                 continue
-            found = _finding(one, parts, use.alias, seen)
+            found = _finding(statement, parts, use.alias, seen)
             if found is not None:
                 yield found
                 break

@@ -25,17 +25,17 @@ _FEW: Final = 0.1
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        shape, returned = one.shape, one.a_call(one.rows)
+    for statement in seen.costliest():
+        shape, returned = statement.shape, statement.a_call(statement.rows)
         table = None if shape is None else _table(shape)
-        if shape is None or table is None or returned is None or not repeated(one, seen):
+        if shape is None or table is None or returned is None or not repeated(statement, seen):
             continue
         rows = seen.rows(table)
         if rows < LARGE_ROWS or returned > _FEW * rows:
             continue
-        bill = seen.bill_of((one.number,))
+        bill = seen.bill_of((statement.number,))
         if worth(bill):
-            yield _finding(one, shape, table, returned, seen)
+            yield _finding(statement, shape, table, returned, seen)
 
 
 def _table(shape: StatementShape) -> str | None:
@@ -101,10 +101,12 @@ def _candidates(shape: StatementShape, table: str, returned: float, seen: Eviden
 
 def _key(table: str, seen: Evidence) -> str:
     """Return the column of a primary key that is one whole number; empty if there is none."""
-    for one in seen.catalogue.constraints:
-        if one.table == table and one.kind == "primary key" and len(one.columns) == 1:
-            column = seen.column(table, one.columns[0])
-            return one.columns[0] if column is not None and column.type in ("integer", "bigint") else ""
+    for constraint in seen.catalogue.constraints:
+        if constraint.table == table and constraint.kind == "primary key" and len(constraint.columns) == 1:
+            column = seen.column(table, constraint.columns[0])
+            return (
+                constraint.columns[0] if column is not None and column.type in ("integer", "bigint") else ""
+            )
     return ""
 
 

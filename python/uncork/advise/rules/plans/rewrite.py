@@ -211,7 +211,7 @@ def union_of_parts(sql: str, parts: int) -> str:
         return ""
     selected = []
     for place, piece in enumerate(pieces):
-        before = [f"({one}) IS NOT TRUE" for one in pieces[:place]]
+        before = [f"({piece}) IS NOT TRUE" for piece in pieces[:place]]
         selected.append(f"{head} WHERE {' AND '.join([*rest, f'({piece})', *before])}")
     return "\nUNION ALL\n".join(selected)
 

@@ -29,18 +29,18 @@ _TUPLE_BYTES: Final = 40
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        written = one.a_call(one.temp_bytes)
-        if written is None or written < _BYTES or not repeated(one, seen):
+    for statement in seen.costliest():
+        written = statement.a_call(statement.temp_bytes)
+        if written is None or written < _BYTES or not repeated(statement, seen):
             continue
-        bill = seen.bill_of((one.number,))
+        bill = seen.bill_of((statement.number,))
         if not worth(bill, _SHARE):
             continue
-        if any(stored_in_vain(one, seen)) or (one.plan and barrier(one.plan.root, seen)):
+        if any(stored_in_vain(statement, seen)) or (statement.plan and barrier(statement.plan.root, seen)):
             continue  # What is stored or sorted is not needed: those rules name it.
-        node = _largest(one)
+        node = _largest(statement)
         memory = f"{_work_mem(written)}MB"
-        sql, undo = setting_for(one, seen, "work_mem", memory)
+        sql, undo = setting_for(statement, seen, "work_mem", memory)
         setting = Candidate(
             "setting",
             f"Give this statement enough work_mem for {format_bytes(written)}, in its transaction (SET LOCAL "
@@ -49,16 +49,16 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             undo=undo or "RESET work_mem;",
             against=("Each sort or hash of each session may use so much memory, several in one statement.",),
         )
-        index = _index(one, node, seen)
+        index = _index(statement, node, seen)
         yield Finding(
             RULE.name,
             f"{_what(node)} writes {format_bytes(written)} of temporary files in each call",
             objects=("work_mem", *(() if index is None else (index.table,))),
             bill=bill,
-            templates=(one.number,),
-            statement=one.text,
-            evidence=tuple(_evidence(one, node, seen)),
-            candidates=(setting,) if index is None else _ordered(one, setting, index),
+            templates=(statement.number,),
+            statement=statement.text,
+            evidence=tuple(_evidence(statement, node, seen)),
+            candidates=(setting,) if index is None else _ordered(statement, setting, index),
             proof="Compare both with uncork run, under as many clients as the server has.",
         )
 

@@ -36,9 +36,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         if not outdated(table, seen):
             continue
         parts = {
-            one.number: part
-            for one in seen.costliest()
-            if table in relations(one) and (part := _saved(one, table, seen)) > 0
+            statement.number: part
+            for statement in seen.costliest()
+            if table in relations(statement) and (part := _saved(statement, table, seen)) > 0
         }
         bill = seen.bill_of(parts)
         if not parts or not worth(bill):

@@ -24,14 +24,14 @@ _SHARE: Final = 0.3
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        found = _worst(one, seen)
+    for statement in seen.costliest():
+        found = _worst(statement, seen)
         if found is None:
             continue
         node, loops, saved = found
-        bill = seen.bill_of({one.number: saved})
+        bill = seen.bill_of({statement.number: saved})
         if worth(bill):
-            yield _finding(one, node, loops, saved, seen)
+            yield _finding(statement, node, loops, saved, seen)
 
 
 def _worst(one: Statement, seen: Evidence) -> tuple[PlanNode, float, float] | None:

@@ -23,12 +23,12 @@ _SHARE: Final = 0.5
 def _find(seen: Evidence) -> Iterator[Finding]:
     for parts in partitioned(seen):
         shares = {
-            one.number: share
-            for one in seen.costliest()
-            if one.shape is not None
-            and any(use.name == parts.table for use in one.shape.tables)
-            and _planned(one, parts) >= _PARTS
-            and (share := _planning(one, seen)) is not None
+            statement.number: share
+            for statement in seen.costliest()
+            if statement.shape is not None
+            and any(use.name == parts.table for use in statement.shape.tables)
+            and _planned(statement, parts) >= _PARTS
+            and (share := _planning(statement, seen)) is not None
             and share >= _SHARE
         }
         bill = seen.bill_of(shares)

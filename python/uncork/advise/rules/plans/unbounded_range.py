@@ -31,18 +31,24 @@ _UPPER: Final = frozenset({"<", "<="})
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        shape, rows = one.shape, one.a_call(one.rows)
-        if shape is None or rows is None or shape.limit or shape.kind != "select" or not repeated(one, seen):
+    for statement in seen.costliest():
+        shape, rows = statement.shape, statement.a_call(statement.rows)
+        if (
+            shape is None
+            or rows is None
+            or shape.limit
+            or shape.kind != "select"
+            or not repeated(statement, seen)
+        ):
             continue
-        if rows < _ROWS or (one.mean_ns or 0.0) < _SLOW_NS:
+        if rows < _ROWS or (statement.mean_ns or 0.0) < _SLOW_NS:
             continue
-        open_end = _open(one, seen)
+        open_end = _open(statement, seen)
         if open_end is None or rows < _PART * seen.rows(open_end.table):
             continue
-        bill = seen.bill_of((one.number,), _CLASSES)
+        bill = seen.bill_of((statement.number,), _CLASSES)
         if worth(bill):
-            yield _finding(one, open_end, rows, seen)
+            yield _finding(statement, open_end, rows, seen)
 
 
 def _open(one: Statement, seen: Evidence) -> Predicate | None:

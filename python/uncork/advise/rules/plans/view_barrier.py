@@ -35,17 +35,17 @@ _SIDES: Final = re.compile(r"\(?([\w\".]+)(?:\)::[\w ]+)?\s+=\s+")
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        if one.plan is None:
+    for statement in seen.costliest():
+        if statement.plan is None:
             continue
-        found = barrier(one.plan.root, seen)
+        found = barrier(statement.plan.root, seen)
         if found is None:
             continue
         scan, node, column = found
-        saved = _saved(one.plan.root, scan, node)
-        bill = seen.bill_of({one.number: saved})
+        saved = _saved(statement.plan.root, scan, node)
+        bill = seen.bill_of({statement.number: saved})
         if worth(bill):
-            yield _finding(one, scan, node, column, saved, seen)
+            yield _finding(statement, scan, node, column, saved, seen)
 
 
 def barrier(root: PlanNode, seen: Evidence) -> tuple[PlanNode, PlanNode, str] | None:

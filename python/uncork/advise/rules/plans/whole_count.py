@@ -36,14 +36,23 @@ _OF_ROWS: Final = re.compile(r"\bcount\s*\(\s*(?:\*|\?|\$\d+|\d+)\s*\)", re.IGNO
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        table = _table(one.shape) if one.shape is not None and _OF_ROWS.search(one.text) else None
-        if one.shape is None or table is None or not repeated(one, seen) or seen.rows(table) < LARGE_ROWS:
+    for statement in seen.costliest():
+        table = (
+            _table(statement.shape)
+            if statement.shape is not None and _OF_ROWS.search(statement.text)
+            else None
+        )
+        if (
+            statement.shape is None
+            or table is None
+            or not repeated(statement, seen)
+            or seen.rows(table) < LARGE_ROWS
+        ):
             continue
-        counted = _counted(one, one.shape, table, seen)
-        bill = seen.bill_of((one.number,))
+        counted = _counted(statement, statement.shape, table, seen)
+        bill = seen.bill_of((statement.number,))
         if counted is not None and counted >= _PART * seen.rows(table) and worth(bill):
-            yield _finding(one, one.shape, table, counted, seen)
+            yield _finding(statement, statement.shape, table, counted, seen)
 
 
 def _table(shape: StatementShape) -> str | None:

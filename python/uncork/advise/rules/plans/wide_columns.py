@@ -39,20 +39,20 @@ _OUT_OF_LINE: Final = 0.2
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        rows, blocks = one.a_call(one.rows), one.a_call(one.blocks)
-        if rows is None or blocks is None or rows < _ROWS or not _reads_only_these(one):
+    for statement in seen.costliest():
+        rows, blocks = statement.a_call(statement.rows), statement.a_call(statement.blocks)
+        if rows is None or blocks is None or rows < _ROWS or not _reads_only_these(statement):
             continue
-        tables = _tables(one)
+        tables = _tables(statement)
         needed = rows * (1 + _JOINED * (len(tables) - 1))
         if not tables or not blocks or blocks < needed + (_BLOCKS - 1) * rows:
             continue
         saved = max(0.0, 1 - (needed + 10) / blocks)
         for table in tables:
-            outside, large = _outside(table, seen), _large(one, table, seen)
-            bill = seen.bill_of({one.number: saved}, _CLASSES)
+            outside, large = _outside(table, seen), _large(statement, table, seen)
+            bill = seen.bill_of({statement.number: saved}, _CLASSES)
             if outside and large and worth(bill):
-                yield _finding(one, table, large, outside, saved, seen)
+                yield _finding(statement, table, large, outside, saved, seen)
                 break
 
 

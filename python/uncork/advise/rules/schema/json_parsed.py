@@ -38,9 +38,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             if column.type != "json" and column.type not in _TEXTS:
                 continue
             parts = {
-                one.number: part
-                for one in seen.statements.values()
-                if repeated(one, seen) and (part := _part(one, column, seen))
+                statement.number: part
+                for statement in seen.statements.values()
+                if repeated(statement, seen) and (part := _part(statement, column, seen))
             }
             bill = seen.bill_of(parts)
             if parts and worth(bill):

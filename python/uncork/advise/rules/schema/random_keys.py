@@ -34,21 +34,24 @@ _READING: Final = frozenset({"DataFileRead", "DataFileWrite", "AioIoCompletion"}
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        shape = one.shape
-        if shape is None or shape.kind != "insert" or not one.rows:
+    for statement in seen.costliest():
+        shape = statement.shape
+        if shape is None or shape.kind != "insert" or not statement.rows:
             continue
         table = next((use.name for use in shape.tables if use.changed), "")
         columns = seen.catalogue.columns.get(table, ())
         column = next((each for each in columns if _indexes(each, seen)), None)
         if column is None:
             continue
-        pages, share = _full_pages(one, seen)
-        writes, reads = pages >= _PAGES * one.rows, (one.blocks_read or 0) >= _READS * one.rows
-        volume = min(share, part_of_volume(share * (one.wal_bytes or 0), seen)) if writes else 0.0
+        pages, share = _full_pages(statement, seen)
+        writes, reads = (
+            pages >= _PAGES * statement.rows,
+            (statement.blocks_read or 0) >= _READS * statement.rows,
+        )
+        volume = min(share, part_of_volume(share * (statement.wal_bytes or 0), seen)) if writes else 0.0
         outside = _part(column, seen) if reads else 0.0
-        volume = max(volume, outside * _within(one, seen))
-        bill = seen.bill(partial(_costs, one.number, volume, outside))
+        volume = max(volume, outside * _within(statement, seen))
+        bill = seen.bill(partial(_costs, statement.number, volume, outside))
         if worth(bill):
             yield Finding(
                 RULE.name,
@@ -56,9 +59,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                 + ("read pages all over the index" if reads else "write whole pages to the WAL"),
                 objects=(table, f"{table}.{column.name}"),
                 bill=bill,
-                templates=(one.number,),
-                statement=one.text,
-                evidence=tuple(_evidence(one, pages, share, writes=writes, reads=reads)),
+                templates=(statement.number,),
+                statement=statement.text,
+                evidence=tuple(_evidence(statement, pages, share, writes=writes, reads=reads)),
                 candidates=(_candidate(table, column, seen),),
                 proof="Compare inserts with both keys on a copy with uncork run, across several checkpoints.",
             )

@@ -54,16 +54,18 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         return
     parts: dict[int, float] = {}
     used: dict[tuple[str, str], float] = defaultdict(float)
-    for one in seen.statements.values():
-        if one.plan is None or not repeated(one, seen):
+    for statement in seen.statements.values():
+        if statement.plan is None or not repeated(statement, seen):
             continue
-        found = list(_steps(one, one.plan.root, {key: better for key, (_, better) in wide.items()}))
+        found = list(
+            _steps(statement, statement.plan.root, {key: better for key, (_, better) in wide.items()})
+        )
         part = min(1.0, sum(share for share, _ in found))
         if part:
-            parts[one.number] = part
+            parts[statement.number] = part
             for share, keys in found:
                 for key in keys:
-                    used[key] += share * seen.busy(one.number)
+                    used[key] += share * seen.busy(statement.number)
     bill = seen.bill_of(parts)
     if used and worth(bill):
         names = sorted(used, key=lambda key: (-used[key], key))

@@ -78,7 +78,9 @@ def _candidate(limit: int | None) -> Candidate:
 def _in_log(log: LogResult) -> Iterator[Finding]:
     """Yield the finding from a log alone, which does not show how much time sessions lose."""
     seconds = 0.0 if log.first_us is None or log.last_us is None else (log.last_us - log.first_us) / 1e6
-    works = [(one.name, one.checkpoint_work) for one in log.servers] or [("", log.server.checkpoint_work)]
+    works = [(server.name, server.checkpoint_work) for server in log.servers] or [
+        ("", log.server.checkpoint_work)
+    ]
     early = [(name, work) for name, work in works if work is not None and _is_early(work, seconds)]
     if not early:
         return

@@ -39,12 +39,12 @@ def _refused(one: ErrorFacts) -> bool:
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     whole: list[ErrorFacts] = []
-    for one in refusals(seen, _refused):
-        own = _OWN.search(one.example) or _OWN.search(one.message)
+    for refusal in refusals(seen, _refused):
+        own = _OWN.search(refusal.example) or _OWN.search(refusal.message)
         if own is None:
-            whole.append(one)
+            whole.append(refusal)
         else:
-            yield _own_limit(one, own[1], own[2])
+            yield _own_limit(refusal, own[1], own[2])
     most = _limit(seen)
     taken = None if seen.database is None else seen.database.connections
     near = taken is not None and most is not None and taken >= _NEAR * most

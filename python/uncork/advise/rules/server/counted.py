@@ -17,7 +17,7 @@ _UNITS: Final = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 <<
 def grown(seen: Evidence, *names: str) -> float:
     """Return how much counters grew during the watch, summed over names and objects; 0 if unknown."""
     counters = () if seen.database is None else seen.database.counters
-    return sum(one.delta for one in counters if one.counter in names)
+    return sum(counter.delta for counter in counters if counter.counter in names)
 
 
 def wal_writes(seen: Evidence) -> float:
@@ -34,9 +34,9 @@ def _wal_io(seen: Evidence, name: str) -> float:
     """Return a counter of WAL in pg_stat_io, which replaces those of pg_stat_wal from PostgreSQL 18 on."""
     counters = () if seen.database is None else seen.database.counters
     return sum(
-        one.delta
-        for one in counters
-        if one.view == "pg_stat_io" and one.counter == name and ", wal, normal" in one.object
+        counter.delta
+        for counter in counters
+        if counter.view == "pg_stat_io" and counter.counter == name and ", wal, normal" in counter.object
     )
 
 

@@ -32,19 +32,21 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         return
     wanted = _rounded(memory // _PART)
     readers = [
-        one for one in seen.costliest() if one.blocks_read and repeated(one, seen) and one.shape is not None
+        statement
+        for statement in seen.costliest()
+        if statement.blocks_read and repeated(statement, seen) and statement.shape is not None
     ]
-    read = seen.database.block_bytes * sum(one.blocks_read or 0 for one in readers)
-    names = {use.name for one in readers if one.shape is not None for use in one.shape.tables}
+    read = seen.database.block_bytes * sum(reader.blocks_read or 0 for reader in readers)
+    names = {use.name for reader in readers if reader.shape is not None for use in reader.shape.tables}
     tables = [seen.tables[name] for name in names if name in seen.tables]
-    size = sum((one.bytes or 0) + one.index_bytes for one in tables)
-    largest = max((one.bytes or 0 for one in tables), default=0)
+    size = sum((table.bytes or 0) + table.index_bytes for table in tables)
+    largest = max((table.bytes or 0 for table in tables), default=0)
     if wanted < _SMALL * now or not size or size > wanted or read < _AGAIN * size or size <= now:
         return
-    if largest > _RING * wanted and any(one.whole_reads for one in tables):
+    if largest > _RING * wanted and any(table.whole_reads for table in tables):
         return
     part = 1 - size / read
-    numbers = {one.number for one in readers}
+    numbers = {reader.number for reader in readers}
     bill = seen.bill(lambda piece: part if piece.template in numbers and _reads(piece) else 0.0)
     if not worth(bill):
         return
@@ -53,7 +55,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         f"Shared buffers of {size_text(now)} are too small for tables that statements read repeatedly",
         objects=("shared_buffers",),
         bill=bill,
-        templates=tuple(one.number for one in readers),
+        templates=tuple(reader.number for reader in readers),
         statement=readers[0].text,
         evidence=(
             f"The statements read {format_bytes(read)} from outside shared buffers; their tables and indexes "

@@ -25,8 +25,8 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         if not table.bloat_bytes or not table.bytes:
             continue
         part = min(1.0, table.bloat_bytes / table.bytes)
-        readers = [one for one in seen.costliest() if reads_whole(one, table, seen)]
-        bill = seen.bill_of({one.number: part for one in readers})
+        readers = [statement for statement in seen.costliest() if reads_whole(statement, table, seen)]
+        bill = seen.bill_of({reader.number: part for reader in readers})
         costs_time = worth(bill)
         if not costs_time and (part < _PART or table.bloat_bytes < _BYTES):
             continue
@@ -37,7 +37,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             f"Table {table.name} is {share_text(part)} empty{read}",
             objects=(table.name,),
             bill=bill if costs_time else None,
-            templates=tuple(one.number for one in readers) if costs_time else (),
+            templates=tuple(reader.number for reader in readers) if costs_time else (),
             statement=readers[0].text if costs_time else "",
             cost=f"{format_bytes(table.bloat_bytes)} of disk",
             evidence=(f"{room} is space of rows that are gone.",),

@@ -54,15 +54,15 @@ def dead_reads(table: TableFacts, seen: Evidence) -> dict[int, float]:
     if dead < _DEAD:
         return {}
     found: dict[int, float] = {}
-    for one in seen.statements.values():
-        if reads_whole(one, table, seen):
-            if not selective(one, table, seen):  # else it lacks an index
-                found[one.number] = dead / (dead + live)
-        elif served_completely(one, table, seen):
-            blocks, needed = one.a_call(one.blocks), _needed(one, table, seen)
+    for statement in seen.statements.values():
+        if reads_whole(statement, table, seen):
+            if not selective(statement, table, seen):  # else it lacks an index
+                found[statement.number] = dead / (dead + live)
+        elif served_completely(statement, table, seen):
+            blocks, needed = statement.a_call(statement.blocks), _needed(statement, table, seen)
             if blocks is not None and needed and blocks >= max(_BLOCKS, _TIMES * needed):
-                wasted = min(blocks - needed, float(dead), _own_blocks(one, table, seen))
-                found[one.number] = wasted / blocks
+                wasted = min(blocks - needed, float(dead), _own_blocks(statement, table, seen))
+                found[statement.number] = wasted / blocks
     return found
 
 
@@ -100,7 +100,9 @@ def threshold(table: TableFacts, seen: Evidence) -> float:
 def held_back(seen: Evidence) -> bool:
     """Return whether an open transaction keeps dead rows, whatever autovacuum does."""
     transactions = () if seen.database is None else seen.database.transactions
-    return oldest_holder(seen) is not None or any((one.held_age or 0) >= _HELD for one in transactions)
+    return oldest_holder(seen) is not None or any(
+        (transaction.held_age or 0) >= _HELD for transaction in transactions
+    )
 
 
 def oldest_holder(seen: Evidence) -> HorizonHolder | None:
@@ -110,8 +112,8 @@ def oldest_holder(seen: Evidence) -> HorizonHolder | None:
     because a standby reports the transactions in progress too.
     """
     holders = () if seen.database is None else seen.database.horizons
-    oldest = max((one.held_age for one in holders), default=0)
-    same = [one for one in holders if one.held_age >= _SAME * oldest]
+    oldest = max((holder.held_age for holder in holders), default=0)
+    same = [holder for holder in holders if holder.held_age >= _SAME * oldest]
     found = max(same, key=lambda one: (one.kind in _OWN, one.open_ns or 0), default=None)
     if found is None or not (found.held_age >= _HELD or (found.open_ns or 0) >= _LONG_NS):
         return None
@@ -138,5 +140,5 @@ def _pauses(seen: Evidence) -> Iterator[bool]:
     for process in () if seen.database is None else seen.database.background.children:
         if process.name == "autovacuum worker" and process.sessions:
             events = [event for of_class in process.children for event in of_class.children]
-            pausing = sum(one.sessions for one in events if one.name == "VacuumDelay")
+            pausing = sum(event.sessions for event in events if event.name == "VacuumDelay")
             yield pausing >= _SLOW * process.sessions

@@ -30,24 +30,25 @@ _OLDER: Final = frozenset({"<", "<="})
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     found: dict[tuple[str, str], list[Statement]] = {}
-    for one in seen.costliest():
-        key = _expired(one, seen)
+    for statement in seen.costliest():
+        key = _expired(statement, seen)
         if key is not None:
-            found.setdefault(key, []).append(one)
+            found.setdefault(key, []).append(statement)
     for (name, column), deletes in found.items():
         table = seen.tables[name]
-        bill = seen.bill_of({one.number for one in deletes})
+        bill = seen.bill_of({delete.number for delete in deletes})
         if worth(bill) and _can_be_partitioned(table, column, seen):
             yield Finding(
                 RULE.name,
                 f"Statements delete the old rows of table {name} by {column}",
                 objects=(name,),
                 bill=bill,
-                templates=tuple(one.number for one in deletes),
+                templates=tuple(delete.number for delete in deletes),
                 statement=deletes[0].text,
                 evidence=(
-                    f"The statements deleted {format_count(sum(one.rows or 0 for one in deletes))} rows in "
-                    f"{format_count(sum(one.calls or 0 for one in deletes))} calls.",
+                    "The statements deleted "
+                    f"{format_count(sum(delete.rows or 0 for delete in deletes))} rows in "
+                    f"{format_count(sum(delete.calls or 0 for delete in deletes))} calls.",
                     f"The table has {format_bytes(_size(table))} with its indexes"
                     + (f", and {format_count(table.dead)} dead rows." if table.dead else "."),
                 ),
@@ -88,17 +89,17 @@ def _can_be_partitioned(table: TableFacts, column: str, seen: Evidence) -> bool:
         return False
     if any(key.referred == table.name for key in seen.foreign_keys):
         return False
-    if any(one.table == table.name and "delete" in one.events for one in seen.catalogue.triggers):
+    if any(trigger.table == table.name and "delete" in trigger.events for trigger in seen.catalogue.triggers):
         return False
     changes = any(
-        one.shape is not None
-        and column in one.shape.set_columns
-        and any(use.changed and use.name == table.name for use in one.shape.tables)
-        for one in seen.statements.values()
+        statement.shape is not None
+        and column in statement.shape.set_columns
+        and any(use.changed and use.name == table.name for use in statement.shape.tables)
+        for statement in seen.statements.values()
     )
     indexed = any(
-        one.shape is not None and one.shape.columns[:1] == (column,)
-        for one in seen.indexes.get(table.name, ())
+        existing.shape is not None and existing.shape.columns[:1] == (column,)
+        for existing in seen.indexes.get(table.name, ())
     )
     return indexed and not changes
 

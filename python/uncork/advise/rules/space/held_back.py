@@ -40,11 +40,12 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     holder = oldest_holder(seen)
     transactions = () if seen.database is None else seen.database.transactions
     if holder is None or any(
-        leaves_dead_rows(one) and (one.application, one.user) == (holder.name, holder.user)
-        for one in transactions
+        leaves_dead_rows(transaction)
+        and (transaction.application, transaction.user) == (holder.name, holder.user)
+        for transaction in transactions
     ):
         return
-    tables = [one for one in seen.tables.values() if _kept(one, holder, seen)]
+    tables = [table for table in seen.tables.values() if _kept(table, holder, seen)]
     if not tables:
         return
     parts: dict[int, float] = defaultdict(float)
@@ -52,7 +53,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         for number, part in dead_reads(table, seen).items():
             parts[number] = min(1.0, parts[number] + part)
     bill = seen.bill_of(parts)
-    many = any((one.dead or 0) >= max(_ROWS, _PART * _all(one)) for one in tables)
+    many = any((table.dead or 0) >= max(_ROWS, _PART * _all(table)) for table in tables)
     if worth(bill) or many:
         tables.sort(key=lambda one: -(one.dead or 0))
         yield _finding(holder, tables, parts if worth(bill) else {}, bill, seen)
@@ -81,11 +82,11 @@ def _finding(
     holder: HorizonHolder, tables: list[TableFacts], parts: dict[int, float], bill: Bill, seen: Evidence
 ) -> Finding:
     numbers = sorted(parts, key=lambda number: -parts[number] * seen.busy(number))
-    dead = sum(one.dead or 0 for one in tables)
+    dead = sum(table.dead or 0 for table in tables)
     return Finding(
         RULE.name,
         f"VACUUM keeps dead rows of {tables[0].name} for {_who(holder)}",
-        objects=(*(one.name for one in tables), holder.name or holder.user),
+        objects=(*(table.name for table in tables), holder.name or holder.user),
         bill=bill if parts else None,
         templates=tuple(numbers),
         statement=seen.statements[numbers[0]].text if numbers else "",
@@ -120,11 +121,12 @@ def _evidence(holder: HorizonHolder, tables: list[TableFacts], seen: Evidence) -
     elif holder.kind == "replication slot":
         yield "A standby reads from the slot." if holder.active else "Nobody reads from the slot."
     yield f"{later} began since the oldest one whose dead rows VACUUM must keep for it."
-    for one in tables[:_SHOWN]:
-        share = share_text((one.dead or 0) / max(1, _all(one)))
-        ago = _ago(one, seen)
+    for table in tables[:_SHOWN]:
+        share = share_text((table.dead or 0) / max(1, _all(table)))
+        ago = _ago(table, seen)
         yield (
-            f"Table {one.name} has {format_count(one.dead or 0)} dead rows ({share} of all), although VACUUM "
+            f"Table {table.name} has {format_count(table.dead or 0)} dead rows ({share} of all), "
+            "although VACUUM "
             f"ran {ago} ago."
         )
 

@@ -53,13 +53,15 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     for table in seen.tables.values():
         if table.updated < _UPDATES or table.hot_updated >= _HOT * table.updated:
             continue
-        updates = [one for one in seen.costliest() if _updates(one, table.name, seen)]
-        indexes = [one for one in seen.indexes.get(table.name, ()) if one.facts.warning != "invalid"]
-        if not updates or any(one.shape is None for one in indexes):
+        updates = [statement for statement in seen.costliest() if _updates(statement, table.name, seen)]
+        indexes = [
+            existing for existing in seen.indexes.get(table.name, ()) if existing.facts.warning != "invalid"
+        ]
+        if not updates or any(index.shape is None for index in indexes):
             continue
-        changing = {one.number: _changed(one, indexes, seen) for one in updates}
+        changing = {update.number: _changed(update, indexes, seen) for update in updates}
         found = _by_index(table, updates, changing, indexes, seen) or _by_room(
-            table, [one for one in updates if not changing[one.number]], indexes, seen
+            table, [update for update in updates if not changing[update.number]], indexes, seen
         )
         if found is not None:
             yield found
@@ -107,12 +109,12 @@ def _bill(updates: Sequence[Statement], share: float, indexes: Sequence[Existing
 
     Time that is spent waiting for the write-ahead log is left out: each commit waits, heap-only or not.
     """
-    heights = sum(_height(one, seen) for one in indexes)
+    heights = sum(_height(index, seen) for index in indexes)
     parts: dict[int, float] = {}
-    for one in updates:
-        rows, blocks = one.a_call(one.rows), one.a_call(one.blocks)
+    for update in updates:
+        rows, blocks = update.a_call(update.rows), update.a_call(update.blocks)
         if rows and blocks:
-            parts[one.number] = min(_MOST, rows * share * heights / blocks)
+            parts[update.number] = min(_MOST, rows * share * heights / blocks)
     return seen.bill(
         lambda piece: (
             parts.get(piece.template, 0.0)
@@ -130,14 +132,14 @@ def _by_index(
     seen: Evidence,
 ) -> Finding | None:
     """Return the finding that indexes which nothing reads prevent heap-only updates."""
-    idle = [one for one in indexes if _idle(one, table) and not serves_key(one, seen)]
-    names = {one.facts.name for one in idle}
+    idle = [index for index in indexes if _idle(index, table) and not serves_key(index, seen)]
+    names = {existing.facts.name for existing in idle}
     freed = [
-        one
-        for one in updates
-        if changing[one.number] and all(each.facts.name in names for each in changing[one.number])
+        update
+        for update in updates
+        if changing[update.number] and all(each.facts.name in names for each in changing[update.number])
     ]
-    guilty = [one for one in idle if any(one in changing[each.number] for each in freed)]
+    guilty = [existing for existing in idle if any(existing in changing[each.number] for each in freed)]
     bill = _bill(freed, 1.0, indexes, seen)
     if not guilty or not worth(bill):
         return None
@@ -147,16 +149,18 @@ def _by_index(
     return Finding(
         RULE.name,
         f"Index {first}{more} forces updates of {table.name} to change all its indexes",
-        objects=(table.name, *(one.facts.name for one in guilty)),
+        objects=(table.name, *(existing.facts.name for existing in guilty)),
         bill=bill,
-        templates=tuple(one.number for one in freed),
+        templates=tuple(statement.number for statement in freed),
         statement=freed[0].text,
         evidence=(
             _counted(table, len(indexes)),
             f"The updates set column {column}, which is part of index {first}; nothing scanned that index "
             "during the watch.",
         ),
-        candidates=tuple(_drop(one, one.shape, seen) for one in guilty if one.shape is not None),
+        candidates=tuple(
+            _drop(existing, existing.shape, seen) for existing in guilty if existing.shape is not None
+        ),
         proof="Compare the update with and without the index in uncork run, and pg_stat_user_tables."
         "n_tup_hot_upd with n_tup_upd.",
     )
@@ -169,8 +173,8 @@ def _counted(table: TableFacts, indexes: int) -> str:
 
 
 def _set_in(updates: Sequence[Statement], indexes: Sequence[Existing]) -> Iterator[str]:
-    for one in updates:
-        for column in () if one.shape is None else one.shape.set_columns:
+    for update in updates:
+        for column in () if update.shape is None else update.shape.set_columns:
             if any(_uses(each, (column,)) for each in indexes):
                 yield column
 
@@ -198,7 +202,7 @@ def _by_room(
     table: TableFacts, updates: Sequence[Statement], indexes: Sequence[Existing], seen: Evidence
 ) -> Finding | None:
     """Return the finding that pages have no room for new versions of rows."""
-    rows = sum(one.rows or 0 for one in updates)
+    rows = sum(update.rows or 0 for update in updates)
     options = seen.catalogue.options.get(table.name)
     fill = int(options.options.get("fillfactor", "100")) if options is not None else 100
     # No page can be pruned while something keeps dead rows: fillfactor is not the cause then.
@@ -214,7 +218,7 @@ def _by_room(
         f"Pages of table {table.name} have no room for updates, which change all its indexes",
         objects=(table.name, "fillfactor"),
         bill=bill,
-        templates=tuple(one.number for one in updates),
+        templates=tuple(update.number for update in updates),
         statement=updates[0].text,
         evidence=(
             _counted(table, len(indexes)),

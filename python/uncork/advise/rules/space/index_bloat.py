@@ -28,20 +28,20 @@ least as many entries as a full index would have on so many blocks."""
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     for table, indexes in seen.indexes.items():
-        for one in indexes:
-            bloat, size = one.facts.bloat_bytes, one.facts.bytes
+        for index in indexes:
+            bloat, size = index.facts.bloat_bytes, index.facts.bytes
             if not bloat or not size:
                 continue
             part = min(1.0, bloat / size)
-            readers = [each for each in seen.costliest() if _reads_most(each, one, seen)]
-            bill = _bill({each.number for each in readers}, part, one, seen)
+            readers = [each for each in seen.costliest() if _reads_most(each, index, seen)]
+            bill = _bill({each.number for each in readers}, part, index, seen)
             costs_time = worth(bill)
             if costs_time or (part >= _PART and bloat >= _BYTES):
                 yield Finding(
                     RULE.name,
-                    f"Index {one.facts.name} is {share_text(part)} empty"
+                    f"Index {index.facts.name} is {share_text(part)} empty"
                     + (", and statements read all of it" if costs_time else ""),
-                    objects=(one.facts.name, table),
+                    objects=(index.facts.name, table),
                     bill=bill if costs_time else None,
                     templates=tuple(each.number for each in readers) if costs_time else (),
                     statement=readers[0].text if costs_time else "",
@@ -49,7 +49,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                     evidence=(
                         f"{format_bytes(bloat)} of {format_bytes(size)} is space of entries that are gone.",
                     ),
-                    candidates=(_rebuild(one),),
+                    candidates=(_rebuild(index),),
                     proof="Compare the statements on a copy before and after REINDEX.",
                 )
 

@@ -41,7 +41,7 @@ def _lookup(one: Statement) -> str:
 
 def _types(table: str, columns: tuple[str, ...], seen: Evidence) -> list[str]:
     facts = [seen.column(table, column) for column in columns]
-    return [one.type for one in facts if one is not None]
+    return [fact.type for fact in facts if fact is not None]
 
 
 def _arrays(types: list[str]) -> str:

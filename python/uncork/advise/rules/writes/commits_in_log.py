@@ -42,7 +42,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         bill = seen.bill_of((template.number,))
         if not worth(bill, SHARE):
             continue
-        name = next((one.name for one in template.applications), "")
+        name = next((application.name for application in template.applications), "")
         who = f"Application {name}" if name else "A client"
         rows = count_words(template.executions, "row")
         yield Finding(
@@ -63,8 +63,12 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 
 def _alone(template: TemplateFacts, row: Repetition, log: LogResult) -> bool:
     """Return whether a row of executions is longer than any transaction of its applications."""
-    names = {one.name for one in template.applications} or {""}
-    return all(one.statements_max < row.longest for one in log.transactions if one.application in names)
+    names = {application.name for application in template.applications} or {""}
+    return all(
+        transaction.statements_max < row.longest
+        for transaction in log.transactions
+        if transaction.application in names
+    )
 
 
 def _committing(template: TemplateFacts, statement: Statement) -> float | None:

@@ -88,27 +88,36 @@ class _Redundant:
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        if not repeated(one, seen) or one.rows == 0 or one.nested or (one.rows is None and not one.repeated):
+    for statement in seen.costliest():
+        if (
+            not repeated(statement, seen)
+            or statement.rows == 0
+            or statement.nested
+            or (statement.rows is None and not statement.repeated)
+        ):
             continue
-        what = written(one)
+        what = written(statement)
         if what is None or (what.kind != "update" and not what.upsert) or _has_trigger(what.table, seen):
             continue
-        found = _by_text(one, what, seen) or _by_values(one, what, seen) or _by_order(one, what, seen)
-        blocks = one.blocks
-        rows = one.rows or one.calls or 0
+        found = (
+            _by_text(statement, what, seen)
+            or _by_values(statement, what, seen)
+            or _by_order(statement, what, seen)
+        )
+        blocks = statement.blocks
+        rows = statement.rows or statement.calls or 0
         if found is None or found.part < _LEAST or (blocks is not None and blocks > _BLOCKS * rows):
             continue
-        bill = _bill(one, found, seen)
+        bill = _bill(statement, found, seen)
         if worth(bill):
-            yield _finding(one, found, bill, seen)
+            yield _finding(statement, found, bill, seen)
 
 
 def _has_trigger(table: str, seen: Evidence) -> bool:
     """Return whether a trigger of the table runs for updates: it can be their purpose, or suppress them."""
     return any(
-        one.table == table and one.enabled and "update" in map(str.lower, one.events)
-        for one in seen.catalogue.triggers
+        trigger.table == table and trigger.enabled and "update" in map(str.lower, trigger.events)
+        for trigger in seen.catalogue.triggers
     )
 
 

@@ -87,8 +87,12 @@ def _commits_each(writer: RowWriter, seen: Evidence) -> bool:
     if seen.rates is not None and seen.rates.commits * seen.seconds < _COMMITS * writer.calls:
         return False
     transactions = () if seen.database is None else seen.database.transactions
-    own = (one for one in transactions if (one.user, one.template) == (writer.user, writer.template))
-    longest_ns = max((one.length_ns for one in own), default=0)
+    own = (
+        transaction
+        for transaction in transactions
+        if (transaction.user, transaction.template) == (writer.user, writer.template)
+    )
+    longest_ns = max((transaction.length_ns for transaction in own), default=0)
     cycle_ns = writer.processes * seen.seconds * 1e9 / writer.calls
     return writer.idle_share <= _IDLE or longest_ns <= _CYCLES * cycle_ns
 

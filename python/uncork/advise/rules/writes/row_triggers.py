@@ -46,10 +46,10 @@ _CHANGES_ROW: Final = re.compile(r"\bnew\s*\.\s*\"?\w+\"?\s*:?=(?!=)|\bnew\s*:="
 def _find(seen: Evidence) -> Iterator[Finding]:
     if not seen.catalogue.triggers:
         return
-    functions = {one.name.rpartition(".")[2]: one for one in seen.catalogue.functions}
-    for one in seen.costliest():
-        what = written(one)
-        rows = one.a_call(one.rows)
+    functions = {function.name.rpartition(".")[2]: function for function in seen.catalogue.functions}
+    for statement in seen.costliest():
+        what = written(statement)
+        rows = statement.a_call(statement.rows)
         if what is None or what.kind == "lock" or rows is None or rows < _ROWS:
             continue
         events = {what.kind, "update"} if what.upsert else {what.kind}
@@ -58,27 +58,27 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             if trigger.table != what.table or not fits:
                 continue
             function = functions.get(trigger.function.partition("(")[0].rpartition(".")[2])
-            part = _part(one, trigger, function, rows)
-            bill = seen.bill_of({one.number: part}, WORK | {"Lock"})
+            part = _part(statement, trigger, function, rows)
+            bill = seen.bill_of({statement.number: part}, WORK | {"Lock"})
             if _single_rows_dominate(trigger, seen):
                 continue
-            scans = function is not None and scanned_within(one, function.name, part, seen)
+            scans = function is not None and scanned_within(statement, function.name, part, seen)
             if part and worth(bill) and not scans:
-                yield _finding(one, trigger, function, rows, part, seen)
+                yield _finding(statement, trigger, function, rows, part, seen)
 
 
 def _single_rows_dominate(trigger: TriggerFacts, seen: Evidence) -> bool:
     """Return whether statements of single rows would lose more time than the others save."""
     events = set(map(str.lower, trigger.events))
     single, many = 0, 0
-    for one in seen.statements.values():
-        what = written(one)
-        if what is None or what.table != trigger.table or what.kind not in events or not one.calls:
+    for statement in seen.statements.values():
+        what = written(statement)
+        if what is None or what.table != trigger.table or what.kind not in events or not statement.calls:
             continue
-        if one_row(one):
-            single += one.calls
+        if one_row(statement):
+            single += statement.calls
         else:
-            many += one.rows or 0
+            many += statement.rows or 0
     return many < _ROWS_FOR_ONE * single
 
 
@@ -166,7 +166,7 @@ def _turned(trigger: TriggerFacts, function: FunctionFacts, seen: Evidence) -> C
     body = seen.turn_body(function.source, _RECORDS[event], trigger.table)
     fired = {one.table for one in seen.catalogue.triggers if one.enabled}
     # Triggers of the tables that it writes would run once for a group of rows.
-    if body is None or any(one in fired or one not in seen.catalogue.columns for one in body.tables):
+    if body is None or any(table in fired or table not in seen.catalogue.columns for table in body.tables):
         return None
     name, table = f"{trigger.name}_all", sql_name(trigger.table)
     new_function = f"{sql_name(f'{function.name}_all')}()"

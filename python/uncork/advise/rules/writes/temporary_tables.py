@@ -34,16 +34,16 @@ system columns besides its own. Each becomes a dead row when the table goes."""
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    for one in seen.costliest():
-        name = _created(one)
+    for statement in seen.costliest():
+        name = _created(statement)
         if name is None:
             continue
-        calls = max(one.calls or 0, _filled(name, seen))
-        if not repeated(replace(one, calls=calls), seen):
+        calls = max(statement.calls or 0, _filled(name, seen))
+        if not repeated(replace(statement, calls=calls), seen):
             continue
         drops = re.compile(_DROPS.format(name=re.escape(name)), re.DOTALL)
         numbers = [each.number for each in seen.statements.values() if drops.match(each.text)]
-        bill = seen.bill_of((one.number, *numbers), WORK | {"Lock"})
+        bill = seen.bill_of((statement.number, *numbers), WORK | {"Lock"})
         if not worth(bill):
             continue
         rows = format_count(round(_CATALOGUE_ROWS * calls / seen.seconds))
@@ -61,8 +61,8 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             f"Temporary table {name} is created {count_words(calls, 'time')}",
             objects=(name,),
             bill=bill,
-            templates=(one.number, *numbers),
-            statement=one.text,
+            templates=(statement.number, *numbers),
+            statement=statement.text,
             evidence=tuple(evidence),
             candidates=(
                 Candidate(
@@ -74,7 +74,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                     "client",
                     f"Create {name} once for each connection, with IF NOT EXISTS, and empty it by ON COMMIT "
                     "DELETE ROWS.",
-                    sql=_kept(one),
+                    sql=_kept(statement),
                     undo=f"DROP TABLE {sql_name(name)};",
                     against=("A pooler in transaction mode may give each transaction another session.",),
                 ),
@@ -88,9 +88,12 @@ def _filled(name: str, seen: Evidence) -> int:
 
     PostgreSQL counts only the first execution of a CREATE TABLE that a driver has prepared.
     """
-    inserts = (one for one in seen.statements.values() if one.text.startswith("insert"))
-    tables = ((one, written(one)) for one in inserts)
-    return max((one.calls or 0 for one, what in tables if what is not None and what.table == name), default=0)
+    inserts = (statement for statement in seen.statements.values() if statement.text.startswith("insert"))
+    tables = ((insert, written(insert)) for insert in inserts)
+    return max(
+        (statement.calls or 0 for statement, what in tables if what is not None and what.table == name),
+        default=0,
+    )
 
 
 def _created(one: Statement) -> str | None:

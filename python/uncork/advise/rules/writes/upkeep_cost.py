@@ -45,22 +45,22 @@ def templates_of(table: TableFacts, indexes: Collection[Existing], seen: Evidenc
     each = len(indexes) / (1 + max(len(indexes), len(seen.indexes.get(table.name, ()))))
     unread = {
         column
-        for one in indexes
-        if one.shape is not None and one.facts.warning == "unused"
-        for column in one.shape.columns
+        for index in indexes
+        if index.shape is not None and index.facts.warning == "unused"
+        for column in index.shape.columns
     }
     moved = 1 - table.hot_updated / table.updated if table.updated else 1.0
     found = {}
-    for one in seen.statements.values():
-        if one.shape is None or one.shape.kind not in _WRITES:
+    for statement in seen.statements.values():
+        if statement.shape is None or statement.shape.kind not in _WRITES:
             continue
-        if not any(use.changed and use.name == table.name for use in one.shape.tables):
+        if not any(use.changed and use.name == table.name for use in statement.shape.tables):
             continue
-        if unread.intersection(one.shape.set_columns):
+        if unread.intersection(statement.shape.set_columns):
             continue
-        fraction = {"delete": 0.0, "update": each * moved}.get(one.shape.kind, each)
+        fraction = {"delete": 0.0, "update": each * moved}.get(statement.shape.kind, each)
         if fraction:
-            found[one.number] = fraction
+            found[statement.number] = fraction
     return found
 
 

@@ -39,7 +39,7 @@ def executed_within(outer: Statement, seen: Evidence) -> tuple[Within, ...]:
     level = [outer]
     for _ in range(_DEEPEST):
         new = []
-        for function, trigger in [pair for one in level for pair in _calls(one, seen)]:
+        for function, trigger in [pair for statement in level for pair in _calls(statement, seen)]:
             if function.name in known or function.calls == 0:
                 continue
             known.add(function.name)

@@ -78,8 +78,8 @@ def one_row(one: Statement) -> bool:
 
 
 def _by_shape(shape: StatementShape, text: str) -> Written | None:
-    tables = [one for one in shape.tables if one.kind == "table" and one.level == 0]
-    changed = [one.name for one in tables if one.changed]
+    tables = [table for table in shape.tables if table.kind == "table" and table.level == 0]
+    changed = [table.name for table in tables if table.changed]
     counter = _COUNTS.search(text)
     if shape.kind in ("insert", "update", "delete") and changed:
         kind: Kind = "insert" if shape.kind == "insert" else "update" if shape.kind == "update" else "delete"
@@ -89,14 +89,14 @@ def _by_shape(shape: StatementShape, text: str) -> Written | None:
     else:
         return None
     keys = (
-        one.column
-        for one in shape.predicates
-        if one.operator == "="
-        and (one.table == name or (not one.table and len(tables) == 1))
-        and one.column
-        and one.value in ("parameter", "constant")
-        and not one.alternative
-        and not one.negated
+        predicate.column
+        for predicate in shape.predicates
+        if predicate.operator == "="
+        and (predicate.table == name or (not predicate.table and len(tables) == 1))
+        and predicate.column
+        and predicate.value in ("parameter", "constant")
+        and not predicate.alternative
+        and not predicate.negated
     )
     return Written(
         kind,

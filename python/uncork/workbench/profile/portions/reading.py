@@ -54,7 +54,7 @@ def reader_of(
     carries_out = carry_out or partial(in_processes, processes=options.processes or 1)
 
     def read(request: LogRequest) -> LogReading:
-        versions = {log_name(one): _version(one) for one in request.paths}
+        versions = {log_name(path): _version(path) for path in request.paths}
         before, earlier = (None, {}) if folder is None else _stored(folder, request, versions)
         unfinished = None if options.anonymize else UnfinishedLogs(root, notify)
         tasks = carries_out if unfinished is None else unfinished.keeping(carries_out)
