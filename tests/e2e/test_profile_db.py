@@ -110,13 +110,11 @@ def test_variables_name_the_server_and_forms_go_to_standard_output(uncork, serve
     assert f"watching {place} for 200 ms" in done.stderr
 
 
-@pytest.mark.parametrize(("name", "begins"), [("tables.dot", "digraph"), ("tables.svg", "<svg")])
-def test_the_graph_of_foreign_keys_is_written(uncork, server, name, begins):
-    done = uncork("profile", "db", server.conninfo(), "--for", "200ms", "-q", "--graph", name)
+def test_the_graph_of_foreign_keys_is_written(uncork, server):
+    done = uncork("profile", "db", server.conninfo(), "--for", "200ms", "-q", "--graph", "tables.dot")
     assert done.returncode == 0, done.stderr
-    text = (uncork.folder / name).read_text()
-    assert text.startswith(begins) and "bill" in text and "no index" in text
-    assert "<svg" in (uncork.runs[0] / "report.html").read_text().partition('id="foreign-keys"')[2]
+    text = (uncork.folder / "tables.dot").read_text()
+    assert text.startswith("digraph") and "bill" in text and "no index" in text
 
 
 def test_ctrl_c_keeps_what_was_seen(uncork, server):
@@ -143,7 +141,7 @@ def test_ctrl_c_keeps_what_was_seen(uncork, server):
         (["x", "--rate", "1000"], "--rate 1000: give from 0.1 to 200 samples a second"),
         (["x", "-p", "here"], 'invalid value "here" for option -p/--port'),
         (["x", "--html", "no/such/page.html"], "there is no folder"),
-        (["x", "--graph", "tables.png"], "--graph tables.png: end the name with .dot or .svg"),
+        (["x", "--graph", "tables.svg"], "--graph tables.svg: end the name with .dot"),
     ],
 )
 def test_bad_input_is_one_message_and_keeps_nothing(uncork, arguments, words):

@@ -31,9 +31,6 @@ __all__ = [
     "ForestChart",
     "ForestMark",
     "Gallery",
-    "Graph",
-    "GraphEdge",
-    "GraphNode",
     "Layer",
     "Legend",
     "Line",
@@ -268,42 +265,6 @@ class Gallery:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphNode:
-    """One node of a graph.
-
-    `size` sets its area and `note` states it in words. `island` is an index into the islands of the graph.
-    """
-
-    key: int
-    name: str
-    note: str
-    size: float
-    island: int
-
-
-@dataclass(frozen=True, slots=True)
-class GraphEdge:
-    """An arrow between two nodes, given by their keys; a `marked` arrow is highlighted."""
-
-    source: int
-    target: int
-    label: str
-    marked: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """Nodes, grouped into islands, and the arrows between them; `islands` are the titles of the groups."""
-
-    title: str
-    description: str
-    note: str
-    islands: tuple[str, ...]
-    nodes: tuple[GraphNode, ...]
-    edges: tuple[GraphEdge, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Flame:
     """A flame graph, already drawn as SVG: `name` is what was counted, `note` how to read it."""
 
@@ -344,21 +305,7 @@ class Fold:
     later: bool = False
 
 
-Block = (
-    Paragraph
-    | Bullets
-    | Facts
-    | Code
-    | Table
-    | Legend
-    | Chart
-    | Gallery
-    | Graph
-    | Flame
-    | Spark
-    | Beside
-    | Fold
-)
+Block = Paragraph | Bullets | Facts | Code | Table | Legend | Chart | Gallery | Flame | Spark | Beside | Fold
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,7 @@ class DatabaseOptions:
     as_json: AsJson = False
     markdown: Markdown = False
     html: Html = None
-    graph: Path | None = opt("--graph FILE", "Write the graph of foreign keys to FILE.dot or FILE.svg.")
+    graph: Path | None = opt("--graph FILE", "Write the graph of foreign keys to FILE.dot, for Graphviz.")
     since: str | None = opt(
         "--since RUN",
         "Compare the statements with those of an earlier watch, or of the watch of a cure, after its change.",

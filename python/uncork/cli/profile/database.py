@@ -39,8 +39,8 @@ def profile_db(options: DatabaseOptions) -> None:
     form = chosen_form(as_json=options.as_json, markdown=options.markdown)
     for path in (options.html, options.graph):
         check_page(path)
-    if options.graph is not None and options.graph.suffix not in (".dot", ".svg"):
-        raise UsageError(f"--graph {options.graph}: end the name with .dot or .svg")
+    if options.graph is not None and options.graph.suffix != ".dot":
+        raise UsageError(f"--graph {options.graph}: end the name with .dot")
     check_rate(options.rate)
     since = None if options.since is None else find_run(options.runs, options.since, files=False).name
     server = watched_server(options, options.database, console.asked_password)
@@ -135,9 +135,9 @@ def watch_server(
 
 
 def _write_graph(path: Path, result: DatabaseResult) -> None:
-    from uncork.report.database.graph import foreign_key_dot, foreign_key_svg  # noqa: PLC0415 -- seldom needed
+    from uncork.report.database.graph import foreign_key_dot  # noqa: PLC0415 -- seldom needed
 
-    write_atomically(path, foreign_key_dot(result) if path.suffix == ".dot" else foreign_key_svg(result))
+    write_atomically(path, foreign_key_dot(result))
 
 
 def _progress(seconds: float) -> Callable[[ProgressSnapshot], None]:

@@ -22,7 +22,6 @@ from uncork.report.blocks import (
     Step,
     Table,
 )
-from uncork.report.database.graph import foreign_key_graph
 from uncork.report.database.kernel import kernel_table
 from uncork.report.database.plans import plan_blocks
 from uncork.report.database.routes import route_templates_table, routes_table
@@ -162,10 +161,10 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
     yield from _section(
         "foreign-keys",
         "Foreign keys",
-        foreign_key_graph(result),
         islands_table(result),
         foreign_keys_table(result),
         referring_table(result, _MOST),
+        Paragraph(_HOW_TO_DRAW) if result.islands else None,
     )
     if result.system is not None:
         yield Section("machine", "The machine", tuple(system_blocks(result.system)))
@@ -178,6 +177,12 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
     details = tuple(_details(result))
     if details:
         yield Section("details", "Template by template", details)
+
+
+_HOW_TO_DRAW: Final = (
+    "To draw these tables and foreign keys, repeat the profile with --graph tables.dot, then run "
+    "dot -Tsvg tables.dot -o tables.svg (Graphviz)."
+)
 
 
 def _route_folds(result: DatabaseResult) -> Iterator[Block]:

@@ -15,9 +15,8 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from uncork.report.blocks import Block, Chart, Column, Document, Flame, ForestChart, Graph, Table, Value
+from uncork.report.blocks import Block, Chart, Column, Document, Flame, ForestChart, Table, Value
 from uncork.report.draw.charts import draw
-from uncork.report.draw.graph_drawing import draw_graph
 from uncork.report.draw.marks import SHAPES
 from uncork.report.draw.palette import Palette
 from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
@@ -61,9 +60,6 @@ def html_page(
     def chart(block: Chart) -> Markup:
         return Markup(draw(block, palette, f"chart-{next(numbers)}"))  # noqa: S704 -- draw escapes its input
 
-    def graph(block: Graph) -> Markup:
-        return Markup(draw_graph(block, f"graph-{next(numbers)}"))  # noqa: S704 -- it escapes its input
-
     environment = _environment()
     later = later_data(document, files, _few)
     names = (
@@ -78,7 +74,6 @@ def html_page(
         links=links,
         files_of=lambda block: files.get(id(block), ()),
         chart=chart,
-        graph=graph,
         forest_key=forest_key,
         region=_regions(),
         flame=lambda block: Markup(block.svg),  # noqa: S704 -- the core escapes names of frames

@@ -20,12 +20,10 @@ from uncork.report.blocks import (
     DotChart,
     Flame,
     ForestChart,
-    Graph,
     LineChart,
     StackChart,
 )
 from uncork.report.draw.charts import draw
-from uncork.report.draw.graph_drawing import draw_graph
 from uncork.report.draw.palette import Palette
 from uncork.report.draw.stack_chart import REST_OPACITY, layer_number
 from uncork.report.words import baseline_text
@@ -33,7 +31,7 @@ from uncork.report.write.html import MARKS, forest_key, source
 
 __all__ = ["Drawn", "Theme", "sheet"]
 
-Drawn = Chart | Graph | Flame
+Drawn = Chart | Flame
 Theme = Literal["light", "dark"]
 
 _FONT: Final = "DejaVu Sans, Liberation Sans, Arial, sans-serif"
@@ -85,9 +83,7 @@ def sheet(block: Drawn, document: Document, theme: Theme) -> str:
 
 
 def _drawing(block: Drawn, palette: Palette) -> str:
-    if isinstance(block, Flame):
-        return block.svg
-    return draw_graph(block, "graph") if isinstance(block, Graph) else draw(block, palette, "chart")
+    return block.svg if isinstance(block, Flame) else draw(block, palette, "chart")
 
 
 def _size(svg: str) -> tuple[float, float]:
