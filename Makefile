@@ -8,7 +8,7 @@ RUST   := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Ca
 CLIPPY := $(if $(findstring 1.95.,$(shell rustc --version)),-D warnings,--cap-lints warn)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check build wheel standalone release engines bless bench cross docs site lock calibrate clean
+.PHONY: help demo test check build wheel standalone engines bless bench cross docs site lock calibrate clean
 
 help: ## List these targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -49,13 +49,6 @@ wheel: $(VENV)/.built ## Build a wheel into dist/, and try it in an environment 
 standalone: $(VENV)/.built ## Build an archive with its own Python into dist/, and try it where nothing but glibc exists
 	rm -rf dist
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin build --release --locked --quiet --out dist
-	$(BIN)/python tools/standalone/build.py dist/*.whl
-	$(BIN)/python tools/standalone/attempt.py dist/*.tar.gz
-
-release: $(VENV)/.built ## Build what is published, wheel and archive, with a core that is compiled by a profile (ADR-0054)
-	rm -rf dist
-	$(BIN)/python tools/profiled/build.py
-	$(BIN)/python tools/try_wheel.py dist/*.whl
 	$(BIN)/python tools/standalone/build.py dist/*.whl
 	$(BIN)/python tools/standalone/attempt.py dist/*.tar.gz
 
