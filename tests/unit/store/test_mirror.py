@@ -25,12 +25,11 @@ from uncork.store.layout import (
 )
 from uncork.store.prune import remove_leftovers, remove_run, size_of
 from uncork.store.query import RunReader
-from uncork.store.remote import changes, look, mirrors, record
+from uncork.store.remote import index, mirrors, record
 from uncork.store.remote import mirror as mirror_module
 from uncork.store.remote.address import parse_address
-from uncork.store.remote.changes import changes_of
 from uncork.store.remote.mirror import open_mirror
-from uncork.store.remote.objects import Entry, Remote
+from uncork.store.remote.objects import Remote
 from uncork.workbench.publishing import pull_runs, push_runs, send_pending, unsent
 from unit.store.test_layout import MANIFEST, make_run
 from unit.store.test_query_all import SUMS, ask
@@ -329,7 +328,7 @@ def test_a_damaged_table_is_told_and_the_others_are_asked(machine, remote, damag
 
 
 def test_a_first_list_reads_the_copy_of_all_indexes(machine, remote, monkeypatch):
-    monkeypatch.setattr(look, "_WORTH", 3)
+    monkeypatch.setattr(index, "_WORTH", 3)
     one = machine("one")
     for day in range(1, 6):
         one.publish(add(one, f"types-2026030{day}-100000"))
@@ -354,27 +353,26 @@ def settle(monkeypatch):
 def test_a_second_list_looks_only_at_what_changed(machine, monkeypatch):
     one, two = machine("one"), machine("two")
     one.publish(add(one))
+    settle(monkeypatch)
     ids(two)
     listed, read = [], []
     files, reads = Remote.files, Remote.read
     monkeypatch.setattr(Remote, "files", lambda self, folder: listed.append(folder) or files(self, folder))
     monkeypatch.setattr(Remote, "read", lambda self, paths: read.extend(paths) or reads(self, paths))
-    assert len(ids(two)) == 1 and (listed, read) == ([".index/changes"], [])
+    assert len(ids(two)) == 1 and (listed, read) == ([".index"], [])
     one.publish(add(one, "types-20260302-100000"))
     listed.clear()
     read.clear()
     assert len(ids(two)) == 2
-    assert (listed, read) == ([".index/changes"], [".index/runs/types-20260302-100000.json"])
+    assert (listed, read) == ([".index"], [".index/runs/types-20260302-100000.json"])
 
 
-def test_what_nobody_announced_is_seen_once_all_is_listed(machine, remote, monkeypatch):
+def test_a_run_that_a_person_removes_there_is_listed_no_more(machine, remote):
     one, two = machine("one"), machine("two")
     one.publish(add(one))
     ids(two)
     for entry in remote.files(".index/runs"):
         remote.remove([entry.path])
-    assert len(ids(two)) == 1
-    monkeypatch.setattr(mirror_module, "WHOLE_S", 0.0)
     assert ids(two) == []
 
 
@@ -390,24 +388,10 @@ def test_a_damaged_index_is_told_again_and_again_until_it_is_whole(machine, remo
     assert ids(two) == [run.name] and read_catalogue(two.root).damaged == ()
 
 
-def test_changes_that_all_have_seen_go(machine, remote, monkeypatch):
-    one, two = machine("one"), machine("two")
-    for day in (1, 2):
-        one.publish(add(one, f"types-2026030{day}-100000"))
-    assert len(remote.files(".index/changes")) == 2
-    monkeypatch.setattr(changes, "_KEPT", timedelta(0))
-    assert len(ids(two)) == 2 and len(remote.files(".index/changes")) == 1
-    assert len(ids(one)) == len(ids(two)) == 2
-
-
-def test_what_is_no_change_is_passed_over():
-    names = ["x", "x~run", "t~run~..", "t~all~.hidden", "t~run~a/b", "t~other~a", "~run~a", "t~name~a"]
-    entries = [Entry(f".index/changes/{name}", 5, "s", None, True) for name in names]
-    assert changes_of(entries) == ()
-
-
 @pytest.mark.parametrize("seed", range(3))
-def test_a_list_of_changes_says_what_a_list_of_all_says(machine, remote, monkeypatch, seed):
+def test_a_list_that_reads_only_changed_entries_says_what_a_first_list_says(
+    machine, remote, monkeypatch, seed
+):
     """Machines send, tag, name and remove; each may be cut off at any request, others list at any request."""
     chance = random.Random(seed)
     machines = [

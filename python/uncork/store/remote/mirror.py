@@ -1,15 +1,14 @@
 """Mirror a store at an address with a local folder.
 
 A run is sent when it has ended: first its files, then its index entry, so that others see it completely or
-not at all. Runs of others are found by listing recent changes (`uncork.store.remote.changes`), and from time
-to time by listing the whole index. Changed index entries are read; a run's tables are fetched only when
-someone opens the run. There are no locks at the address: no two writers write the same object, except names
-and tags, where the last write wins. Runs that could not be sent stay in the folder and can be sent later.
+not at all. Runs of others are found by listing the index; only index entries that changed are read. A run's
+tables are fetched when someone opens the run. There are no locks at the address: no two writers write the
+same object, except names and tags, where the last write wins. Runs that could not be sent stay in the folder
+and can be sent later.
 """
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import secrets
@@ -21,12 +20,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from uncork.errors import SetupError, StoreError, UncorkError
+from uncork.errors import SetupError, StoreError
 from uncork.store.catalogue import tags_of
 from uncork.store.layout import NAMES, Manifest, read_manifest, write_atomically
 from uncork.store.remote import mirrors
 from uncork.store.remote.address import Address
-from uncork.store.remote.changes import CHANGES, WHOLE_S, Change, announced, changes_of, outlived
 from uncork.store.remote.files import (
     bring_tags,
     file_facts,
@@ -37,11 +35,10 @@ from uncork.store.remote.files import (
     run_facts,
     vanish,
 )
-from uncork.store.remote.look import Look, look_at_all, look_at_changes
+from uncork.store.remote.index import Index, read_index
 from uncork.store.remote.objects import Remote
 from uncork.store.remote.record import (
     INDEX,
-    NAMES_OF_RUNS,
     RECORD,
     KnownRun,
     Record,
@@ -103,7 +100,7 @@ class AddressMirror:
         self.damaged: tuple[StoreError, ...] = ()
         self.address = remote.address
         self._remote = remote
-        self._looked_at: float | None = None
+        self._listed_at: float | None = None
         self._known: tuple[tuple[int, int, int], Record] | None = None
 
     @property
@@ -117,26 +114,15 @@ class AddressMirror:
 
     # ---- what is there ----
 
-    def refresh(self, *, whole: bool = False) -> None:
-        """Update the local runs, names and tags from the address.
-
-        Read only recent changes, unless the whole index has not been read for an hour, or `whole` is set.
-        """
-        began = time.monotonic()
-        if not whole and self._looked_at is not None and began - self._looked_at < self.fresh_s:
+    def refresh(self) -> None:
+        """Update the local runs, names and tags from the address."""
+        if self._listed_at is not None and time.monotonic() - self._listed_at < self.fresh_s:
             return
-        before, at_s = self._record(), time.time()
-        changes = changes_of(self._remote.files(CHANGES))
-        look = None
-        if not whole and 0.0 <= at_s - before.whole_at < WHOLE_S:
-            look = look_at_changes(self._remote, changes, before, self._here())
-        if look is None:
-            look = look_at_all(self._remote, before, self._here(), at_s)
-            with contextlib.suppress(UncorkError):  # without permission to write, others do this
-                self._remote.remove(outlived(changes))
+        before = self._record()
+        index = read_index(self._remote, before, {entry.name for entry in os.scandir(self.root)})
         with self._locked():
-            self._apply(look, changes, before)
-        self._looked_at = time.monotonic()
+            self._apply(index, before)
+        self._listed_at = time.monotonic()
 
     def fetch(self, runs: Iterable[Path], tables: Sequence[str] | None = None) -> list[StoreError]:
         """Fetch the files of runs, or only of some tables; return an error for each damaged run."""
@@ -147,7 +133,8 @@ class AddressMirror:
         damaged = self._fetch(absent, known, tables)
         again = [run for run in absent if run.name in damaged]
         if again:  # they may have been resumed since they were listed
-            self.refresh(whole=True)
+            self._listed_at = None
+            self.refresh()
             damaged = self._fetch(again, self._record().runs, tables)
         return list(damaged.values())
 
@@ -193,31 +180,28 @@ class AddressMirror:
         before: Mapping[str, tuple[int, str]] = {} if known is None else known.files
         changed = {name: run / name for name, facts in files.items() if before.get(name) != facts}
         self._remote.write_files({f"{run.name}/{name}": source for name, source in changed.items()})
-        tags = tags_of(run)
-        with announced(self._remote, "all" if tags else "run", run.name) as token:
-            for tag in tags:
-                self._remote.write(_tag_path(run.name, tag), b"\n")
-            self._remote.write(path, document)
+        for tag in tags_of(run):
+            self._remote.write(_tag_path(run.name, tag), b"\n")
+        self._remote.write(path, document)
         self._remote.remove([f"{run.name}/{name}" for name in before if name not in files])
-        self._note(run, document, files, token)
+        self._note(run, document, files)
         return True
 
     def set_tag(self, id: str, tag: str, *, present: bool) -> None:
         """Add or remove a tag at the address; a run that is not there yet will be sent with its tags."""
         if id not in self._record().runs:
             return
-        with announced(self._remote, "all", id) as token:
-            if present:
-                self._remote.write(_tag_path(id, tag), b"\n")
-            else:
-                self._remote.remove([_tag_path(id, tag)])
+        if present:
+            self._remote.write(_tag_path(id, tag), b"\n")
+        else:
+            self._remote.remove([_tag_path(id, tag)])
         with self._locked():
             record = self._record()
             known = record.runs.get(id)
             if known is not None:
                 tags = {*known.tags, tag} if present else {*known.tags} - {tag}
                 known = replace(known, tags=tuple(sorted(tags)))
-                self._write(record, token, runs={**record.runs, id: known})
+                replace(record, runs={**record.runs, id: known}).write(self.root)
 
     def set_name(self, name: str, id: str) -> None:
         """Set the name of a run at the address.
@@ -227,11 +211,10 @@ class AddressMirror:
         """
         if id not in self._record().runs:
             raise SetupError(f"{id} is not at {self.shown} yet; send it with: uncork runs push")
-        with announced(self._remote, "name") as token:
-            self._remote.write(f"{INDEX}/names/{name}", f"{id}\n".encode())
+        self._remote.write(f"{INDEX}/names/{name}", f"{id}\n".encode())
         with self._locked():
             record = self._record()
-            self._write(record, token, names={**record.names, name: ("", id)})
+            replace(record, names={**record.names, name: ("", id)}).write(self.root)
 
     def remove(self, id: str) -> bool:
         """Delete a run at the address; return False if it changed, or was tagged or named, meanwhile.
@@ -243,22 +226,19 @@ class AddressMirror:
         if known is None:
             return True
         path = run_path(id)
-        there, token = self._remote.read([path]).get(path), ""
+        there = self._remote.read([path]).get(path)
         if there is not None:
             if digest_of(there) != known.digest or self._is_kept(id):
                 return False
-            with announced(self._remote, "all", id) as token:
-                self._remote.remove([path])
-                kept = self._is_kept(id)
-                if kept:
-                    self._remote.write(path, there)
-            if kept:
+            self._remote.remove([path])
+            if self._is_kept(id):
+                self._remote.write(path, there)
                 return False
         self._remote.remove_folder(id)
         with self._locked():
             record = self._record()
             rest = {one: run for one, run in record.runs.items() if one != id}
-            self._write(record, token, runs=rest)
+            replace(record, runs=rest).write(self.root)
         return True
 
     def remove_leftovers(self) -> int:
@@ -288,76 +268,40 @@ class AddressMirror:
             self._known = key, Record.read(self.root)
         return self._known[1]
 
-    def _here(self) -> set[str]:
-        return {entry.name for entry in os.scandir(self.root)}
+    def _apply(self, index: Index, before: Record) -> None:
+        """Apply the index to the folder, except where another local process made changes meanwhile.
 
-    def _write(
-        self,
-        record: Record,
-        token: str = "",
-        runs: Mapping[str, KnownRun] | None = None,
-        names: Mapping[str, tuple[str, str]] | None = None,
-    ) -> None:
-        """Write the record after a change by this process with this token."""
-        seen = record.seen | {token} if token else record.seen
-        runs, names = record.runs if runs is None else runs, record.names if names is None else names
-        replace(record, runs=runs, names=names, seen=seen).write(self.root)
-
-    def _apply(self, look: Look, changes: Sequence[Change], before: Record) -> None:
-        """Apply what was read to the folder, except where another local process made changes meanwhile.
-
-        Runs that were left unchanged are read again next time, because what was read may be newer.
+        What was left unchanged keeps its old stamp, so the next refresh reads it again.
         """
         record = self._record()
-        runs, again = self._apply_runs(look, record.runs, before.runs)
-        names, looked = record.names, set(look.ids)
-        if look.names is not None:
-            looked.add(NAMES_OF_RUNS)
-            if names == before.names:
-                names = look.names
-                self._bring_names(record, names)
-            else:
-                again.add(NAMES_OF_RUNS)
-        self.damaged = tuple(look.damaged.values())
-        gone = before.seen - {change.token for change in changes}
-        after = Record(
-            runs=runs,
-            names=names,
-            whole_at=look.whole_at or record.whole_at,
-            seen=(record.seen - gone) | {change.token for change in changes if change.done},
-            again=(record.again - (before.again & looked)) | again | look.damaged.keys(),
-        )
+        names = index.names if record.names == before.names else record.names
+        self._bring_names(record, names)
+        self.damaged = tuple(index.damaged.values())
+        after = Record(self._apply_runs(index, record.runs, before.runs), names)
         if after != record:  # a cheap comparison: unchanged parts are the same objects
             after.write(self.root)
 
     def _apply_runs(
-        self, look: Look, current: Mapping[str, KnownRun], before: Mapping[str, KnownRun]
-    ) -> tuple[dict[str, KnownRun], set[str]]:
-        """Apply runs and tags to the folder; return the known runs, and the ids left unchanged."""
-        runs, left = dict(current), set()
-        for id, (stamp, document) in look.documents.items():
+        self, index: Index, current: Mapping[str, KnownRun], before: Mapping[str, KnownRun]
+    ) -> dict[str, KnownRun]:
+        """Apply runs and tags to the folder; return the known runs."""
+        runs = dict(current)
+        for id, (stamp, document) in index.documents.items():
             same = runs.get(id) == before.get(id)
             known = self._bring(id, stamp, document, runs.get(id)) if same else None
-            if known is None:
-                left.add(id)
-            else:
+            if known is not None:
                 runs[id] = known
-        for id in (look.ids - look.there) & runs.keys():
-            if runs[id] != before.get(id):
-                left.add(id)
-                continue
-            if run_facts(self.root / id) == runs.pop(id).here:
-                vanish(self.root / id)
-        for id in look.tagged & runs.keys():
-            known, tags = runs[id], look.tags.get(id, ())
-            if known.tags == tags:
-                continue
-            if known.tags == (before.get(id) or known).tags:
+        for id in (before.keys() - index.ids) & runs.keys():
+            if runs[id] == before[id]:
+                del runs[id]
+                if run_facts(self.root / id) == before[id].here:
+                    vanish(self.root / id)
+        for id in index.ids & runs.keys():
+            known, tags = runs[id], index.tags.get(id, ())
+            if known.tags != tags and known.tags == (before.get(id) or known).tags:
                 bring_tags(self.root / id, known.tags, tags)
                 runs[id] = replace(known, tags=tags)
-            else:
-                left.add(id)
-        return runs, left
+        return runs
 
     def _bring_names(self, record: Record, names: Mapping[str, tuple[str, str]]) -> None:
         for name in record.names.keys() | names.keys():
@@ -463,18 +407,16 @@ class AddressMirror:
             )
         return KnownRun("", digest_of(there), (0, 0), document.files)
 
-    def _note(
-        self, run: Path, document: bytes, files: Mapping[str, tuple[int, str]], token: str = ""
-    ) -> None:
+    def _note(self, run: Path, document: bytes, files: Mapping[str, tuple[int, str]]) -> None:
         """Record what was sent."""
         facts = run_facts(run)
         if run.parent != self.root or facts is None:
-            self._looked_at = None
+            self._listed_at = None
             return
         with self._locked():
             record = self._record()
             known = KnownRun("", digest_of(document), facts, files, tags_of(run))
-            self._write(record, token, runs={**record.runs, run.name: known})
+            replace(record, runs={**record.runs, run.name: known}).write(self.root)
 
     def _is_kept(self, id: str) -> bool:
         """Return whether a run has a tag or a name at the address now."""

@@ -1,24 +1,21 @@
-"""Read what is at an address: the whole index, or only recent changes."""
+"""Read the index of runs at an address: list all of it, and read the entries that changed."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
 from uncork.errors import StoreError, UncorkError
-from uncork.store.remote.changes import Change
 from uncork.store.remote.objects import Entry, Remote
 from uncork.store.remote.record import (
     CATALOGUE,
     INDEX,
-    NAMES_OF_RUNS,
     KnownRun,
     Record,
     RunDocument,
     catalogue_of,
-    digest_of,
     listing_of,
     now,
     read_catalogue_copy,
@@ -26,13 +23,10 @@ from uncork.store.remote.record import (
     stamp_of,
 )
 
-__all__ = ["Look", "look_at_all", "look_at_changes"]
+__all__ = ["Index", "read_index"]
 
 _WORTH: Final = 200
-"""The copy of the index is rewritten when at least this many entries were read one by one. With as many
-changed runs, the whole index is listed."""
-_FEW: Final = 4
-"""The tags of up to this many runs are listed one by one; those of more runs, all together."""
+"""The copy of the index is rewritten when at least this many entries were read one by one."""
 _NONE: Final = KnownRun("", "", (0, 0), {})
 
 Documents = dict[str, tuple[str, RunDocument]]
@@ -40,26 +34,22 @@ Documents = dict[str, tuple[str, RunDocument]]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What was found at the address about the runs `ids`; those in `there` have an index entry.
+class Index:
+    """The index at an address. `ids` are the runs that have an entry, and `tags` their tags.
 
-    `documents` are the entries that were read, and `damaged` the errors for others. `tags` are the tags of
-    the runs in `tagged`. `names` is None if they were not read. `whole_at` is when the whole index was
-    listed, in seconds since 1970, or 0.
+    `documents` are the entries that changed, and `damaged` the errors for entries that cannot be read.
+    `names` holds a stamp and a run's id for each name.
     """
 
     ids: Set[str]
-    there: Set[str]
     documents: Documents
     damaged: Mapping[str, StoreError]
-    tagged: Set[str]
     tags: Mapping[str, tuple[str, ...]]
-    names: Mapping[str, tuple[str, str]] | None
-    whole_at: float = 0.0
+    names: Mapping[str, tuple[str, str]]
 
 
-def look_at_all(remote: Remote, before: Record, here: Set[str], at_s: float) -> Look:
-    """List the whole index, and read entries that changed, or whose run is not in the local folders `here`.
+def read_index(remote: Remote, before: Record, here: Set[str]) -> Index:
+    """List the index, and read entries that changed, or whose run is not in the local folders `here`.
 
     Raises:
         SetupError, ConnectError: see `Remote`.
@@ -83,36 +73,8 @@ def look_at_all(remote: Remote, before: Record, here: Set[str], at_s: float) -> 
         whole = {id: one for id, one in (copied | documents).items() if one[0]}
         with contextlib.suppress(UncorkError):  # without permission to write, it is only slower
             remote.write(CATALOGUE, catalogue_of(whole))
-    ids = before.runs.keys() | before.again | stamps.keys()
     names = _names(remote, listing.names, before)
-    return Look(ids, stamps.keys(), documents, damaged, ids, listing.tags, names, at_s)
-
-
-def look_at_changes(remote: Remote, changes: Sequence[Change], before: Record, here: Set[str]) -> Look | None:
-    """Read the runs that changed, and known runs that are not in the local folders `here`.
-
-    Return None if there are so many that the whole index should be listed.
-
-    Raises:
-        SetupError, ConnectError: see `Remote`.
-    """
-    new = [change for change in changes if not change.done or change.token not in before.seen]
-    again = (before.again | (before.runs.keys() - here)) - {NAMES_OF_RUNS}
-    ids = again | {change.id for change in new if change.part != "name"}
-    if len(ids) >= _WORTH:
-        return None
-    documents, damaged = _read_indexes(remote, dict.fromkeys(ids, ""))
-    for id, (_, document) in documents.items():
-        known = before.runs.get(id)
-        if known is not None and known.digest == digest_of(document.content()):
-            documents[id] = known.stamp, document
-    tagged = again | {change.id for change in new if change.part == "all"}
-    folders = [f"{INDEX}/tags/{id}" for id in sorted(tagged)] if len(tagged) <= _FEW else [f"{INDEX}/tags"]
-    tags = listing_of([entry for folder in folders for entry in remote.files(folder)]).tags
-    names = None
-    if NAMES_OF_RUNS in before.again or any(change.part == "name" for change in new):
-        names = _names(remote, listing_of(remote.files(f"{INDEX}/names")).names, before)
-    return Look(ids, documents.keys() | damaged.keys(), documents, damaged, tagged, tags, names)
+    return Index(stamps.keys(), documents, damaged, listing.tags, names)
 
 
 def _read_indexes(remote: Remote, stamps: Mapping[str, str]) -> tuple[Documents, dict[str, StoreError]]:
