@@ -90,7 +90,8 @@ def _named(named: Sequence[tuple[str, RunFigures]]) -> Iterator[str]:
     for unit, (ending, factor, meaning) in _UNITS.items():
         lines = [
             f"uncork_named_run_{ending}"
-            f"{_labels({'name': name, 'metric': figure.name, 'of': figure.subject})} {figure.value * factor!r}"
+            f"{_labels({'name': name, 'metric': figure.name, 'of': figure.subject})} "
+            f"{figure.value * factor!r}"
             for name, run in named
             for figure in _served(run)
             if figure.unit == unit

@@ -15,14 +15,14 @@ def foreign_key_dot(result: DatabaseResult) -> str:
     """Return all tables and foreign keys as a Graphviz file, with a cluster per island."""
     lines = ["digraph tables {", '  graph [rankdir="LR"];', '  node [shape="box"];']
     members_of: dict[int | None, list[TableFacts]] = defaultdict(list)
-    for one in result.tables:
-        members_of[one.island].append(one)
+    for table in result.tables:
+        members_of[table.island].append(table)
     for island in result.islands:
         title = f"island {island.number}, {format_bytes(island.bytes)}"
         members = members_of[island.number]
         lines += [f'  subgraph "cluster_{island.number}" {{', f"    graph [label={_quoted(title)}];"]
-        lines += [*(f"  {_dot_node(one)}" for one in members), "  }"]
-    lines += [_dot_node(one) for one in members_of[None]]
+        lines += [*(f"  {_dot_node(member)}" for member in members), "  }"]
+    lines += [_dot_node(table) for table in members_of[None]]
     for key in result.foreign_keys:
         marks = "" if key.indexed else ', style="dashed", color="red", fontcolor="red"'
         words = key.columns if key.indexed else f"{key.columns}: no index"
@@ -30,9 +30,9 @@ def foreign_key_dot(result: DatabaseResult) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _dot_node(one: TableFacts) -> str:
-    label = "\n".join((one.name, format_bytes(_size(one))))
-    return f"  {one.oid} [label={_quoted(label)}];"
+def _dot_node(table: TableFacts) -> str:
+    label = "\n".join((table.name, format_bytes(_size(table))))
+    return f"  {table.oid} [label={_quoted(label)}];"
 
 
 def _quoted(text: str) -> str:
@@ -40,5 +40,5 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _size(one: TableFacts) -> int:
-    return (one.bytes or 0) + one.index_bytes
+def _size(table: TableFacts) -> int:
+    return (table.bytes or 0) + table.index_bytes
