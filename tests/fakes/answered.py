@@ -20,8 +20,8 @@ def compare_runs(*args, **options):
     return answer_runs(compare_stored(*args, **options))
 
 
-def compare_log_results(*args, **options):
-    return answer_log_comparison(compare_logs(*args, **options))
+def compare_log_results(before, after):
+    return answer_log_comparison(compare_logs(before, after))
 
 
 def read_history(*args, **options):

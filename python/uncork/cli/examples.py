@@ -116,7 +116,6 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "mcp": ("uncork mcp", "uncork mcp --runs s3://bench/team", "uncork mcp --allow-run"),
     "case list": ("uncork case list",),
     "case run": ("uncork case run cluster-names", "uncork case run cluster-names --full"),
-    "case logs": ("uncork case logs clair",),
     "guard": (
         'uncork guard question.toml --baseline commit=main --candidate commit=HEAD --gate "p99 < +5%"',
         "uncork guard question.toml --candidate setting=work_mem:8MB --junit guard.xml --summary guard.md",

@@ -89,11 +89,6 @@ _CASE: Final = {
         "uncork.cli.case:run_case",
         "uncork.requests.experiment_options:CaseOptions",
     ),
-    "logs": Verb(
-        "Reproduce a case's finding in server logs, before and after the fix, and compare both logs.",
-        "uncork.cli.case:case_logs",
-        "uncork.requests.experiment_options:CaseLogsOptions",
-    ),
 }
 VERBS: Final[Mapping[str, Mapping[str, Verb]]] = {
     "Find the bottleneck": {

@@ -28,7 +28,6 @@ from uncork.requests.shared_options import (
 
 __all__ = [
     "CaseListOptions",
-    "CaseLogsOptions",
     "CaseOptions",
     "CostOptions",
     "DoctorOptions",
@@ -153,10 +152,6 @@ ServerPort = Annotated[
         CONNECT,
         python="TCP port of the started server. Default: a free port.",
     ),
-]
-StartedPort = Annotated[
-    int | None,
-    Opt("--port PORT", "TCP port of the started server. Default: a free port.", whole(1024, 65535), CONNECT),
 ]
 Expect = Annotated[
     list[str] | None,
@@ -352,27 +347,6 @@ class CaseOptions:
     as_json: AsJson = False
     markdown: Markdown = False
     html: Html = None
-    runs: Runs = DEFAULT_RUNS
-
-
-@dataclass(frozen=True, slots=True)
-class CaseLogsOptions:
-    """Reproduce a case's finding in server logs, before and after the fix, and compare both logs.
-
-    A background load of queries runs alongside. Both logs are stored as runs; the published figures stand
-    beside the measured ones.
-    """
-
-    case: str = opt("CASE", "A case with a log half, such as clair.", required=True)
-    sets: Sets = None
-    logs: Path | None = opt("--logs DIR", "Keep both logs in DIR.")
-    top: int = opt("--top N", "Number of templates to show in the terminal. Default: 5.", default=5)
-    pg_bin: ServerBinaries = None
-    port: StartedPort = None
-    as_json: AsJson = False
-    markdown: Markdown = False
-    html: Html = None
-    quiet: Quiet = False
     runs: Runs = DEFAULT_RUNS
 
 

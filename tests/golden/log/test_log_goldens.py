@@ -4,25 +4,32 @@ from pathlib import Path
 
 import pytest
 
-from fakes.case_logs import case_logs
+from fakes.answered import compare_log_results
 from fakes.goldens import compare, terminal
+from fakes.logs import line, result
 from fakes.terminals import markdown_of
-from uncork.report.log.case_logs import render_case_logs_markdown, render_case_logs_terminal
 from uncork.report.log.comparison import build_log_comparison_document, render_comparison_terminal
 
 HERE = Path(__file__).parent
+UPDATE = "INSERT INTO vuln (id, name) SELECT id, name FROM (VALUES ({number}, 'CVE')) AS batch (id, name)"
+BULK = "INSERT INTO vuln (id, name) SELECT id, name FROM unnest('{1,2}'::int[], '{a,b}'::text[]) AS batch"
 
 
-@pytest.mark.parametrize(
-    ("name", "render"),
-    [
-        ("case-80.txt", terminal(render_case_logs_terminal, 80)),
-        ("case-120.txt", terminal(render_case_logs_terminal, 120)),
-        ("case.md", render_case_logs_markdown),
-    ],
-)
-def test_the_log_half_of_a_case(name, render, tmp_path):
-    compare(HERE / name, render(case_logs(tmp_path)))
+@pytest.fixture
+def comparison(tmp_path):
+    """A thousand updates before, one after, twenty look-ups beside them."""
+    lookups = "".join(
+        line(f"SELECT name FROM repository WHERE id = {n}", at_ms=n * 100, ms=0.4, application="quay", pid=8)
+        for n in range(20)
+    )
+    updates = "".join(
+        line(UPDATE.format(number=n), at_ms=n * 2, ms=2.0, application="libvuln") for n in range(1000)
+    )
+    bulk = line(BULK, at_ms=550, ms=500.0, application="libvuln")
+    later = lookups.replace("duration: 0.400", "duration: 0.300")
+    return compare_log_results(
+        result(tmp_path / "before.log", lookups + updates), result(tmp_path / "after.log", later + bulk)
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,5 +39,5 @@ def test_the_log_half_of_a_case(name, render, tmp_path):
         ("comparison.md", markdown_of(build_log_comparison_document)),
     ],
 )
-def test_two_logs(name, render, tmp_path):
-    compare(HERE / name, render(case_logs(tmp_path).comparison))
+def test_two_logs(name, render, comparison):
+    compare(HERE / name, render(comparison))

@@ -44,16 +44,3 @@ def test_applications_stand_side_by_side_with_their_shares(comparison):
         assert sum(part.sum_ns for part in parts) == period.sum_ns
         assert sum(part.of_executions for part in parts) == pytest.approx(1)
         assert sum(part.of_time for part in parts) == pytest.approx(1)
-
-
-def test_an_application_is_found_by_its_name(comparison):
-    assert comparison.application("quay").before.executions == 100
-    assert comparison.application("psql") is None
-
-
-def test_lengths_that_are_known_better_count(tmp_path):
-    before = result(tmp_path / "before.log", updates(300, 2.0))
-    after = result(tmp_path / "after.log", updates(30, 2.0))
-    told = compare_log_results(before, after, seconds=(4.0, 2.0))
-    assert (told.before.rate, told.after.rate) == (75, 15)
-    assert told.before.busy == pytest.approx(0.15)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from uncork.experiment.plan.order import texts_for
@@ -23,7 +23,6 @@ __all__ = [
     "FITTED_NS",
     "answer_request",
     "batch_of",
-    "batch_request",
     "explained_request",
     "nothing_request",
     "queries_for",
@@ -202,18 +201,6 @@ def nothing_request(target: Target, *, deadline_ns: int) -> LoadRequest:
         duration_ns=None,
         deadline_ns=deadline_ns,
         pin_cpu=target.cpu,
-    )
-
-
-def batch_request(
-    spec: Spec, cell: Cell, workload: str, variant: str, target: Target, pools: Pools
-) -> LoadRequest:
-    """Build the load that sends one batch once, by one client, in a variant's way."""
-    rows = spec.batch_rows(workload, dict(cell.levels))
-    return replace(
-        answer_request(spec, cell, workload, variant, target, pools),
-        operations=1,
-        parameters=_first_rows(spec, cell, workload, pools, rows),
     )
 
 

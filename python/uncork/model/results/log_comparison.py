@@ -116,7 +116,3 @@ class LogComparison:
     applications: tuple[ApplicationChange, ...]
     uncork_version: str
     version: int = LOG_COMPARISON_VERSION
-
-    def application(self, name: str) -> ApplicationChange | None:
-        """Return an application's change; None if neither log names it."""
-        return next((application for application in self.applications if application.name == name), None)

@@ -27,7 +27,6 @@ from uncork.report.write.terminal_text import TerminalPart, as_text, wrapped, wr
 __all__ = [
     "answer_log_comparison",
     "build_log_comparison_document",
-    "comparison_tables",
     "render_comparison_terminal",
 ]
 
@@ -91,7 +90,7 @@ def _signed(seconds: float) -> str:
     return f"{'+' if seconds >= 0 else '−'}{_busy(abs(seconds))}"
 
 
-def comparison_tables(comparison: LogComparison) -> Iterator[Table]:
+def _comparison_tables(comparison: LogComparison) -> Iterator[Table]:
     """Yield the tables that compare both logs: totals, applications, the histogram of durations."""
     yield _totals_table(comparison)
     applications = _applications_table(comparison)
@@ -262,7 +261,7 @@ def build_log_comparison_document(comparison: LogComparison) -> Document:
         variants=(),
         baseline="",
         sections=(
-            Section("totals", "Both logs", tuple(comparison_tables(comparison))),
+            Section("totals", "Both logs", tuple(_comparison_tables(comparison))),
             Section("templates", "Template by template", (_templates_table(comparison, 2_000, 160),)),
         ),
         version=comparison.uncork_version,
@@ -273,7 +272,7 @@ def build_log_comparison_document(comparison: LogComparison) -> Document:
 def render_comparison_terminal(comparison: LogComparison, console: Console, *, top: int = 10) -> None:
     """Print what changed: the answer, the findings, then the numbers of the `top` templates."""
     parts: tuple[TerminalPart, ...] = (
-        *comparison_tables(comparison),
+        *_comparison_tables(comparison),
         partial(_write_templates, comparison, top),
     )
     write_report(console, build_log_comparison_document(comparison), parts)

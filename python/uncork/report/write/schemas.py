@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from uncork.model.results.advice import ADVICE_VERSION, AdviceResult
-from uncork.model.results.case_logs import CASE_LOGS_VERSION, CaseLogs
 from uncork.model.results.cure import CURE_VERSION, CureResult
 from uncork.model.results.database import DATABASE_RESULT_VERSION, DatabaseResult
 from uncork.model.results.experiment import RESULT_VERSION, RunResult
@@ -38,7 +37,6 @@ RESULTS: Final[dict[str, tuple[type, str]]] = {
     "log-comparison": (LogComparison, f"uncork log comparison, version {LOG_COMPARISON_VERSION}"),
     "advice": (AdviceResult, f"uncork advice, version {ADVICE_VERSION}"),
     "cure-result": (CureResult, f"uncork cure, version {CURE_VERSION}"),
-    "case-logs": (CaseLogs, f"uncork case logs, version {CASE_LOGS_VERSION}"),
     "history": (History, f"uncork history, version {HISTORY_VERSION}"),
 }
 """Each result and the title of its schema, by the name of its file in ``schemas/``."""

@@ -48,7 +48,6 @@ def case_page(name: str) -> CasePage:
     commands += (
         [(f"uncork case run {name} --full", "the whole case")] if "full" in figures.get("run", {}) else []
     )
-    commands += [(f"uncork case logs {name}", "from server logs")] if "logs" in figures else []
     return CasePage(
         name=name,
         question=experiment["question"],
@@ -56,7 +55,6 @@ def case_page(name: str) -> CasePage:
         published=tuple(
             [_matrix_row(row) for row in figures.get("published", ())]
             + [_figure_row(row) for row in figures.get("figures", ())]
-            + [_figure_row(row) for row in figures.get("logs", {}).get("figures", ())]
         ),
         commands=tuple(commands),
         text=(folder / "README.md").read_text(),
