@@ -1,5 +1,6 @@
 """The dashboard in a browser: every page, by mouse and by keyboard, wide and narrow, in light and dark."""
 
+import os
 import re
 import shutil
 import signal
@@ -19,6 +20,7 @@ from fakes.dashboards import (
     make_experiment,
     make_load,
 )
+from uncork.engines import process
 from uncork.store.catalogue import set_tag
 from uncork.store.layout import name_run
 
@@ -36,7 +38,7 @@ def root(tmp_path_factory):
     for number in range(130):
         copy_run(load, number, question=f"load of shop-{number:03}")
     copy_run(experiment, 500, status="failed", id="older-20200101-100000", case="cluster-names")
-    gone = {"status": "running", "owner": {"pid": 2**22 + 1, "start": 1}}
+    gone = {"status": "running", "owner": {**process.identity(os.getpid()), "pid": 2**22 + 1}}
     shutil.rmtree(copy_run(load, 600, id="gone-20200101-100000", **gone) / "load_totals")
     set_tag(load, "nightly", present=True)
     name_run(runs, experiment.name, "baseline")

@@ -54,14 +54,14 @@ def http_result() -> LoadResult:
     return load_result(MANIFEST, without_secrets(http_plan(HTTP_SPEC)), http_load(), ENVIRONMENT)
 
 
-def store_http_load(root: Path, number: int = 0, *, by_second: bool = True) -> Path:
-    """Store `http_load`; without `by_second` as versions did that counted statuses in sum only."""
+def store_http_load(root: Path, number: int = 0) -> Path:
+    """Store `http_load`."""
     measured = http_load()
     folder = root / f"load-shop.example-20260101-12000{number}"
     folder.mkdir(parents=True)
     write_plan(folder, without_secrets(http_plan(HTTP_SPEC)))
     write_environment(folder, ENVIRONMENT)
-    write_measurement(folder, measured if by_second else replace(measured, statuses=()))
+    write_measurement(folder, measured)
     write_manifest(folder, replace(MANIFEST, id=folder.name))
     return folder
 
@@ -109,6 +109,7 @@ def http_load() -> LoadMeasurement:
             "closed_least": 1_000,
             "closed_most": 1_000,
             "goaways": 9,
+            "requests": [],
         },
     )
     by_script = {"/items/{id}": items, "/basket": baskets}

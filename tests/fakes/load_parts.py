@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from uncork import _native
+from uncork.engines import process
 from uncork.engines.conninfo import Address
 from uncork.load.run import measurement
 from uncork.model.load import LoadInterval, LoadMeasurement
@@ -42,6 +44,7 @@ def plan(number: int, count: int, *, threads: int = 1, **changes: Any) -> dict[s
         "latency_limit_ns": None,
         "max_tries": 1,
         "connect_each": False,
+        "warmup_ns": 0,
         "stop": {"duration_ns": 12 * SECOND},
         "deadline_ns": 100 * SECOND,
         "interval_ns": SECOND,
@@ -106,7 +109,7 @@ def store_part(
     # Its process is gone.
     path = record.folder / "manifest.json"
     left = json.loads(path.read_text())
-    path.write_text(json.dumps({**left, "owner": {"pid": 2**22 + 1, "start": 1}}))
+    path.write_text(json.dumps({**left, "owner": {**process.identity(os.getpid()), "pid": 2**22 + 1}}))
     return record.folder.name
 
 

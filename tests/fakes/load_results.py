@@ -126,6 +126,7 @@ def totals(**changes: object) -> dict[str, object]:
         "retried": 0,
         "retries": {},
         "first_error": None,
+        "failures": [],
         "rows": 0,
         "statements": 0,
         "round_trips": 0,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 
 import psycopg
 import pytest
 from psycopg import sql
 
+from uncork.engines import process
 from uncork.engines.postgres import embedded_server, existing_server
 from uncork.errors import ConnectError, ServerCrash, SetupError
 from uncork.model.trial import Arm, Cell
@@ -243,7 +245,9 @@ def test_databases_of_a_killed_run_are_dropped_at_the_next_start(role):
     connection.execute("CREATE DATABASE uncork_dead01_t0")
     connection.execute("CREATE DATABASE uncork_other1_t0")
     connection.execute("RESET ROLE")
-    owner = json.dumps({"host": socket.gethostname(), "owner": {"pid": 2**22 + 1, "start": 1}})
+    owner = json.dumps(
+        {"host": socket.gethostname(), "owner": {**process.identity(os.getpid()), "pid": 2**22 + 1}}
+    )
     connection.execute(sql.SQL("COMMENT ON DATABASE uncork_dead01_t0 IS {}").format(owner))
     server = existing_server(dsn)
     server.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from uncork.engines import process
 from uncork.engines.children import Child
 from uncork.engines.drivers.dbapi import MYSQL_DSN, DbapiEngine, remove_folders
 from uncork.engines.places import server_account, servers_folder
@@ -395,6 +397,7 @@ def test_an_address_that_is_none_is_told(dsn, monkeypatch):
 def test_folders_of_runs_that_were_killed_are_removed():
     folder = servers_folder() / "db-left"
     folder.mkdir()
-    (folder / "owner.json").write_text('{"owner": {"pid": 1, "start": 1}}')
+    gone = {**process.identity(os.getpid()), "pid": 2**22 + 1}
+    (folder / "owner.json").write_text(json.dumps({"owner": gone}))
     os.utime(folder, (0, 0))
     assert remove_folders() == [folder]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import tomllib
 
 import pytest
 
+from uncork.engines import process
 from uncork.engines.places import servers_folder
 from uncork.errors import SetupError, SpecError, UsageError
 from uncork.experiment.guard.experiment import guarded
@@ -188,7 +191,8 @@ def test_a_build_that_cannot_be_started_is_told(repository):
 def test_what_a_killed_run_left_is_removed_by_the_next(repository):
     left = servers_folder() / "git-left"
     (left / "tree").mkdir(parents=True)
-    (left / "owner.json").write_text('{"owner": {"pid": 999999999, "started": 1}, "server": null}')
+    gone = {**process.identity(os.getpid()), "pid": 999999999}
+    (left / "owner.json").write_text(json.dumps({"owner": gone, "server": None}))
     with asked_sides(wanted(repository, ["commit=HEAD"])):
         assert not left.exists()
 

@@ -340,4 +340,4 @@ class HostSession:
 def _host(folder: Path) -> _Host:
     """Return what a host's own run says about it."""
     reader = RunReader(folder)
-    return _Host(read_host(folder) or RunHost("", 0), processor_words(reader), reader.manifest.id)
+    return _Host(read_host(folder), processor_words(reader), reader.manifest.id)

@@ -43,20 +43,19 @@ def is_same(known: Mapping[str, int] | None) -> bool:
     """
     if known is None or is_elsewhere(known):
         return False
-    if known.get("space", _own_space()) != _own_space():
+    if known["space"] != _own_space():
         return _may_live(known["space"])
     return is_here(known)
 
 
 def is_elsewhere(known: Mapping[str, int] | None) -> bool:
     """Return whether a process was recorded on another machine, or before this machine's last boot."""
-    return known is not None and known.get("machine", _machine()) != _machine()
+    return known is not None and known["machine"] != _machine()
 
 
 def is_here(known: Mapping[str, int]) -> bool:
-    """Return whether a process of our own PID namespace lives. Old records have no namespace."""
-    found = identity(known["pid"])
-    return found is not None and {name: found.get(name) for name in known} == dict(known)
+    """Return whether a process of our own PID namespace lives."""
+    return identity(known["pid"]) == known
 
 
 def _may_live(space: int) -> bool:

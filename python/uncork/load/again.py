@@ -21,7 +21,7 @@ def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
     Raises:
         UsageError: if the plan does not hold everything that was sent.
     """
-    if plan.get("recorded") is not None:
+    if plan["recorded"] is not None:
         raise UsageError(
             "a load does not store the values of a recording; run `uncork load sql` with the recording again"
         )
@@ -41,11 +41,11 @@ def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
         arrivals=arrivals,
         latency_limit_ns=plan["latency_limit_ns"],
         max_tries=plan["max_tries"],
-        exit_on_abort=plan.get("exit_on_abort", False),
+        exit_on_abort=plan["exit_on_abort"],
         connect_each=plan["connect_each"],
         operations_each=each if shared is None else shared // plan["clients"],
         duration_ns=stop.get("duration_ns"),
-        warmup_ns=plan.get("warmup_ns", 0),  # runs of older versions do not have it
+        warmup_ns=plan["warmup_ns"],
     )
 
 
@@ -88,11 +88,10 @@ def http_spec_of(
         warmup_ns=plan["warmup_ns"],
         request_timeout_ns=http["request_timeout_ns"],
         connect_timeout_ns=http["connect_timeout_ns"],
-        # Runs of older versions do not have these.
-        login=tuple(_request({**one, "weight": 1}, headers) for one in http.get("login", ())),
-        cookies=http.get("cookies", False),
-        in_order=plan.get("order") == "sequential",
-        environment=tuple((name, _secret(name, environment or {})) for name in http.get("environment", ())),
+        login=tuple(_request({**one, "weight": 1}, headers) for one in http["login"]),
+        cookies=http["cookies"],
+        in_order=plan["order"] == "sequential",
+        environment=tuple((name, _secret(name, environment or {})) for name in http["environment"]),
     )
     return untraced(spec)
 
@@ -120,7 +119,7 @@ def _count(stop: Mapping[str, Any], arrivals: Arrivals | None) -> int | None:
 
 def _request(script: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> Request:
     found = script["request"]
-    kind = found.get("body_kind", "text")
+    kind = found["body_kind"]
     if kind != "text" and NOT_STORED in found["body"]:
         raise UsageError(
             f'the body of request "{script["name"]}" has a secret, whose value was not stored with the load; '
@@ -143,13 +142,13 @@ def _request(script: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> R
             size=checks["size"],
             sha256=checks["sha256"],
             json=tuple((pointer, value) for pointer, value in checks["json"]),
-            exists=tuple(checks.get("exists", ())),
-            contains=tuple(checks.get("contains", ())),
+            exists=tuple(checks["exists"]),
+            contains=tuple(checks["contains"]),
         ),
         body_kind=kind,
         captures=tuple(
             Capture(one["name"], source, where, one["default"])
-            for one in found.get("captures", ())
+            for one in found["captures"]
             for source, where in one["from"].items()
         ),
     )
@@ -181,6 +180,6 @@ def _variable(found: Mapping[str, Any]) -> Variable:
         last,
         tuple(values.get("listed", ())),
         found["in_turn"],
-        found.get("per_client", False),
-        found.get("group"),
+        found["per_client"],
+        found["group"],
     )

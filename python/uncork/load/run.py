@@ -219,7 +219,7 @@ def measurement(
             server_user_ns=server.get("user_ns"),
             server_system_ns=server.get("system_ns"),
             http=None if totals.get("http") is None else http_totals(totals["http"]),
-            failures=tuple(FailureTotals(**one) for one in totals.get("failures", ())),
+            failures=tuple(FailureTotals(**one) for one in totals["failures"]),
         ),
         tuple(LoadTimes(**row) for row in times),
         tuple(LoadInterval(**row) for row in series),

@@ -179,7 +179,7 @@ def request_text(request: dict[str, object]) -> str:
     checks = request["checks"]
     if isinstance(checks, dict):
         lines += [f"# {name} must be {json.dumps(value)}" for name, value in checks.items() if value]
-    for capture in request.get("captures", ()):  # type: ignore[attr-defined]
+    for capture in request["captures"]:  # type: ignore[attr-defined]
         source, where = next(iter(capture["from"].items()))
         lines.append(f"# {{{capture['name']}}} is captured from {source} {where}")
     return "\n".join(lines) + "\n"

@@ -367,7 +367,7 @@ class LoadTotals:
     the processor time of the generator's busiest thread as a fraction of its working time. The server's
     processor time is None if its processes are not visible here. `start_late_ns` is how long after its start
     time the load started; None if it had none. `failures` divides `errors` by statement, the most frequent
-    first; it has at most 100 kinds, and is empty for HTTP and in runs of older versions. `opening_wait_ns` is
+    first; it has at most 100 kinds, and is empty for HTTP. `opening_wait_ns` is
     how long clients waited, added up, because the generator was opening other connections.
     """
 
@@ -411,9 +411,8 @@ class LoadTotals:
 
 def http_totals(found: Mapping[str, Any]) -> HttpTotals:
     """Build the totals of an HTTP load from what the core, or a stored run, reports."""
-    # Runs of older versions have no counts by request.
-    requests = tuple(RequestTotals(**one) for one in found.get("requests", ()))
-    return HttpTotals(**{**found, "stalls": Stalls(**found.get("stalls", {})), "requests": requests})
+    requests = tuple(RequestTotals(**one) for one in found["requests"])
+    return HttpTotals(**{**found, "stalls": Stalls(**found["stalls"]), "requests": requests})
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,7 +478,7 @@ class IntervalStatus:
 class LoadMeasurement:
     """Everything that the load engine reports on one load.
 
-    Only loads by HTTP have `statuses`; runs of older versions have none.
+    Only loads by HTTP have `statuses`.
     """
 
     totals: LoadTotals

@@ -33,8 +33,8 @@ def find_missing(facts: Mapping[str, Any], *, file_waits: float) -> tuple[Missin
     """
     return (
         *_missing(facts["server"], facts["snapshots"], blocks=file_waits >= _LEAST_FILE_WAITS),
-        *_catalogue(facts["server"], facts.get("catalogue") or {}),
-        *_system(facts.get("system"), pooled=facts["server"].get("pooled", False)),
+        *_catalogue(facts["server"], facts["catalogue"]),
+        *_system(facts["system"], pooled=facts["server"]["pooled"]),
     )
 
 

@@ -23,7 +23,7 @@ from uncork.model.results.cure import (
     StatementEffect,
     Tried,
 )
-from uncork.store.layout import unreadable
+from uncork.store.layout import check_version, unreadable
 
 __all__ = ["CURE_FILE", "read_cure"]
 
@@ -34,15 +34,12 @@ def read_cure(folder: Path) -> CureResult:
     """Return the result of a cure. Its `id` and `folder` are those of `folder` unless it has its own.
 
     Raises:
-        StoreError: if the file is missing or damaged, or a newer uncork wrote it.
+        StoreError: if the file is missing or damaged, or has another format version.
     """
     path = folder / CURE_FILE
     try:
         data = json.loads(path.read_text())
-        if data["version"] > CURE_VERSION:
-            raise StoreError(
-                f"{path}: written by a newer uncork ({data.get('uncork_version')}); update uncork"
-            )
+        check_version(path, data, CURE_VERSION)
         own = {"id": data["id"] or folder.name, "folder": data["folder"] or str(folder)}
         return _result({**data, **own})
     except FileNotFoundError as error:
@@ -54,13 +51,13 @@ def read_cure(folder: Path) -> CureResult:
 
 
 def _result(data: Mapping[str, Any]) -> CureResult:
-    chosen, copy, seen, hidden = data["chosen"], data["copy"], data["looked_at"], data.get("hidden")
+    chosen, copy, seen, hidden = data["chosen"], data["copy"], data["looked_at"], data["hidden"]
     return CureResult(
         **{
             **data,
             "reasons": tuple(data["reasons"]),
             "tried": tuple(map(_tried, data["tried"])),
-            "usual": tuple(map(_change, data.get("usual", ()))),
+            "usual": tuple(map(_change, data["usual"])),
             "costliest": tuple(CostlyPart(**part) for part in data["costliest"]),
             "chosen": None if chosen is None else _change(chosen),
             "copy": None if copy is None else _copy(copy),
@@ -75,7 +72,7 @@ def _result(data: Mapping[str, Any]) -> CureResult:
 
 
 def _looked_at(data: Mapping[str, Any]) -> LookedAt:
-    groups = (Unplanned(**{**one, "templates": tuple(one["templates"])}) for one in data.get("unplanned", ()))
+    groups = (Unplanned(**{**one, "templates": tuple(one["templates"])}) for one in data["unplanned"])
     return LookedAt(**{**data, "unplanned": tuple(groups)})
 
 
@@ -111,7 +108,7 @@ def _change(data: Mapping[str, Any]) -> Change:
             "effects": tuple(StatementEffect(**effect) for effect in data["effects"]),
             "against": tuple(data["against"]),
             "runs": tuple(data["runs"]),
-            "assumed": tuple(data.get("assumed", ())),
+            "assumed": tuple(data["assumed"]),
         }
     )
 

@@ -16,7 +16,7 @@ from uncork.store.remote.files import put_copy
 __all__ = ["recall_figures", "remember_figures"]
 
 _NAME: Final = "figures.json"
-_VERSION: Final = 3
+_VERSION: Final = 1
 """Increase this whenever the metrics computed from a run change."""
 
 

@@ -23,17 +23,15 @@ def host_text(host: RunHost) -> str:
     return json.dumps(asdict(host)) + "\n"
 
 
-def read_host(folder: Path) -> RunHost | None:
-    """Return where a run was measured; None for runs of older versions.
+def read_host(folder: Path) -> RunHost:
+    """Return where a run was measured.
 
     Raises:
-        StoreError: if the file is damaged.
+        StoreError: if the file is missing or damaged.
     """
     path = folder / HOST
     try:
         return RunHost(**json.loads(path.read_text()))
-    except FileNotFoundError:
-        return None
     except (OSError, ValueError, TypeError) as error:
         raise unreadable(path, error) from error
 
@@ -52,7 +50,7 @@ def read_hosts(folder: Path) -> tuple[HostRounds, ...]:
     path = folder / HOSTS
     try:
         found = json.loads(path.read_text())
-        lists = [{name: tuple(one.get(name, ())) for name in ("rounds", "runs", "waves")} for one in found]
+        lists = [{name: tuple(one[name]) for name in ("rounds", "runs", "waves")} for one in found]
         return tuple(HostRounds(**{**one, **own}) for one, own in zip(found, lists, strict=True))
     except FileNotFoundError:
         return ()

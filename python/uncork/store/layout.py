@@ -44,7 +44,7 @@ import re
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -58,6 +58,7 @@ __all__ = [
     "Attempt",
     "Manifest",
     "RunKind",
+    "check_version",
     "check_writable",
     "closed",
     "failed_since",
@@ -104,7 +105,7 @@ class Manifest:
     loads. `options` holds what the command line changed in the experiment file; for other runs, the command
     that repeats it. `owner` is the process that measures, while the status is running. `attempts` are the
     attempts. `commit` is the commit of the folder in which uncork was started, with ``-dirty`` appended if
-    files had changed; None outside a repository, and in runs of older versions. `branch` is the branch, None
+    files had changed; None outside a repository. `branch` is the branch, None
     where git or the CI system names none. A manifest never holds secrets: a connection string is stored
     without its password.
     """
@@ -128,7 +129,6 @@ class Manifest:
     version: int = MANIFEST_VERSION
 
 
-_FIELDS: Final = frozenset(item.name for item in fields(Manifest))
 _TEXTS: Final = ("id", "name", "question", "status", "started_at", "unit", "server", "uncork_version")
 LAST: Final = "last"
 """The word for the newest run that has not failed."""
@@ -366,30 +366,37 @@ def read_manifest(folder: Path) -> Manifest:
     """Read a run's manifest.
 
     Raises:
-        StoreError: if the manifest cannot be read, or a newer uncork wrote it.
+        StoreError: if the manifest cannot be read, or has another format version.
     """
     path = folder / "manifest.json"
     try:
         data = json.loads(path.read_text())
-        if data["version"] > MANIFEST_VERSION:
-            raise StoreError(
-                f"{path}: written by a newer uncork ({data.get('uncork_version')}); update uncork"
-            )
+        check_version(path, data, MANIFEST_VERSION)
         return manifest_of(data)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise unreadable(path, error) from error
 
 
 def manifest_of(data: Mapping[str, Any]) -> Manifest:
-    """Build a manifest from its JSON, ignoring unknown keys. Raises TypeError or KeyError if not valid."""
-    known = {key: value for key, value in data.items() if key in _FIELDS}
+    """Build a manifest from its JSON. Raises TypeError or KeyError if it is not valid."""
     for name in _TEXTS:
-        if not isinstance(known[name], str):
-            raise TypeError(f"{name} is not text: {known[name]!r}")
-    # Runs of version 0.1 before November 2026 call them sittings.
-    stored = data.get("attempts", data.get("sittings", ()))
-    attempts = tuple(Attempt(**attempt) for attempt in stored)
-    return Manifest(**known | {"attempts": attempts})
+        if not isinstance(data[name], str):
+            raise TypeError(f"{name} is not text: {data[name]!r}")
+    return Manifest(**{**data, "attempts": tuple(Attempt(**attempt) for attempt in data["attempts"])})
+
+
+def check_version(path: Path, data: Mapping[str, Any], version: int) -> None:
+    """Refuse a stored document of another format version.
+
+    Raises:
+        StoreError: if the document has another version.
+        KeyError: if it has none.
+    """
+    if data["version"] != version:
+        raise StoreError(
+            f"{path}: format version {data['version']}, but this uncork reads version {version}; use the "
+            f"uncork that wrote it ({data.get('uncork_version')}), or measure again"
+        )
 
 
 def stored_file(folder: Path, name: str) -> Path:

@@ -110,11 +110,8 @@ class LoadReader(RunReader):
 
 def _totals(row: dict[str, Any]) -> LoadTotals:
     counted = {name: json.loads(row[name]) for name in _COUNTED}
-    # Runs of older versions do not have these columns.
-    http, failures = row.get("http"), row.get("failures")
     nested: dict[str, Any] = {
-        "http": None if http is None else http_totals(json.loads(http)),
-        "failures": tuple(FailureTotals(**load) for load in json.loads(failures or "[]")),
+        "http": None if row["http"] is None else http_totals(json.loads(row["http"])),
+        "failures": tuple(FailureTotals(**load) for load in json.loads(row["failures"])),
     }
-    nested["opening_wait_ns"] = row.get("opening_wait_ns") or 0
     return LoadTotals(**{**row, **counted, **nested, "outcome": LoadOutcome(row["outcome"])})

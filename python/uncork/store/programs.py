@@ -31,7 +31,7 @@ def write_service(folder: Path, service: LoadedService) -> None:
 
 
 def read_service(folder: Path) -> LoadedService | None:
-    """Return how a service was started; None for loads of older versions.
+    """Return how a service was started; None for a load that was merged from parts.
 
     Raises:
         StoreError: if the file is damaged.

@@ -335,13 +335,7 @@ class RunReader:
         if name == LOG_EVENTS.name and not files:
             return
         if files:
-            stored = connection.read_parquet(files, filename=True, union_by_name=True)
-            missing = [  # written by an older version
-                f'NULL::{DUCKDB_TYPES[column.type]} AS "{column.name}"'
-                for column in TABLES[name].columns
-                if column.name not in stored.columns
-            ]
-            (stored.project(", ".join(["*", *missing])) if missing else stored).create_view(name)
+            connection.read_parquet(files, filename=True).create_view(name)
             return
         columns = ", ".join(f'"{column.name}" {DUCKDB_TYPES[column.type]}' for column in TABLES[name].columns)
         connection.execute(f"CREATE TABLE {name} ({columns}, filename VARCHAR)")
@@ -384,13 +378,7 @@ def _add_events(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         for names in (files, [f"{path}/statements.parquet"])
     )
     try:
-        known = {*connection.read_parquet(files).columns, "template"}
-        columns = ", ".join(
-            f'"{column.name}"'
-            if column.name in known
-            else f'NULL::{DUCKDB_TYPES[column.type]} AS "{column.name}"'  # written by an older version
-            for column in LOG_EVENTS.columns
-        )
+        columns = ", ".join(f'"{column.name}"' for column in LOG_EVENTS.columns)
         connection.execute(
             f"CREATE VIEW {LOG_EVENTS.name} AS SELECT {columns} "  # noqa: S608 -- quoted above
             f"FROM read_parquet([{events}]) AS event "

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from uncork.errors import StoreError
-from uncork.model.tables.register import TABLES
 
 __all__ = ["read_rows"]
 
@@ -17,18 +16,14 @@ __all__ = ["read_rows"]
 def read_rows(folder: Path, name: str) -> list[dict[str, Any]]:
     """Return all rows of a table of a run, in the order they were stored.
 
-    Columns missing in a run of an older version are None; unknown columns of a newer version are ignored.
-
     Raises:
         StoreError: if a file is damaged.
     """
-    columns = [column.name for column in TABLES[name].columns]
     rows: list[dict[str, Any]] = []
     try:
         for path in sorted((folder / name).glob("*.parquet")):
             with pq.ParquetFile(path) as file:
-                found = file.read(use_threads=False).to_pylist()
-            rows += [{column: row.get(column) for column in columns} for row in found]
+                rows += file.read(use_threads=False).to_pylist()
     except (OSError, pa.ArrowException) as error:
         raise StoreError(f"{folder}: damaged: {error}") from error
     return rows

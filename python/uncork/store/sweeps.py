@@ -49,10 +49,8 @@ class SweepReader(LoadReader):
         """Return the options of the sweep."""
         try:
             data: Mapping[str, Any] = json.loads(self._text("sweep.json"))
-            # Runs stored before November 2026 call a load step a visit.
-            known = {("step_ns" if name == "visit_ns" else name): value for name, value in data.items()}
             objectives = tuple(Objective(**objective) for objective in data["objectives"])
-            return SweepSpec(**known | {"objectives": objectives})
+            return SweepSpec(**{**data, "objectives": objectives})
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{self.folder / 'sweep.json'}: damaged: {error}") from error
 

@@ -1,14 +1,10 @@
 """Stored plans of a watched server."""
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from uncork.advise.evidence import Statement
 from uncork.analysis.database.plans import plans_of, statement_plans, unplanned
-from uncork.model.tables.database import DATABASE_TABLES
 from uncork.profile.plans.tree import statement_plan
-from uncork.store.evidence import read_evidence
 
 SCAN = "Seq Scan on sale  (cost=0.00..387.00 rows=20000 width=8)"
 
@@ -16,24 +12,8 @@ SCAN = "Seq Scan on sale  (cost=0.00..387.00 rows=20000 width=8)"
 def row(query_id, source, plan, reason="", *, denied=False, jit=False, sqlstate=None):
     return {
         **{"query_id": query_id, "template": query_id, "source": source, "number": 0, "plan": plan},
-        **{"json": None, "jit": jit, "reason": reason, "denied": denied, "sqlstate": sqlstate},
+        **{"json": plan, "jit": jit, "reason": reason, "denied": denied, "sqlstate": sqlstate},
     }
-
-
-def test_a_run_without_the_newer_columns_is_read(tmp_path):
-    older = {"query_id": [7], "template": [3], "plan": [SCAN], "reason": [""], "denied": [False]}
-    folder = tmp_path / "database_plans"
-    folder.mkdir()
-    pq.write_table(pa.table(older), folder / "000001.parquet")
-    (tmp_path / "facts.json").write_text("{}")
-    _, tables = read_evidence(tmp_path, DATABASE_TABLES)
-    rows = tables["database_plans"].to_pylist()
-    (plan,) = statement_plans(rows)
-    assert (plan.template, plan.source, plan.root.relation, plan.text, plan.jit) == (
-        *(3, "generic", "sale", SCAN, False),
-    )
-    (shown,) = plans_of(rows)
-    assert (shown.text, shown.source) == (SCAN, "generic")
 
 
 def test_the_generic_plan_is_shown_else_the_first():

@@ -45,11 +45,10 @@ def test_a_load_is_had_second_by_second(tmp_path):
     assert sum(one.throughput for one in found.points) == pytest.approx(result.counts.succeeded, rel=0.01)
 
 
-def test_a_load_by_http_brings_its_statuses_and_one_of_an_older_version_their_sums(tmp_path):
-    new, old = (run_series(store_http_load(tmp_path, number, by_second=number == 0)) for number in (0, 1))
-    assert new.points[13].statuses == {"200": 667.0, "503": 10.0}
-    assert new.statuses == old.statuses == {"200": 9_995, "503": 40}
-    assert all(point.statuses == {} for point in old.points)
+def test_a_load_by_http_brings_its_statuses(tmp_path):
+    found = run_series(store_http_load(tmp_path))
+    assert found.points[13].statuses == {"200": 667.0, "503": 10.0}
+    assert found.statuses == {"200": 9_995, "503": 40}
 
 
 def test_what_changed_in_the_stacks_of_a_variant_is_drawn(tmp_path):

@@ -26,9 +26,3 @@ def test_answers_are_told_by_status_and_second(tmp_path):
         (503, 30, 14 * SECOND, 15 * SECOND),
     ]
     assert sum(number for status, number, *_ in found if status == 200) == 9_995
-
-
-def test_a_run_that_knows_their_sum_only_tells_it_of_the_whole_load(tmp_path):
-    metric, found = answers(store_http_load(tmp_path, by_second=False))
-    assert metric.description == "Answers of the whole load, by status."
-    assert found == [(200, 9_995, 0, 15 * SECOND), (503, 40, 0, 15 * SECOND)]

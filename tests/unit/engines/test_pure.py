@@ -75,8 +75,6 @@ def test_a_process_is_told_apart_from_a_later_one_with_its_number():
     assert not process.is_same({**own, "start": own["start"] - 1})
     assert not process.is_same(None)
     assert process.identity(2**22 + 1) is None
-    # An older version noted no space.
-    assert process.is_same({name: own[name] for name in ("pid", "start")})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a space of its own for processes")
@@ -104,8 +102,7 @@ def test_a_process_of_another_machine_is_neither_alive_nor_dead():
     own = process.identity(os.getpid())
     there = {**own, "machine": own["machine"] + 1}
     assert process.is_elsewhere(there) and not process.is_same(there)
-    older = {"pid": own["pid"], "start": own["start"]}  # runs of older versions do not tell
-    assert process.is_same(older) and not process.is_elsewhere(older) and not process.is_elsewhere(None)
+    assert not process.is_elsewhere(own) and not process.is_elsewhere(None)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root chooses another account")

@@ -19,7 +19,12 @@ SERVER = {
 
 
 def missing(*, file_waits=0.5, **server):
-    facts = {"server": {**SERVER, **server}, "snapshots": {}, "system": {"server_here": False}}
+    facts = {
+        "server": {**SERVER, **server},
+        "snapshots": {},
+        "catalogue": {},
+        "system": {"server_here": False},
+    }
     return {one.what: one for one in find_missing(facts, file_waits=file_waits)}
 
 

@@ -89,7 +89,7 @@ def test_statuses_lie_over_each_other_as_shares_of_each_second_on_one_scale(comp
         series=(
             answered(first, {"200": 90, "404": 10}, {"200": 100}, {"503": 50, "200": 150}),
             answered(second, {"200": 100}, {}, {"201": 100}),
-            series(third, **{"200": 10, "503": 9}),
+            series(third, **{"200": 10}),
         ),
     )
     (gallery,) = [one for one in section(result, "over-time").blocks if isinstance(one, Gallery)]
@@ -101,7 +101,6 @@ def test_statuses_lie_over_each_other_as_shares_of_each_second_on_one_scale(comp
     ], "there is no share of a second without an answer"
     assert missing.most == unavailable.most == 0.25 and unavailable.unit == "share"
     assert unavailable.description == f"{first}: from 0.0 % to 25.0 %, first at 2 s. {second}: none."
-    assert unavailable.note == f"not recorded by {third}, which uncork stored in an older format"
     page = html_page(build_runs_document(result))
     assert "Status 503 over time" in page and "25 %</text>" in page
 

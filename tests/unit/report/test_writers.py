@@ -241,7 +241,7 @@ def test_a_terminal_without_colour_gets_none():
 def test_json_is_what_the_schema_says():
     for result in (small_result(), large_result(), bare_result()):
         document = json.loads(json_text(result))
-        assert document["version"] == 2
+        assert document["version"] == 1
         jsonschema.Draft202012Validator(result_schema("report")).validate(document)
     jsonschema.Draft202012Validator.check_schema(result_schema("report"))
 

@@ -38,14 +38,11 @@ def test_what_was_measured_comes_back(reader, make):
     assert sorted(found.statuses, key=repr) == sorted(make().statuses, key=repr)
 
 
-def test_failures_come_back_and_older_runs_have_none(reader):
+def test_failures_come_back(reader):
     failure = FailureTotals("42P01", 3, "a.sql", 2, "SELECT 1;", "a.sql:2: no table")
     measured = closed_load()
     write_measurement(reader.folder, replace(measured, totals=replace(measured.totals, failures=(failure,))))
     assert reader.measurement().totals.failures == (failure,)
-    (path,) = (reader.folder / "load_totals").glob("*.parquet")
-    pq.write_table(pq.read_table(path).drop_columns(["failures"]), path)
-    assert reader.measurement().totals.failures == ()
 
 
 def test_statuses_over_time_are_of_http_only_and_add_up_to_the_totals(reader):
@@ -69,15 +66,6 @@ def test_the_tables_have_the_described_columns(reader):
         schema = pq.read_schema(path)
         assert schema.names == [column.name for column in TABLES[name].columns]
         assert schema.metadata[b"uncork.table"] == name.encode()
-
-
-def test_what_an_older_version_did_not_store_is_none_and_what_a_newer_one_adds_is_left_out(reader):
-    write_measurement(reader.folder, open_load())
-    (path,) = (reader.folder / "load_series").glob("*.parquet")
-    table = pq.read_table(path)
-    last = table.column_names[-1]
-    pq.write_table(table.drop_columns([last]).append_column("later", table[last]), path)
-    assert {getattr(row, last) for row in reader.measurement().series} == {None}
 
 
 @pytest.mark.parametrize("name", ["load_totals", "load_statements", "load_series"])
@@ -112,10 +100,3 @@ def test_a_damaged_plan_is_said(reader):
 def test_a_load_is_no_experiment(reader):
     with pytest.raises(SetupError, match=r"is a load, not an experiment; .* uncork load sql -c 8"):
         RunReader(reader.folder).specification()
-
-
-def test_runs_written_before_there_were_loads_are_experiments(tmp_path):
-    write_manifest(tmp_path, MANIFEST)
-    text = (tmp_path / "manifest.json").read_text()
-    (tmp_path / "manifest.json").write_text(text.replace('  "kind": "experiment",\n', ""))
-    assert RunReader(tmp_path).manifest.kind == "experiment"

@@ -485,9 +485,10 @@ def ids_of(catalogue):
 
 def test_a_killed_run_is_sent_as_interrupted_and_a_running_one_is_not(machine):
     one = machine("one")
-    add(one, "killed-20260301-100000", status="running", owner={"pid": 0, "start": 0})
     from uncork.engines.process import identity
 
+    gone = {**identity(os.getpid()), "pid": 0}
+    add(one, "killed-20260301-100000", status="running", owner=gone)
     add(one, "running-20260301-100000", status="running", owner=identity(os.getpid()))
     assert send_pending(one.root).runs == ("killed-20260301-100000",)
     (run,) = read_catalogue(machine("two").root).runs

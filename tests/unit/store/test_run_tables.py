@@ -118,19 +118,6 @@ def test_costs_are_sums_over_operations(writer, reader):
     assert (row["rows"], row["sent_bytes"], row["received_bytes"]) == (1, 50, 100)
 
 
-def test_a_run_of_before_a_column_was_stored_is_read_without_it(tmp_path, writer, reader):
-    counted = replace(measured(1000, 100), counters=Counters(100, wal_bytes=700, queries=100))
-    writer.trials([(trial(1), counted)])
-    (path,) = (tmp_path / "trials").glob("*.parquet")
-    pq.write_table(pq.read_table(path).drop_columns(["queries"]), path)
-    (row,) = reader.costs()
-    assert (row["wal_bytes"], row["queries"]) == (7, None)
-    writer.trials([(trial(2), counted)])
-    newer = RunReader(tmp_path)
-    assert newer.costs()[0]["queries"] == pytest.approx(1)
-    newer.close()
-
-
 def test_costs_divide_by_the_trials_that_could_tell(writer, reader):
     seen = replace(measured(1000, 100), counters=Counters(100, shared_hit=700))
     blind = replace(measured(1000, 900), counters=None, server_user_ns=None, server_system_ns=None)

@@ -172,7 +172,7 @@ def _functions(
         counted |= tracked == "pl" and row["language"] not in _COMPILED
         yield FunctionFacts(
             name=qualified_name(row),
-            configured=row.get("configured"),
+            configured=row["configured"],
             **{name: row[name] for name in _FUNCTION},
             **_counted(grown if counted and not unread else {}),
         )
@@ -202,7 +202,7 @@ def _list(text: str | None) -> Sequence[Any]:
 
 
 def _memory(facts: Mapping[str, Any], use: SystemUse | None) -> int | None:
-    machine = (facts.get("system") or {}).get("memory_bytes")
+    machine = facts["system"]["memory_bytes"]
     limits = [bound.memory_bytes for bound in use.bounds if bound.role == SERVER] if use else []
     return min((limit for limit in (machine, *limits) if limit is not None), default=None)
 
@@ -211,10 +211,7 @@ def _processors(use: SystemUse | None) -> int | None:
     if use is None:
         return None
     limits = [
-        limit
-        for bound in use.bounds
-        if bound.role == SERVER
-        for limit in (bound.allowed_cpus, bound.quota_cpus)
+        limit for bound in use.bounds if bound.role == SERVER for limit in (bound.allowed_cpus, bound.quota_cpus)
     ]
     known = [math.ceil(limit) for limit in (use.cpus, *limits) if limit is not None]
     return min(known, default=None)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from uncork.advise.evidence import Statement
 from uncork.model.database.missing import Unplanned, WhyUnplanned, grant
-from uncork.model.database.plan import PlanSource, StatementPlan, has_plan
+from uncork.model.database.plan import StatementPlan, has_plan
 from uncork.model.results.database import PlanFacts
 from uncork.profile.plans.tree import plan_hash, statement_plan
 
@@ -45,18 +45,14 @@ _CHANGES: Final = re.compile(
 
 
 def statement_plans(rows: Iterable[Row]) -> tuple[StatementPlan, ...]:
-    """Return all plans, several per template, in the order in which uncork asked for them. Pure.
-
-    Runs of earlier versions stored only the text of generic plans, which is read instead of the JSON.
-    """
+    """Return all plans, several per template, in the order in which uncork asked for them. Pure."""
     found = []
     for row in rows:
         if row["template"] is None or row["plan"] is None:
             continue
-        text = row["plan"]
-        one = statement_plan(row["template"], row["source"] or "generic", row["json"] or text, text)
+        one = statement_plan(row["template"], row["source"], row["json"], row["plan"])
         if one is not None:
-            found.append(replace(one, jit=bool(row["jit"])))
+            found.append(replace(one, jit=row["jit"]))
     return tuple(found)
 
 
@@ -69,9 +65,9 @@ def plans_of(rows: Iterable[Row]) -> tuple[PlanFacts, ...]:
             continue
         text = row["plan"] or ""
         if text or template not in found:
-            source: PlanSource = row["source"] or "generic"
-            digits = plan_hash(row["json"] or text)
-            found[template] = PlanFacts(template, text, row["reason"], source, digits)
+            found[template] = PlanFacts(
+                template, text, row["reason"], row["source"], plan_hash(row["json"] or "")
+            )
     return tuple(found.values())
 
 

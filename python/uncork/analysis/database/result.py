@@ -151,7 +151,7 @@ def database_evidence(
         busiest=activity.busiest(over_time),
         steps=steps_of(tree, counted) if counted else (),
         counted=counted,
-        kernel_whole_ns=facts["server"].get("kernel_whole_ns"),
+        kernel_whole_ns=facts["server"]["kernel_whole_ns"],
         routes=routes_of(_weighed(sessions, shares, ("origin", "template")), whole, texts),
         **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
     )
@@ -311,7 +311,7 @@ def _watch(
         server_ns=server_ns,
         blockers_asked=sum(row["asked"] for row in samples),
         hidden=sum(row["hidden"] * share for row, share in zip(samples, shares, strict=True)) / whole,
-        round_trip_ns=watched.get("round_trip_ns"),
+        round_trip_ns=watched["round_trip_ns"],
     )
 
 

@@ -100,12 +100,12 @@ def _referring(key: Row, rows: float | None) -> dict[str, float | None]:
 
     A negative number of distinct values is a fraction of the rows, as in pg_stats.
     """
-    distinct, nulls = key.get("distinct_values"), key.get("null_share") or 0.0
+    distinct, nulls = key["distinct_values"], key["null_share"] or 0.0
     if not rows or rows < 0 or not distinct:
         return {"rows_each": None, "most_each": None}
     values = distinct if distinct > 0 else -distinct * rows
     mean = max(1.0, rows * (1.0 - nulls) / values) if nulls < 1.0 else None
-    top = key.get("top_share")
+    top = key["top_share"]
     return {"rows_each": mean, "most_each": None if top is None or mean is None else max(mean, top * rows)}
 
 

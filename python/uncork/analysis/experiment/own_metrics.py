@@ -33,7 +33,7 @@ def own_metric_facts(reader: RunReader, spec: Spec, known: Mapping[str, Cell]) -
     for row in reader.trials():
         if row["outcome"] != Outcome.COMPLETE:
             continue
-        for name, value in json.loads(row.get("own") or _NOTHING).items():
+        for name, value in json.loads(row["own"] or _NOTHING).items():
             if value is not None:
                 values.setdefault((name, row["workload"], row["cell"], row["variant"]), []).append(value)
     order = list(spec.variants)

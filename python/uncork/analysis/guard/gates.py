@@ -235,7 +235,7 @@ class _Stored:
 
 def _with_own(row: Row) -> Row:
     """Return a trial's row with the metrics of the experiment file as columns."""
-    own = json.loads(row.get("own") or "{}")
+    own = json.loads(row["own"] or "{}")
     return {**row, **{f"{OWN_METRIC}{name}": value for name, value in own.items()}} if own else row
 
 

@@ -56,10 +56,10 @@ def asked_of_load(plan: Mapping[str, Any]) -> dict[str, str]:
         "tries": plan.get("max_tries", 1),
         "a connection for each": plan["connect_each"],
         "ends after": ", ".join(f"{key} {value}" for key, value in sorted(plan["stop"].items())),
-        "warm-up": plan.get("warmup_ns", 0),
+        "warm-up": plan["warmup_ns"],
         "variables": json.dumps(plan.get("variables", {}), sort_keys=True),
     }
-    part = plan.get("part") or {}
+    part = plan["part"]
     if part.get("count", 1) > 1:
         asked["part"] = f"{part['index'] + 1}/{part['count']}"
     if plan.get("order") == "sequential":

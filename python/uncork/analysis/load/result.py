@@ -226,13 +226,13 @@ def _settings(plan: Mapping[str, Any]) -> LoadSettings:
         operations=stop.get("operations") if http else None,
         request_timeout_ns=http.get("request_timeout_ns"),
         on_close=plan["on_lost"] if http else None,
-        warmup_ns=plan.get("warmup_ns", 0),
+        warmup_ns=plan["warmup_ns"],
         recorded=_recorded(plan),
     )
 
 
 def _recorded(plan: Mapping[str, Any]) -> Literal["replay", "mix"] | None:
-    recorded = plan.get("recorded")  # runs of older versions do not have it
+    recorded = plan.get("recorded")
     if recorded is None:
         return None
     return "replay" if recorded["clients"] else "mix"

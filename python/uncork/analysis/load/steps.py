@@ -42,7 +42,7 @@ def watched_of(options: Mapping[str, Any]) -> WatchedLoad | None:
     load = options.get("watched_load")
     if load is None:
         return None
-    path = options.get("load_path", {})  # runs of older versions do not have it
+    path = options.get("load_path", {})
     return WatchedLoad(load, options.get("watched_pool"), options.get("watched_log"), path)
 
 

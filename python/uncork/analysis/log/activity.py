@@ -26,7 +26,6 @@ from uncork.model.results.log_activity import (
 __all__ = [
     "checkpoint_work_of",
     "filter_of",
-    "hour_length",
     "hours_of",
     "peak_of",
     "query_ids_of",
@@ -36,7 +35,6 @@ __all__ = [
 ]
 
 _MOST: Final = 100
-_HOUR_S: Final = 3600
 _KIB: Final = 1024
 
 Facts = Mapping[str, Any]
@@ -44,7 +42,7 @@ Facts = Mapping[str, Any]
 
 def filter_of(facts: Facts) -> LogFilter | None:
     """Return the filter, with what it left out; None without one."""
-    asked = facts.get("filter")
+    asked = facts["filter"]
     if asked is None:
         return None
     found = sorted(facts["left_out"], key=lambda one: (-one["entries"], one["by"], one["name"]))
@@ -61,10 +59,10 @@ def filter_of(facts: Facts) -> LogFilter | None:
 
 def peak_of(facts: Facts) -> Peak | None:
     """Return the second with most statements; None if it is unknown."""
-    found = facts.get("peak")
+    found = facts["peak"]
     if found is None:
         return None
-    return Peak(found["second"] * 1_000_000, found["count"], found.get("server", ""))
+    return Peak(found["second"] * 1_000_000, found["count"], found["server"])
 
 
 def slowest_of(table: pa.Table, files: Sequence[FileFacts]) -> tuple[SlowStatement, ...]:
@@ -82,16 +80,10 @@ def slowest_of(table: pa.Table, files: Sequence[FileFacts]) -> tuple[SlowStateme
             offset=row["offset"],
             text=row["text"],
             parameters=row["parameters"],
-            server=row.get("server") or "",
+            server=row["server"],
         )
         for row in table.to_pylist()
     )
-
-
-def hour_length(facts: Facts) -> int:
-    """Return the length of the steps of log_hours, in seconds: an hour, or more in a long log."""
-    length: int = facts.get("hour_s") or max(facts["bucket_s"], _HOUR_S)
-    return length
 
 
 def hours_of(hours: pa.Table, series: pa.Table, hour_s: int) -> tuple[HourFacts, ...]:
@@ -123,12 +115,12 @@ def _quantile(row: Mapping[str, Any] | None, name: str) -> int | None:
 
 
 def sessions_of(facts: Facts, table: pa.Table) -> SessionFacts | None:
-    """Return the log's sessions; None if it has none, or the run is of a version that did not count them."""
+    """Return the log's sessions; None if it has none."""
     rows = table.to_pylist()
     if not rows:
         return None
-    quantiles = facts.get("session_quantiles_us") or (None, None)
-    most = facts.get("most_sessions") or {"count": None, "time_us": None}
+    quantiles = facts["session_quantiles_us"] or (None, None)
+    most = facts["most_sessions"] or {"count": None, "time_us": None}
     return SessionFacts(
         begun=sum(row["begun"] for row in rows),
         ended=sum(row["ended"] for row in rows),
@@ -138,7 +130,7 @@ def sessions_of(facts: Facts, table: pa.Table) -> SessionFacts | None:
         p95_ns=None if quantiles[1] is None else quantiles[1] * 1000,
         most=most["count"],
         most_us=most["time_us"],
-        most_server=most.get("server", "") if len(facts.get("servers", ())) > 1 else "",
+        most_server=most.get("server", "") if len(facts["servers"]) > 1 else "",
         users=_session_tallies(rows, "user"),
         databases=_session_tallies(rows, "database"),
         applications=_session_tallies(rows, "application"),
@@ -159,9 +151,9 @@ def _session_tallies(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[Sess
 
 
 def checkpoint_work_of(points: Mapping[str, Any]) -> CheckpointWork | None:
-    """Return the work of checkpoints; None if there were none, or if an older version stored the run."""
+    """Return the work of checkpoints; None if there were none."""
     completed = points["all"]["count"]
-    if not completed or "wal_added" not in points:
+    if not completed:
         return None
 
     def mean(name: str) -> float:

@@ -16,9 +16,10 @@ __all__ = ["loops_of"]
 
 _MOST = 100
 """The most loops that a report lists; the table of the run holds all of them."""
-_AMOUNTS: Final = ("stretches", "executions", "parents", "squares", "elapsed_us", "sum_us")
-_SINCE: Final = ("groups", "at_once")
-"""Amounts that runs of earlier versions do not have."""
+_AMOUNTS: Final = (
+    *("stretches", "executions", "parents", "squares", "elapsed_us", "sum_us"),
+    *("groups", "at_once"),
+)
 
 Row = Mapping[str, Any]
 
@@ -47,8 +48,7 @@ def _added_up(rows: Iterable[Row], *, by_server: bool) -> Iterator[Row]:
     for row in rows:
         servers[row["template"], row["parent"], row["in_transaction"]].append(row)
     for (template, parent, in_transaction), same in servers.items():
-        # Runs of earlier versions do not say on which server a loop is.
-        known = [row for row in same if by_server and row["server"] is not None]
+        known = same if by_server else []
         counts = (NameCount(row["server"], row["executions"]) for row in known)
         yield {
             "template": template,
@@ -56,7 +56,6 @@ def _added_up(rows: Iterable[Row], *, by_server: bool) -> Iterator[Row]:
             "in_transaction": in_transaction,
             "longest": max(row["longest"] for row in same),
             **{name: sum(row[name] for row in same) for name in _AMOUNTS},
-            **{name: sum(row.get(name) or 0 for row in same) for name in _SINCE},
             "servers": tuple(sorted(counts, key=lambda one: (-one.count, one.name))),
         }
 

@@ -19,8 +19,7 @@ def pool_facts(averages: Mapping[str, Mapping[str, int]], connections: pa.Table)
         return None
 
     def mean(name: str) -> float:
-        # Runs of earlier versions lack the bytes.
-        return averages[name]["sum"] / max(reports, 1) if name in averages else 0.0
+        return averages[name]["sum"] / max(reports, 1)
 
     def time(name: str, count: str) -> float:
         return averages[name]["sum"] * 1000 / max(averages[count]["sum"], 1)

@@ -17,7 +17,6 @@ from uncork.advise.log_loops import is_pipeline
 from uncork.analysis.log.activity import (
     checkpoint_work_of,
     filter_of,
-    hour_length,
     hours_of,
     peak_of,
     query_ids_of,
@@ -98,7 +97,7 @@ def log_result(
     origins = tables["log_origins"]
     names = origins.select([*_NAMES, *COUNTED]).to_pydict()
     errors = errors_of(tables["log_errors"], by_server=several(facts))
-    quantiles = facts.get("quantiles_us") or (None, None, None)
+    quantiles = facts["quantiles_us"] or (None, None, None)
     found = LogResult(
         run=run,
         answer="",
@@ -139,26 +138,26 @@ def log_result(
         server=_server(facts, tables, columns["text"]),
         blocking=blocking_of(tables["log_blocking"], columns["text"]),
         pool=pool_facts(facts["pool"], tables["log_pool"]),
-        anonymous=facts.get("anonymous", False),
-        events=facts.get("events"),
-        own=facts.get("own", 0),
-        untimed=facts.get("untimed", 0),
+        anonymous=facts["anonymous"],
+        events=facts["events"],
+        own=facts["own"],
+        untimed=facts["untimed"],
         p50_ns=_ns(quantiles[0]),
         p95_ns=_ns(quantiles[1]),
         p99_ns=_ns(quantiles[2]),
         peak=peak_of(facts),
         slowest=slowest_of(tables["log_slowest"], files),
-        hours=hours_of(tables["log_hours"], tables["log_series"], hour_length(facts)),
-        hour_s=hour_length(facts),
+        hours=hours_of(tables["log_hours"], tables["log_series"], facts["hour_s"]),
+        hour_s=facts["hour_s"],
         sessions=sessions_of(facts, tables["log_sessions"]),
         filters=filter_of(facts),
-        skipped=tuple(facts.get("skipped", ())),
+        skipped=tuple(facts["skipped"]),
         servers=servers,
         server_series=server_series,
-        other_servers=tuple(facts.get("other_servers", ())),
+        other_servers=tuple(facts["other_servers"]),
         loops=loops_of(tables["log_loops"], columns["text"], columns["executions"], by_server=several(facts)),
         routes=routes_of(tables["log_routes"], origins, columns["text"], total),
-        withheld=tuple(facts.get("withheld", ())),
+        withheld=tuple(facts["withheld"]),
     )
     findings = find_findings(evidence_of_log(found))
     found = replace(found, findings=findings, costliest=costly_parts_of_log(found, findings))
@@ -324,7 +323,7 @@ def _repetition(row: Row) -> Repetition | None:
         row["repeated_longest"],
         row["repeated_sum_us"] * 1000,
         waiting * 1000,
-        is_pipeline(row.get("repeated_groups"), row.get("repeated_at_once")),
+        is_pipeline(row["repeated_groups"], row["repeated_at_once"]),
     )
 
 
@@ -353,12 +352,11 @@ def _transactions(table: pa.Table) -> Iterable[TransactionFacts]:
             statements=row["statements"],
             statements_p50=row["statements_p50"],
             statements_max=row["statements_max"],
-            # Runs of earlier versions lack these.
-            pauses=row.get("pauses") or 0,
-            pause_ns=(row.get("pause_sum_us") or 0) * 1000,
-            pause_max_ns=(row.get("pause_max_us") or 0) * 1000,
-            repeated_wait_ns=(row.get("repeated_wait_us") or 0) * 1000,
-            server=row.get("server") or "",
+            pauses=row["pauses"],
+            pause_ns=row["pause_sum_us"] * 1000,
+            pause_max_ns=row["pause_max_us"] * 1000,
+            repeated_wait_ns=row["repeated_wait_us"] * 1000,
+            server=row["server"],
         )
 
 
@@ -388,10 +386,9 @@ def _server(facts: Mapping[str, Any], tables: Tables, texts: Sequence[str]) -> S
                 row["what"],
                 row["detail"],
                 row["statement"],
-                # Runs of earlier versions lack these.
-                row.get("relation") or "",
-                row.get("holder") or "",
-                row.get("server") or "",
+                row["relation"] or "",
+                row["holder"] or "",
+                row["server"],
             )
             for row in incidents
             if row["is_wait"] == wait

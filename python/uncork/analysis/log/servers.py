@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.analysis.log.activity import checkpoint_work_of, hour_length, hours_of
+from uncork.analysis.log.activity import checkpoint_work_of, hours_of
 from uncork.model.results.log import ErrorFacts, FileFacts, NameCount, NamedSeries, Point
 from uncork.model.results.log_activity import LogServer, Peak
 
@@ -30,7 +30,7 @@ Tables = Mapping[str, pa.Table]
 
 def several(facts: Facts) -> bool:
     """Return whether the logs are of several servers."""
-    return len(facts.get("servers", ())) > 1
+    return len(facts["servers"]) > 1
 
 
 def added_up(tables: Tables) -> dict[str, pa.Table]:
@@ -100,11 +100,9 @@ def servers_of(
             errors[row["server"]] += row["count"]
     found = []
     for server in facts["servers"]:
-        name, peak, sessions, points = (
-            server[key] for key in ("name", "peak", "most_sessions", "checkpoints")
-        )
+        name, peak, sessions, points = (server[key] for key in ("name", "peak", "most_sessions", "checkpoints"))
         spent = sum(each for each, _ in times[name])
-        quantiles = server.get("quantiles_us") or (None, None, None)
+        quantiles = server["quantiles_us"] or (None, None, None)
         most, number = min(times[name], key=lambda one: (-one[0], texts[one[1]]), default=(0, None))
         found.append(
             LogServer(
@@ -127,7 +125,7 @@ def servers_of(
                 hours=hours_of(
                     _on(tables["log_hours_by_server"], name),
                     _on(tables["log_series"], name),
-                    hour_length(facts),
+                    facts["hour_s"],
                 ),
             )
         )

@@ -7,7 +7,7 @@ names begin with ``uncork.``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -137,28 +137,22 @@ def _load(result: LoadResult, begun: int) -> Iterator[Metric]:
         ),
     )
     if result.http is not None and result.http.statuses:
-        yield _answers(result, result.http.statuses, begun)
+        yield _answers(result, begun)
     if result.system is not None:
         yield from _system(result.system)
 
 
-def _answers(result: LoadResult, statuses: Mapping[str, int], begun: int) -> Metric:
-    """Return answers by status: second by second, or for the whole load if only their sum is stored."""
-    found = [
-        Point(number, *_span(one, begun), {"http.response.status_code": int(status)})
-        for one in result.series
-        for status, number in one.statuses.items()
-    ]
-    whole = (begun, begun + result.run.elapsed_ns)
+def _answers(result: LoadResult, begun: int) -> Metric:
+    """Return the answers of each second, by status."""
     return Metric(
         "uncork.load.answers",
-        f"Answers of {'each second' if found else 'the whole load'}, by status.",
+        "Answers of each second, by status.",
         "{answer}",
         "delta",
-        tuple(found)
-        or tuple(
-            Point(number, *whole, {"http.response.status_code": int(status)})
-            for status, number in statuses.items()
+        tuple(
+            Point(number, *_span(one, begun), {"http.response.status_code": int(status)})
+            for one in result.series
+            for status, number in one.statuses.items()
         ),
     )
 

@@ -79,9 +79,9 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
     seen = parts.seen or _without_load(parts.database)
     texts = {row["template"]: row["text"] for row in tables["service_templates"].to_pylist()}
     workers = tuple(WorkerFacts(**row) for row in tables["service_processes"].to_pylist())
-    pool = _pool(facts.get("pool"))
+    pool = _pool(facts["pool"])
     time = () if seen is None else with_branches(time_places(seen, workers), *_branches(parts, pool))
-    requests, explained = _requests(tables, texts, parts, facts.get("trace"))
+    requests, explained = _requests(tables, texts, parts, facts["trace"])
     bottlenecks = () if seen is None or parts.seen is None else find_bottlenecks(seen)
     if any(place.kind == "process queue" for place in time):  # each process has a connection: no pool is full
         bottlenecks = tuple(bottleneck for bottleneck in bottlenecks if bottleneck.resource != "pool")
@@ -100,7 +100,7 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
             unindexed=_unindexed(parts.database),
             foreign=0.0 if seen is None else foreign_share(seen),
             paused=_paused(parts.load),
-            connect_ns=facts.get("connect_ns"),
+            connect_ns=facts["connect_ns"],
         ),
         bottlenecks=bottlenecks,
         in_flight=None if parts.seen is None else parts.seen.load.in_flight,
@@ -110,7 +110,7 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
         explained=explained,
         workers=workers,
         origins=_origins(parts.activity, parts.database),
-        missing=(*facts["missing"], *_without_traces(facts.get("trace"), requests, parts)),
+        missing=(*facts["missing"], *_without_traces(facts["trace"], requests, parts)),
         load=parts.load,
         database=parts.database,
         code=parts.code,

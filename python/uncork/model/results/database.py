@@ -49,7 +49,7 @@ __all__ = [
     "WatchFacts",
 ]
 
-DATABASE_RESULT_VERSION = 4
+DATABASE_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 IDLE_TEMPLATE: Final = -2
 """The number of the row of sessions that are idle in a transaction, among templates."""

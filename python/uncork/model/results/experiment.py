@@ -43,7 +43,7 @@ __all__ = [
     "WorkloadFacts",
 ]
 
-RESULT_VERSION = 2
+RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 

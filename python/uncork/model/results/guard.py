@@ -33,7 +33,7 @@ __all__ = [
     "metric_of",
 ]
 
-GUARD_VERSION = 2
+GUARD_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 Bound = Literal["ratio", "difference", "value", "unchanged"]

@@ -14,7 +14,7 @@ from uncork.model.results.run_comparison import EnvironmentDifference, RunVerdic
 
 __all__ = ["HISTORY_VERSION", "History", "HistoryChange", "HistoryRun", "NewestRun", "history_status"]
 
-HISTORY_VERSION = 2
+HISTORY_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 HttpProtocol = Literal["HTTP/1.1", "HTTP/2", "HTTP/3", "HTTP/2 or HTTP/1.1"]
-LOAD_RESULT_VERSION = 2
+LOAD_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
@@ -240,7 +240,7 @@ class LoginFacts:
 class ScriptFacts:
     """One script: its text, its weight as a share (0 to 1), and its operations' latencies.
 
-    The rest is for requests of HTTP only, and empty in runs of older versions: bytes before encryption,
+    The rest is for requests of HTTP only: bytes before encryption,
     failures by kind, and the first message of each kind.
     """
 
@@ -275,8 +275,7 @@ class SecondFacts:
     """One interval of the series, over all scripts; there is one for each second of the load.
 
     Latencies are None if nothing succeeded in it. `statuses` counts the answers of HTTP whose header arrived
-    in it, by status; over all intervals they add up to `HttpFacts.statuses`. They are empty in runs of older
-    versions, which did not count them by interval.
+    in it, by status; over all intervals they add up to `HttpFacts.statuses`.
     """
 
     start_ns: int

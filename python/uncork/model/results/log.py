@@ -57,7 +57,7 @@ __all__ = [
     "Updates",
 ]
 
-LOG_RESULT_VERSION = 2
+LOG_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 OTHERS = "(others)"

@@ -20,7 +20,7 @@ __all__ = [
     "processor_verdict",
 ]
 
-COST_VERSION: Final = 2
+COST_VERSION: Final = 1
 
 CostVerdict = Literal["costs less", "costs more", "costs something", "not enough evidence"]
 """The cost against the share that matters: certainly less, certainly more, certainly some, or unknown."""

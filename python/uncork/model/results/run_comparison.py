@@ -26,7 +26,7 @@ __all__ = [
     "SeriesPoint",
 ]
 
-RUN_COMPARISON_VERSION = 2
+RUN_COMPARISON_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 

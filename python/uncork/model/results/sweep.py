@@ -28,7 +28,7 @@ __all__ = [
     "VerifiedObjective",
 ]
 
-SWEEP_RESULT_VERSION = 2
+SWEEP_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 FEWEST_ROUNDS = 5

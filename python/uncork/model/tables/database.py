@@ -158,9 +158,9 @@ DATABASE_TABLES = (
                 "text",
                 "",
                 "values of its parameters: generic (none), seen (of a session) or drawn (from the columns' "
-                "statistics); null means generic",
+                "statistics)",
             ),
-            Column("number", "integer", "", "plans of one source by number from 0; null means 0"),
+            Column("number", "integer", "", "plans of one source by number from 0"),
             Column("plan", "text", "", "EXPLAIN's text; null if the server did not plan the statement"),
             Column("json", "text", "", "the same plan by EXPLAIN (FORMAT JSON, VERBOSE)"),
             PLAN_HASH,

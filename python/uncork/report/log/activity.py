@@ -44,7 +44,7 @@ def overall_facts(result: LogResult) -> Iterator[tuple[str, str]]:
 
 
 def overall_words(result: LogResult) -> str:
-    """Return the same as one line; an empty text for runs of versions that did not store them."""
+    """Return the same as one line; an empty text if nothing was executed."""
     found = ", ".join(f"{name} {value}" for name, value in overall_facts(result))
     return f"All {count_words(result.executions.count, 'statement')}: {found}." if found else ""
 

@@ -125,16 +125,14 @@ def _contributions(name: str, found: Sequence[Contribution]) -> Table:
         (Column(name, header=True), *_TIME, Column("longest", number=True)),
         tuple(
             (
-                Value(contribution.name or "(unknown)"),
-                duration_cell(contribution.sum_ns),
-                share_cell(contribution.share),
-                count_cell(contribution.executions),
-                duration_cell(
-                    contribution.sum_ns / contribution.executions if contribution.executions else None
-                ),
-                duration_cell(contribution.max_ns),
+                Value(one.name or "(unknown)"),
+                duration_cell(one.sum_ns),
+                share_cell(one.share),
+                count_cell(one.executions),
+                duration_cell(one.sum_ns / one.executions if one.executions else None),
+                duration_cell(one.max_ns),
             )
-            for contribution in found
+            for one in found
         ),
         sortable=True,
     )
@@ -240,7 +238,7 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
         yield _tallies("Completed lock waits longer than deadlock_timeout", "lock", server.lock_waits)
     blocking = blocking_table(result.blocking)
     if blocking is not None:
-        yield with_servers(blocking, result, (blocking.server for blocking in result.blocking))
+        yield with_servers(blocking, result, (one.server for one in result.blocking))
     if server.longest_waits:
         waits = server.longest_waits[:20]
         yield with_servers(_longest_waits(waits), result, (wait.server for wait in waits))
@@ -250,22 +248,12 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
         files = server.largest_files[:20]
         yield with_servers(_largest_files(files), result, (file.server for file in files))
     yield from checkpoint_tables(server)
-    if server.vacuum_work:
-        yield from vacuum_tables(server.vacuum_work)
-    else:
-        # Runs of earlier versions have only the durations.
-        if server.vacuums:
-            yield _tallies("Autovacuum by table", "table", server.vacuums[:50])
-        if server.analyzes:
-            yield _tallies("Autoanalyze by table", "table", server.analyzes[:50])
+    yield from vacuum_tables(server.vacuum_work)
     if server.cancellations:
         yield Table(
             "Cancelled and terminated",
             (Column("reason", header=True), Column("count", number=True)),
-            tuple(
-                (Value(cancellation.name), count_cell(cancellation.count))
-                for cancellation in server.cancellations
-            ),
+            tuple((Value(cancellation.name), count_cell(cancellation.count)) for cancellation in server.cancellations),
         )
 
 
@@ -281,12 +269,12 @@ def _tallies(title: str, of: str, found: Sequence[Tally], *, size: bool = False)
         ),
         tuple(
             (
-                Value(short_template(tally.name) or "(unknown)"),
-                count_cell(tally.count),
-                shown(tally.sum),
-                shown(tally.max),
+                Value(short_template(one.name) or "(unknown)"),
+                count_cell(one.count),
+                shown(one.sum),
+                shown(one.max),
             )
-            for tally in found
+            for one in found
         ),
         sortable=True,
     )
@@ -377,7 +365,7 @@ def files_table(result: LogResult) -> Table:
 
 
 def lines_words(result: LogResult) -> str:
-    """Return what the lines are; an empty text for runs of versions that did not count them."""
+    """Return what the lines are; an empty text if there are none."""
     lines = sum(file.lines for file in result.files)
     if not lines:
         return ""
@@ -401,11 +389,7 @@ def rejected_table(result: LogResult) -> Table | None:
         f"Lines that belong to no entry: the first of {format_count(result.rejected)}",
         (Column("file", header=True), Column("line", number=True), Column("text")),
         tuple(
-            (
-                Value(rejected_line.file),
-                Value("" if rejected_line.line is None else str(rejected_line.line)),
-                Value(rejected_line.text, code=True),
-            )
+            (Value(rejected_line.file), Value("" if rejected_line.line is None else str(rejected_line.line)), Value(rejected_line.text, code=True))
             for rejected_line in result.rejected_lines
         ),
     )

@@ -10,7 +10,7 @@ from uncork.model.results.run_comparison import FigureComparison, RunComparison,
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Block, DotChart, DotMark, Gallery, Legend, Line, LineChart, Section
 from uncork.report.statuses import status_groups
-from uncork.report.words import series_words, share_text
+from uncork.report.words import share_text
 
 __all__ = ["charts_sections"]
 
@@ -133,7 +133,6 @@ def _statuses_over_time(series: Sequence[RunSeries]) -> tuple[LineChart, ...]:
     reflect the speed of a run rather than how many users saw failures.
     """
     known = [one for one in series if any(point.statuses for point in one.points)]
-    missing = [one.run for one in series if one.statuses and one not in known]
     groups = status_groups(
         status
         for one in known
@@ -153,9 +152,6 @@ def _statuses_over_time(series: Sequence[RunSeries]) -> tuple[LineChart, ...]:
             unit="share",
             lines=lines,
             variants=tuple(line.variant for line in lines),
-            note=f"not recorded by {series_words(missing)}, which uncork stored in an older format"
-            if missing
-            else "",
             from_zero=True,
             most=most,
         )

@@ -93,18 +93,13 @@ def _read(folder: Path) -> _Part:
         raise UsageError(f"{manifest.id} is still running: wait until it has ended")
     if read_hosts(folder):
         raise UsageError(f"{manifest.id} was merged already: name the runs of the hosts instead")
-    host = read_host(folder)
-    if host is None:
-        raise UsageError(
-            f"{manifest.id} does not say on which host it was measured: an older uncork stored it"
-        )
     if manifest.unit != "round":
         raise UsageError(
             f"{manifest.id} was measured on an existing server (--dsn), which is not restarted between "
             "rounds: only runs whose servers uncork starts can be merged"
         )
     reader = RunReader(folder, manifest)
-    return _Part(folder, manifest, host, reader.specification(), processor_words(reader))
+    return _Part(folder, manifest, read_host(folder), reader.specification(), processor_words(reader))
 
 
 def _check(parts: Sequence[_Part]) -> None:

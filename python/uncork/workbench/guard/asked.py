@@ -60,7 +60,6 @@ def read_asked(folder: Path) -> GuardAsked | None:
     try:
         data = json.loads(path.read_text())
         sides = {role: read_side(data[role]) for role in ("baseline", "candidate")}
-        data.pop("own", None)  # earlier versions stored settings of servers here
         return GuardAsked(**{**data, **sides, "told": tuple(data["told"])})
     except FileNotFoundError:
         return None

@@ -21,7 +21,7 @@ from uncork.model.results.guard import (
     SideDifference,
 )
 from uncork.model.results.run_comparison import EnvironmentDifference
-from uncork.store.layout import unreadable, write_atomically
+from uncork.store.layout import check_version, unreadable, write_atomically
 
 __all__ = ["GUARD_FILE", "read_guard", "read_side", "stored_guard", "write_guard"]
 
@@ -42,15 +42,12 @@ def read_guard(folder: Path) -> GuardResult | None:
     """Return the result of a guard; None if the run is not a guard, or has not ended.
 
     Raises:
-        StoreError: if the file is damaged, or a newer uncork wrote it.
+        StoreError: if the file is damaged, or has another format version.
     """
     path = folder / GUARD_FILE
     try:
         data = json.loads(path.read_text())
-        if data["version"] > GUARD_VERSION:
-            raise StoreError(
-                f"{path}: written by a newer uncork ({data.get('uncork_version')}); update uncork"
-            )
+        check_version(path, data, GUARD_VERSION)
         return _result(data)
     except FileNotFoundError:
         return None
@@ -96,8 +93,6 @@ def read_side(data: Mapping[str, Any]) -> GuardSide:
 
 
 def _check(data: Mapping[str, Any]) -> GateCheck:
-    if "doubts" in data:  # as version 1 calls them
-        data = {("warnings" if name == "doubts" else name): value for name, value in data.items()}
     known = data["acknowledgement"]
     return GateCheck(
         **{

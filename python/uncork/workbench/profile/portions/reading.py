@@ -96,7 +96,7 @@ def _stored(
         )
     facts, _ = read_evidence(folder, ())
     wanted = None if request.filter is None else json.loads(json.dumps(asdict(request.filter)))
-    if facts.get("filter") != wanted:
+    if facts["filter"] != wanted:
         raise UsageError(f"the run {folder.name} counts entries by other filters: give the same ones")
     earlier: dict[str, str] = facts["versions"]
     for name, version in versions.items():
