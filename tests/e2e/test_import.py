@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def test_results_of_all_tools_are_imported_and_reported(uncork):
     ("words", "said"),
     [
         (["nowhere.txt"], "cannot read nowhere.txt: No such file or directory"),
-        (["."], ". is a folder without results of Criterion: it holds no new/estimates.json"),
+        (["."], "cannot read .: Is a directory"),
         (["table.csv"], 'table.csv is damaged: line 3: "value" is "slow"; expecting a number'),
         (["two.csv", "--at", "2026-01-01"], "--at: two.csv holds 2 runs, each with its own time and commit"),
         (["late.csv"], "late.csv is damaged: its time, 0001-01-01T00:00, is not in the years 1970 to 2199"),
@@ -83,24 +82,3 @@ def test_a_table_becomes_a_history_whose_newest_run_is_judged(uncork):
     guard = uncork("guard", "last", "--stored", "--gate", "p99 < +5%")
     assert guard.returncode == 1
     assert "uncork history METRIC --window 20" in guard.stderr
-
-
-def test_the_folder_of_criterion_is_imported_and_other_folders_are_not_searched(uncork):
-    target = uncork.folder / "service" / "target" / "criterion"
-    shutil.copytree(RESULTS / "criterion", target)
-    done = uncork("import", target, "--as", "sums", "--at", "2026-05-31", "--commit", "abc")
-    assert done.stdout == "import-sums-20260531-000000: Criterion, 8 figures, 2026-05-31T00:00:00\n"
-    assert "(imported before)" in uncork("import", target, "--as", "sums", "--at", "2026-05-31").stdout
-    assert uncork("report", "last").returncode == 0
-    done = uncork("import", uncork.folder)
-    assert done.returncode == 1
-    assert "a folder without results of Criterion" in done.stderr
-
-
-def test_the_commit_and_branch_of_pytest_benchmark_are_kept(uncork):
-    done = uncork("import", RESULTS / "pytest-benchmark.json", "--as", "unit")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert uncork("history", "mean", "--of", "test_sort", "--branch", "main").returncode == 0
-    missing = uncork("history", "mean", "--of", "test_sort", "--branch", "topic")
-    assert "branches of runs: main" in missing.stderr

@@ -97,7 +97,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "import": (
         "uncork import wrk.txt --as checkout --at 2026-05-31T08:30 --commit v1.4",
         "uncork import pgbench_log.* --as nightly",
-        "uncork import nightly.csv target/criterion",
+        "uncork import nightly.csv",
     ),
     "export": (
         "uncork export last --otlp load.jsonl",

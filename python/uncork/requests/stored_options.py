@@ -204,8 +204,7 @@ class ImportOptions:
 
     files: list[Path] = opt(
         "FILE...",
-        "Output or logs of pgbench, output of h2load or wrk, JSON of k6, oha, hyperfine, pytest-benchmark, "
-        "JMH or pgBadger, report or requests of vegeta, Criterion's folder, Go benchmarks, or CSV.",
+        "Output or logs of pgbench, output of h2load or wrk, JSON of k6, oha or hyperfine, or CSV.",
         required=True,
     )
     name: str | None = opt("--as NAME", "Series to which the results belong, such as checkout.")

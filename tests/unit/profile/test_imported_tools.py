@@ -1,4 +1,4 @@
-"""Results of oha, vegeta, Criterion, pytest-benchmark and JMH, as they wrote them, and tables of metrics."""
+"""Results of oha, as it wrote them, and tables of metrics."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ from pathlib import Path
 import pytest
 
 from uncork.errors import UsageError
-from uncork.profile.imported.reading import read_folder, read_results
+from uncork.profile.imported.reading import read_results
 
 RESULTS = Path(__file__).parents[2] / "fixtures" / "results"
-CRITERION = {
-    path.relative_to(RESULTS / "criterion").as_posix(): path.read_text()
-    for path in (RESULTS / "criterion").rglob("*.json")
-}
 
 
 def read_one(text, file="x"):
@@ -69,191 +65,6 @@ def test_requests_that_oha_cut_off_at_the_end_did_not_fail():
     found = read("oha-time.json")
     (failed,) = [one for one in found.figures if one.name == "failed"]
     assert (failed.count, failed.of) == (2, 88)
-
-
-# ---- vegeta ----
-
-
-def test_the_report_of_vegeta():
-    found = read("vegeta-report.json")
-    assert found.started_at == "2026-11-27T09:19:52+00:00"
-    assert values(found) == {
-        **{"throughput": 48.8953896577097, "mean": 31109006, "p50": 44716008, "p90": 46575051},
-        **{"p95": 48749989, "p99": 50147207, "failed": 0.01},
-    }
-
-
-@pytest.mark.parametrize("name", ["vegeta-requests.jsonl", "vegeta-requests.csv"])
-def test_the_requests_of_vegeta_have_the_metrics_of_its_report(name):
-    found, report = read(name), values(read("vegeta-report.json"))
-    assert (found.series, found.question) == ("shop", "vegeta: GET http://127.0.0.1:8080/")
-    assert found.started_at == "2026-11-27T09:19:52+00:00"
-    own = {one.name: one.value for one in found.figures}
-    assert set(own) == set(report)
-    for metric in ("throughput", "mean", "failed"):
-        assert own[metric] == pytest.approx(report[metric].expected, rel=1e-6)
-    for metric in ("p50", "p90", "p95", "p99"):  # vegeta estimates quantiles, uncork takes requests
-        assert own[metric] == pytest.approx(report[metric].expected, rel=0.05)
-
-
-def test_requests_that_failed_have_an_error_or_a_wrong_status():
-    lines = [json.loads(line) for line in (RESULTS / "vegeta-requests.jsonl").read_text().splitlines()]
-    lines[0] |= {"code": 0, "error": "dial tcp: connection refused"}
-    lines[1] |= {"code": 302}
-    found = read_one("\n".join(map(json.dumps, lines)))
-    (failed,) = [one for one in found.figures if one.name == "failed"]
-    assert (failed.count, failed.of) == (2, 100)
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ('{"latency": 1', "line 2 is not valid JSON"),
-        ('{"code": 200, "timestamp": "2026-05-31T08:30:00Z"}', '"line 2: latency" is missing'),
-        (
-            '{"code": 200, "timestamp": "soon", "latency": 1}',
-            '"line 2: timestamp" is "soon"; expecting a time',
-        ),
-        ('{"code": 200, "timestamp": "2026-05-31T08:30:00Z", "latency": -1}', "at least 0"),
-    ],
-)
-def test_wrong_requests_name_their_line(line, said):
-    first = (RESULTS / "vegeta-requests.jsonl").read_text().splitlines()[0]
-    with pytest.raises(
-        UsageError, match=r"^x\.jsonl is damaged: .*write it again with: vegeta encode"
-    ) as told:
-        read_results(f"{first}\n{line}\n", "x.jsonl")
-    assert said in str(told.value)
-
-
-def test_wrong_columns_name_their_line():
-    first = (RESULTS / "vegeta-requests.csv").read_text().splitlines()[0]
-    with pytest.raises(UsageError, match="line 2 has 2 columns; expecting at least 8"):
-        read_results(f"{first}\n1,2\n", "x.csv")
-    with pytest.raises(UsageError, match='line 2: "-5" is not a whole number'):
-        read_results(f"{first}\n{first.replace(first.split(',')[2], '-5')}\n", "x.csv")
-
-
-# ---- pytest-benchmark ----
-
-
-def test_pytest_benchmark_knows_machine_commit_and_branch():
-    found = read("pytest-benchmark.json")
-    assert found.environment == {
-        "machine": {"processor": "AMD EPYC", "architecture": "x86_64"},
-        "language": {"version": "CPython 3.11.7"},
-    }
-    assert (found.commit, found.branch) == ("3f2c9d0b7a6e41c5b8d2e9f0a1b2c3d4e5f60718-dirty", "main")
-    assert found.started_at == "2026-11-27T09:19:50+00:00"
-    stats = document("pytest-benchmark.json")["benchmarks"][0]["stats"]
-    subject = "tests/test_sums.py::test_sum[10]"
-    assert values(found, subject) == {
-        "mean": stats["mean"] * 1e9,
-        "p50": stats["median"] * 1e9,
-        "fastest": stats["min"] * 1e9,
-    }
-    expected = stats["stddev"] / stats["rounds"] ** 0.5 / stats["mean"]
-    assert found.figures[0].within == pytest.approx(expected)
-
-
-def test_a_time_without_an_offset_is_in_utc_and_unknown_commits_are_none():
-    data = document("pytest-benchmark.json")
-    data["datetime"] = "2026-05-31T08:30:00.5"
-    data["commit_info"] = {"id": "unversioned", "dirty": False, "branch": "(detached head)"}
-    found = read_one(json.dumps(data))
-    assert (found.started_at, found.commit, found.branch) == ("2026-05-31T08:30:00+00:00", "", "")
-
-
-# ---- JMH ----
-
-
-def test_jmh_in_all_modes():
-    found = read("jmh.json")
-    first = document("jmh.json")[0]["primaryMetric"]
-    assert values(found, "org.example.Sums.max (rows=10)") == {"throughput": first["score"] * 1e3}
-    forks = [sum(fork) / len(fork) for fork in first["rawData"]]
-    assert len(forks) == 2
-    assert found.figures[0].within == pytest.approx(abs(forks[1] / forks[0] - 1) / 2, rel=0.1)
-    assert values(found, "org.example.Sums.sum (rows=1000)") == {"mean": 1416.1944411142456}
-    sampled = values(found, "org.example.Sums.root (rows=1000, sampled)")
-    assert (sampled["p50"], sampled["p99"]) == (2000, 2200)
-    assert found.environment["language"]["version"] == "OpenJDK 64-Bit Server VM 17.0.15"
-
-
-def test_one_fork_says_nothing_about_how_forks_differ():
-    data = document("jmh.json")
-    for one in data:
-        one["primaryMetric"]["rawData"] = one["primaryMetric"].get("rawData", [])[:1]
-    assert all(figure.within is None for figure in read_one(json.dumps(data)).figures)
-
-
-@pytest.mark.parametrize(
-    ("unit", "metric", "value"),
-    [
-        ("ops/s", "throughput", 10.0),
-        ("ops/us", "throughput", 10e6),
-        ("ops/min", "throughput", 10 / 60),
-        ("ns/op", "mean", 10.0),
-        ("s/op", "mean", 10e9),
-        ("hr/op", "mean", 36e12),
-    ],
-)
-def test_units_of_jmh(unit, metric, value):
-    data = document("jmh.json")[:1]
-    data[0]["primaryMetric"] |= {"score": 10.0, "scoreUnit": unit, "scoreError": "NaN"}
-    assert values(read_one(json.dumps(data)), "org.example.Sums.max (rows=10)") == {metric: value}
-
-
-def test_bytes_allocated_each_are_read():
-    data = document("jmh.json")[:1]
-    data[0]["secondaryMetrics"] = {
-        "·gc.alloc.rate.norm": {"score": 24.0, "scoreUnit": "B/op"},
-        "·gc.alloc.rate": {"score": 99.0, "scoreUnit": "MB/sec"},
-    }
-    assert values(read_one(json.dumps(data)), "org.example.Sums.max (rows=10)")["bytes each"] == 24.0
-
-
-# ---- Criterion ----
-
-
-def test_criterion():
-    found = read_folder(CRITERION, "target/criterion")
-    assert found.question == "Criterion: parse one, sum/rows/10, sum/rows/1000"
-    estimates = json.loads(CRITERION["sum/rows/10/new/estimates.json"])
-    mean = estimates["mean"]
-    assert values(found, "sum/rows/10") == {
-        "mean": mean["point_estimate"],
-        "p50": estimates["median"]["point_estimate"],
-        "throughput": 10e9 / mean["point_estimate"],
-    }
-    within = next(one.within for one in found.figures if one.subject == "sum/rows/10")
-    assert within == pytest.approx(mean["standard_error"] / mean["point_estimate"])
-
-
-def test_bytes_of_criterion_are_bytes_a_second():
-    files = dict(CRITERION)
-    path = "sum/rows/10/new/benchmark.json"
-    files[path] = files[path].replace('{"Elements":10}', '{"Bytes":100}')
-    found = values(read_folder(files, "x"), "sum/rows/10")
-    assert found["bytes a second"] == 100e9 / found["mean"].expected
-    assert "throughput" not in found
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"sum/rows/10/new/benchmark.json": None}, "sum/rows/10/new/benchmark.json is missing"),
-        ({"sum/rows/10/new/estimates.json": "{"}, "sum/rows/10/new/estimates.json is not valid JSON"),
-        ({"sum/rows/10/new/estimates.json": "{}"}, '"sum/rows/10/new/estimates.json: mean" is missing'),
-        ({path: None for path in CRITERION}, "a folder without results of Criterion"),
-    ],
-)
-def test_a_damaged_folder_of_criterion(change, said):
-    files = {path: change.get(path, text) for path, text in CRITERION.items()}
-    with pytest.raises(UsageError) as told:
-        read_folder({path: text for path, text in files.items() if text is not None}, "target/criterion")
-    assert said in str(told.value)
-    assert str(told.value).startswith("target/criterion")
 
 
 # ---- a table ----
@@ -359,29 +170,8 @@ def test_an_unknown_column_and_an_empty_table():
         ("oha.json", ("summary", "average"), "fast", '"summary.average" is "fast"; expecting a number'),
         ("oha.json", ("summary", "total"), ..., '"summary.total" is missing'),
         ("oha.json", ("statusCodeDistribution", "200"), 1.5, "expecting a whole number"),
-        ("vegeta-report.json", ("success",), 1.5, '"success" is 1.5; expecting a share from 0 to 1'),
-        ("vegeta-report.json", ("latencies", "99th"), -1, "expecting a number of at least 0"),
-        ("vegeta-report.json", ("earliest",), "soon", '"earliest" is "soon"; expecting a time'),
-        (
-            "pytest-benchmark.json",
-            ("benchmarks", 1, "stats", "mean"),
-            None,
-            '"benchmarks[1].stats.mean" is null; expecting a number',
-        ),
-        ("pytest-benchmark.json", ("benchmarks", 0, "stats"), [], "is []; expecting an object"),
-        ("pytest-benchmark.json", ("datetime",), "late", '"datetime" is "late"'),
-        ("jmh.json", (0, "primaryMetric", "score"), "NaN", '"[0].primaryMetric.score" is "NaN"'),
-        ("jmh.json", (0, "primaryMetric", "score"), float("nan"), "is NaN; expecting a finite number"),
-        ("jmh.json", (0, "primaryMetric", "scoreUnit"), "ops", "expecting a unit such as ops/s or us/op"),
         ("k6.json", ("metrics", "http_reqs"), 3, '"metrics.http_reqs" is 3; expecting an object'),
         ("hyperfine.json", ("results", 0, "mean"), True, '"results[0].mean" is true; expecting a number'),
-        (
-            "pgbadger.json",
-            ("overall_stat", "postgres", "first_query_ts"),
-            "soon",
-            '"overall_stat.postgres.first_query_ts" is "soon"; expecting a time',
-        ),
-        ("pgbadger.json", ("overall_stat", "postgres", "queries_number"), "x", '"x"; expecting a number'),
         ("hyperfine.json", ("results", 0, "times"), [10**400], "expecting a finite number"),
     ],
 )
@@ -393,21 +183,11 @@ def test_the_message_names_file_key_value_and_remedy(name, path, value, said):
     assert "; write it again with: " in str(told.value)
 
 
-@pytest.mark.parametrize("name", ["pytest-benchmark.json"])
-def test_results_without_benchmarks_have_no_metrics(name):
-    with pytest.raises(UsageError, match="was written by pytest-benchmark, but contains no metrics"):
-        read_results(changed(name, ("benchmarks",), []), name)
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("0 1 100 0 1700000000 5\n0 2 100 0 soon 7\n", "line 2 is not a transaction of pgbench"),
         ("1700000000 5 10 20 1 9\n1700000001 5\n", "line 2 is not an interval of pgbench"),
-        (
-            "BenchmarkX 5 12 ns/op\nBenchmarkX 5 fast ns/op\n",
-            'BenchmarkX: "fast" before ns/op is not a number',
-        ),
     ],
 )
 def test_wrong_lines_of_text_are_named(text, said):

@@ -66,7 +66,7 @@ def test_a_file_that_tells_no_time_has_that_of_its_last_change(tmp_path):
     done = import_result(tmp_path / "runs", path)
     assert done.guessed
     assert done.started_at == "2023-11-14T22:13:20+00:00"
-    assert not import_result(tmp_path / "runs", RESULTS / "pgbadger.json").guessed
+    assert not import_result(tmp_path / "runs", RESULTS / "pgbench-rate.log").guessed
 
 
 def test_six_imported_results_make_like_runs(tmp_path):
@@ -84,10 +84,10 @@ def test_six_imported_results_make_like_runs(tmp_path):
 
 
 def test_every_form_of_an_imported_result(tmp_path):
-    run = run_figures(import_result(tmp_path, RESULTS / "gobench.txt", at=AT).folder)
+    run = run_figures(import_result(tmp_path, RESULTS / "hyperfine.json", at=AT).folder)
     jsonschema.validate(json.loads(json_text(run)), result_schema("run-figures"))
-    assert "Sum/rows=1000-2" in html_page(build_import_document(run))
-    assert "Sum/rows=1000-2" in markdown_text(build_import_document(run))
+    assert "sleep 0.02" in html_page(build_import_document(run))
+    assert "sleep 0.02" in markdown_text(build_import_document(run))
 
 
 def test_figures_that_are_gone_are_told(tmp_path):

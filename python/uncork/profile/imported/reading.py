@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Final
@@ -12,28 +12,21 @@ from typing import Any, Final
 from uncork.errors import UsageError
 from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported import (
-    criterion,
-    gobench,
     h2load,
     hyperfine,
-    jmh,
     k6,
     oha,
-    pgbadger,
     pgbench,
     pgbench_log,
     plain_csv,
-    pytest_benchmark,
-    vegeta,
     wrk,
 )
 
-__all__ = ["KNOWN", "read_folder", "read_results"]
+__all__ = ["KNOWN", "read_results"]
 
 KNOWN: Final = (
-    "pgbench (output, or logs of -l), h2load, wrk, k6 (JSON summary), oha (JSON), vegeta (JSON report, or "
-    "requests as JSON or CSV), hyperfine (JSON), Criterion (its folder), pytest-benchmark (JSON), "
-    "JMH (JSON), Go's benchmarks, pgBadger (JSON), and CSV with the columns time, metric and value"
+    "pgbench (output, or logs of -l), h2load, wrk, k6 (JSON summary), oha (JSON), hyperfine (JSON), and CSV "
+    "with the columns time, metric and value"
 )
 _WRONG: Final = (
     *(KeyError, TypeError, ValueError, AttributeError, IndexError),
@@ -54,24 +47,16 @@ class _Format:
 _OF_JSON: Final = (
     # k6 comes late: files of oha have metrics too, of another form.
     _Format(oha.read, "oha --no-tui --output-format json URL"),
-    _Format(vegeta.read_report, "vegeta report -type=json RESULTS"),
-    _Format(pytest_benchmark.read, "pytest --benchmark-json=FILE"),
-    _Format(jmh.read, "java -jar benchmarks.jar -rf json -rff FILE"),
     _Format(hyperfine.read, "hyperfine --export-json FILE COMMAND"),
     _Format(k6.read, "k6 run --summary-export=FILE SCRIPT"),
-    _Format(pgbadger.read, "pgbadger -o FILE.json LOG"),
 )
 _OF_TEXT: Final = (
     _Format(pgbench.read),
     _Format(wrk.read),
     _Format(h2load.read),
-    _Format(gobench.read),
     _Format(pgbench_log.read),
-    _Format(vegeta.read_requests, "vegeta encode RESULTS"),
     _Format(plain_csv.read),
 )
-_REQUESTS: Final = (_Format(vegeta.read_requests, "vegeta encode RESULTS"),)
-"""JSON lines, of which the file as a whole is not valid JSON."""
 
 
 def read_results(text: str, file: str) -> list[ImportedRun]:
@@ -83,7 +68,7 @@ def read_results(text: str, file: str) -> list[ImportedRun]:
     if not text.strip():
         raise UsageError(f"{file} is empty")
     if text.lstrip().startswith(("{", "[")):
-        found = _first(_REQUESTS, text, file) or _first(_OF_JSON, _parsed(text, file), file)
+        found = _first(_OF_JSON, _parsed(text, file), file)
     else:
         found = _first(_OF_TEXT, text, file)
     if found is None:
@@ -95,23 +80,6 @@ def read_results(text: str, file: str) -> list[ImportedRun]:
             f"{file} was written by {found[0].tool}, but contains no metrics; the tool may have ended early"
         )
     return [_checked(run, file) for run in found]
-
-
-def read_folder(files: Mapping[str, str], folder: str) -> ImportedRun:
-    """Return the results in a folder of Criterion; `files` holds the texts of its files by their path.
-
-    Raises:
-        UsageError: if there are none, or one is damaged.
-    """
-    found = _first((_Format(criterion.read, "cargo bench"),), files, folder)
-    if found is None:
-        raise UsageError(
-            f"{folder} is a folder without results of Criterion: it holds no new/estimates.json; name the "
-            "folder target/criterion, or a file"
-        )
-    if not found[0].figures:
-        raise UsageError(f"{folder} contains no metrics; the benchmarks may have ended early")
-    return _checked(found[0], folder)
 
 
 def _parsed(text: str, file: str) -> Any:

@@ -21,9 +21,8 @@ def shown(found: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of a JSON document, and the path to it, such as ``benchmarks[2].stats.mean``.
+    """A value of a JSON document, and the path to it, such as ``results[2].mean``.
 
-    A path may begin with the place of the document and a space: ``line 3: latency``.
     All methods raise ValueError if the value has another type; the message names the path.
     """
 
@@ -82,9 +81,7 @@ class Value:
 
     def wrong(self, expected: str) -> ValueError:
         """Return the error that something else was expected here."""
-        return ValueError(
-            f'"{self.path.strip(": ") or "the document"}" is {shown(self.found)}; expecting {expected}'
-        )
+        return ValueError(f'"{self.path or "the document"}" is {shown(self.found)}; expecting {expected}')
 
     def _members(self) -> dict[str, Any]:
         if not isinstance(self.found, dict):
@@ -92,5 +89,4 @@ class Value:
         return self.found
 
     def _at(self, key: str) -> str:
-        dot = "." if self.path and not self.path.endswith(" ") else ""
-        return f"{self.path}{dot}{key}"
+        return f"{self.path}.{key}" if self.path else key

@@ -8,21 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.results.imported import ImportedRun
-from uncork.profile.imported.criterion import FILES
-from uncork.profile.imported.reading import read_folder, read_results
+from uncork.profile.imported.reading import read_results
 from uncork.store.imports import write_figures
 from uncork.store.layout import KEPT, list_runs
 from uncork.workbench.run_record import draft, start_run
 
 __all__ = ["Imported", "Labels", "import_results"]
-
-
-_DEPTH: Final = 4
-"""A benchmark of Criterion has at most a group, a function and a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +43,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What was read of a file or folder, its digest, and when it was last changed."""
+    """What was read of a file, its digest, and when it was last changed."""
 
     found: list[ImportedRun]
     digest: str
@@ -56,7 +51,7 @@ class _Source:
 
 
 def import_results(root: Path, path: Path, labels: Labels = Labels()) -> list[Imported]:
-    """Store the results in a file (or folder of Criterion) as runs under `root`, dated when the tool ran.
+    """Store the results in a file as runs under `root`, dated when the tool ran.
 
     That time is the caller's, or else the time in the file, or else when the file was last changed
     (`guessed`). A table holds several runs.
@@ -66,7 +61,7 @@ def import_results(root: Path, path: Path, labels: Labels = Labels()) -> list[Im
             and the caller gives one time or commit for all.
         SetupError: if a run cannot be written.
     """
-    source = _read_folder(path) if path.is_dir() else _read_file(path)
+    source = _read_file(path)
     if len(source.found) > 1 and (labels.at is not None or labels.commit is not None):
         option = "--at" if labels.at is not None else "--commit"
         raise UsageError(
@@ -113,23 +108,6 @@ def _read_file(path: Path) -> _Source:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     return _Source(read_results(_text(data, path), str(path)), hashlib.sha256(data).hexdigest(), changed)
-
-
-def _read_folder(path: Path) -> _Source:
-    """Read the newest results of Criterion in its folder; deeper folders are not searched."""
-    try:
-        files = sorted(
-            one
-            for depth in range(_DEPTH)
-            for name in FILES
-            for one in path.glob("*/" * depth + f"new/{name}")
-        )
-        texts = {file.relative_to(path).as_posix(): _text(file.read_bytes(), file) for file in files}
-        changed = max((file.stat().st_mtime for file in files), default=0.0)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    digest = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()
-    return _Source([read_folder(texts, str(path))], digest, datetime.fromtimestamp(changed, UTC))
 
 
 def _text(data: bytes, path: Path) -> str:
