@@ -5,7 +5,6 @@
     ADDRESS/.index/runs/<id>.json        a run exists once this does: its manifest, and the list of its files
     ADDRESS/.index/tags/<id>/<tag>       one object for each tag
     ADDRESS/.index/names/<name>          the id of the run with this name
-    ADDRESS/.index/changes/<change>      recent changes; see `uncork.store.remote.changes`
     ADDRESS/.index/catalogue.json.gz     a copy of all of .index/runs, which makes the first list fast
     ADDRESS/<id>/...                     the run's files, as in a folder of runs
 """
@@ -28,7 +27,6 @@ from uncork.store.remote.objects import Entry
 __all__ = [
     "CATALOGUE",
     "INDEX",
-    "NAMES_OF_RUNS",
     "RECORD",
     "KnownRun",
     "Listing",
@@ -44,8 +42,6 @@ __all__ = [
 INDEX: Final = ".index"
 CATALOGUE: Final = f"{INDEX}/catalogue.json.gz"
 RECORD: Final = ".mirror.json"
-NAMES_OF_RUNS: Final = ""
-"""Represents names in the set of runs to read again."""
 _VERSION: Final = 1
 _SETTLED: Final = timedelta(seconds=60)
 
@@ -92,18 +88,10 @@ class KnownRun:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Everything a mirror knows about its address. `names` holds a stamp and a run's id for each name.
-
-    The record includes everything that existed at `whole_at`, in seconds since 1970, and every change in
-    `seen`, by token. The runs in `again` are read again each time, because their index entries are damaged or
-    could not be applied; `NAMES_OF_RUNS` in it stands for names.
-    """
+    """Everything a mirror knows about its address. `names` holds a stamp and a run's id for each name."""
 
     runs: Mapping[str, KnownRun] = field(default_factory=dict)
     names: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    whole_at: float = 0.0
-    seen: frozenset[str] = frozenset()
-    again: frozenset[str] = frozenset()
 
     @staticmethod
     def read(root: Path) -> Record:
@@ -123,8 +111,7 @@ class Record:
                 for id, (stamp, digest, here, files, tags) in data["runs"].items()
             }
             names = {name: (stamp, id) for name, (stamp, id) in data["names"].items()}
-            seen, again = (frozenset(map(str, data[key])) for key in ("seen", "again"))
-            return Record(runs, names, float(data["whole_at"]), seen, again)
+            return Record(runs, names)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return Record()
 
@@ -134,14 +121,7 @@ class Record:
             id: [run.stamp, run.digest, run.here, run.files, run.tags]
             for id, run in sorted(self.runs.items())
         }
-        data = {
-            "version": _VERSION,
-            "runs": runs,
-            "names": self.names,
-            "whole_at": self.whole_at,
-            "seen": sorted(self.seen),
-            "again": sorted(self.again),
-        }
+        data = {"version": _VERSION, "runs": runs, "names": self.names}
         put_copy(root / RECORD, json.dumps(data, ensure_ascii=False).encode())
 
 
@@ -198,8 +178,8 @@ def digest_of(content: bytes) -> str:
 def catalogue_of(documents: Mapping[str, tuple[str, RunDocument]]) -> bytes:
     """Return the copy of an index: the stamp and the index entry of each run."""
     runs = {
-        id: [stamp, {"version": _VERSION, "manifest": asdict(one.manifest), "files": one.files}]
-        for id, (stamp, one) in documents.items()
+        id: [stamp, {"version": _VERSION, "manifest": asdict(document.manifest), "files": document.files}]
+        for id, (stamp, document) in documents.items()
     }
     return gzip.compress(json.dumps({"version": _VERSION, "runs": runs}).encode(), 6)
 
