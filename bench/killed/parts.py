@@ -34,8 +34,6 @@ from uncork.engines.embedded import EmbeddedServer
 from uncork.model.results.load import LoadResult
 from uncork.workbench.load.merging import merge_runs
 
-__all__ = ["PROBE", "Found", "Kind", "rounds_of_parts"]
-
 Kind = Literal["kill", "slow", "whole"]
 PARTS: Final = 4
 PROBE: Final = "SELECT 22 AS probe;\n"

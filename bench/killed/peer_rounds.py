@@ -13,8 +13,6 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from fakes.http_servers import nginx
 
-__all__ = ["run_rounds"]
-
 
 def run_rounds(about: str, peer: str, visited: Callable[[Path, Path, str, bool], tuple[float, str]]) -> None:
     """Run the rounds that the command line asks for against nginx on loopback, and print what was found.

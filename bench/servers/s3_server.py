@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["S3Server", "s3_server"]
-
 BUCKET = "bench"
 
 

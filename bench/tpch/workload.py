@@ -13,18 +13,6 @@ from threading import Event
 
 from psycopg import Connection, connect, errors, sql
 
-__all__ = [
-    "HERE",
-    "QUERIES",
-    "STATES",
-    "connected",
-    "copy_database",
-    "index_sizes",
-    "load",
-    "seconds_of",
-    "working",
-]
-
 HERE = Path(__file__).parent
 QUERIES = tuple(
     part.strip().rstrip(";")

@@ -17,8 +17,6 @@ from psycopg import Connection
 
 from databases.scenario import Client, Draw, Scenario, sends
 
-__all__ = ["CASES", "Case", "Expected"]
-
 Expected = Literal["cured", "named", "left"]
 """cured: a copy proves the published change; named: it is the first finding's first candidate, which only a
 person can make; left: no change may be proposed, because the tempting one harms or gains nothing."""

@@ -18,37 +18,6 @@ except ImportError as problem:
     message = f"cannot load the compiled core of uncork ({problem}); run `make build`"
     raise CoreMismatch(message) from problem
 
-__all__ = [
-    "PLAN_VERSION",
-    "Grammar",
-    "Lease",
-    "LogFollower",
-    "LogPortions",
-    "LogProfile",
-    "Sampler",
-    "add_histograms",
-    "begin_of_log",
-    "begin_of_object",
-    "build_info",
-    "check_load",
-    "cut_log",
-    "draw_stacks",
-    "gather_logs",
-    "hdr_log",
-    "install_postgres",
-    "is_complete_portion",
-    "merge_histograms",
-    "planned_operations",
-    "read_logs",
-    "read_stacks",
-    "run_block",
-    "run_load",
-    "start_sampler",
-    "sum_stacks",
-    "summarize",
-    "write_stacks",
-]
-
 PLAN_VERSION = 11
 """Version of the load plan's format that this package writes."""
 

@@ -21,24 +21,6 @@ Each class names a problem that a caller can handle. The number is the exit stat
 
 from __future__ import annotations
 
-__all__ = [
-    "ConnectError",
-    "CoreMismatch",
-    "ExpectationError",
-    "LoadError",
-    "NodeLost",
-    "RunError",
-    "ServerCrash",
-    "ServiceCrash",
-    "SetupError",
-    "SpecError",
-    "StoreError",
-    "UncorkError",
-    "UndecidedError",
-    "UsageError",
-    "VersionError",
-]
-
 
 class UncorkError(Exception):
     """Base class of all exceptions of uncork. The message says what went wrong, where, and what to do.

@@ -18,8 +18,6 @@ from databases import (
 )
 from databases.scenario import Scenario
 
-__all__ = ["SCENARIOS"]
-
 SCENARIOS: tuple[Scenario, ...] = (
     *healthy.SCENARIOS,
     *clients.SCENARIOS,

@@ -14,8 +14,6 @@ from uncork.profile.logs import LogRequest, read_logs
 from uncork.report.log.answer import answer_log
 from uncork.report.log.document import build_log_document
 
-__all__ = ["LOGGING", "log_scenario", "log_told"]
-
 LOGGING = {
     "log_min_duration_statement": 0,
     "log_line_prefix": "%m [%p] %q%u@%d %a ",

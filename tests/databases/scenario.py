@@ -23,25 +23,6 @@ from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
 from uncork.workbench.profile.databases import profile_database
 
-__all__ = [
-    "COUNTER",
-    "ITEM",
-    "ROWS",
-    "SETTINGS",
-    "SMALL",
-    "Client",
-    "Draw",
-    "Scenario",
-    "applies",
-    "at_work",
-    "faults",
-    "judged",
-    "lay_out",
-    "sends",
-    "told",
-    "watch_scenario",
-]
-
 Client = Callable[[Connection, Event, Random], None]
 Draw = Callable[[Random], object]
 

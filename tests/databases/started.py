@@ -14,8 +14,6 @@ import psycopg
 from databases.scenario import SETTINGS, Scenario
 from uncork.engines.embedded import EmbeddedServer
 
-__all__ = ["Servers"]
-
 _CONNECTS_S = 30.0
 
 

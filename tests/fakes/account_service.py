@@ -21,8 +21,6 @@ import psycopg
 
 from uncork.engines.ports import free_port
 
-__all__ = ["SETUP", "account_service", "over_http2"]
-
 SETUP = """
 CREATE TABLE accounts (id int PRIMARY KEY, balance int NOT NULL);
 INSERT INTO accounts SELECT n, 10 * n FROM generate_series(1, 200000) AS n;

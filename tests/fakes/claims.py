@@ -13,8 +13,6 @@ from typing import Any
 from uncork.model.results.costly_parts import CostlyPart
 from uncork.report.blocks import Document
 
-__all__ = ["broken_rules"]
-
 ALL_CLEAR = re.compile(r"nothing stands out|no change is needed|healthy", re.IGNORECASE)
 COSTLY = 0.05
 """Smallest share of a statement that must have a status."""

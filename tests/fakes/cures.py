@@ -12,17 +12,6 @@ from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.cure import Change, CureResult, Handed, Net, StatementEffect, Tried
 from uncork.report.cure.answer import answer_cure
 
-__all__ = [
-    "application_cure",
-    "grouped_report",
-    "healthy_cure",
-    "interrupted_cure",
-    "nothing_proven",
-    "pool_cure",
-    "proven_cure",
-    "transaction_cure",
-]
-
 _SELECT = "select id, total, status from orders where customer_id = $1 order by created_at desc limit 20"
 _INSERT = "insert into orders (customer_id, total, status) values ($1, $2, $3) returning id"
 _REPORT = "select date_trunc($1, created_at), sum(total) from orders group by 1"

@@ -19,16 +19,6 @@ from bench.servers.hello_server import hello_server
 
 from uncork.store.figures import recall_figures, remember_figures
 
-__all__ = [
-    "EXPERIMENT",
-    "Answer",
-    "Dashboard",
-    "copy_run",
-    "dashboard",
-    "make_experiment",
-    "make_load",
-]
-
 EXPERIMENT = '''
 [experiment]
 name = "lookup"

@@ -28,8 +28,6 @@ from uncork.profile.activity import averages, history, history_places, time_tree
 from uncork.profile.blocking import find_blockers
 from uncork.report.database.answer import answer_database
 
-__all__ = ["BEGIN_US", "a_row_writer", "database_result", "evidence_of", "told"]
-
 BEGIN_US = 1_767_225_600_000_000
 """The first of January 2026 in UTC."""
 _SECONDS = 60

@@ -19,8 +19,6 @@ from uncork.model.results.database import (
 from uncork.profile.shapes.index_shape import index_shape
 from uncork.profile.statement_shape import statement_shape
 
-__all__ = ["BLOCK", "a_column", "a_statement", "a_table", "an_index", "evidence", "spent"]
-
 BLOCK = 8192
 SECONDS = 60
 

@@ -26,8 +26,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = ["ForkedCommands"]
-
 _OUTSIDE = (
     *("altair", "duckdb", "numpy", "pandas", "psycopg", "vl_convert", "zoneinfo"),
     *("pyarrow.compute", "pyarrow.dataset", "pyarrow.parquet", "rich.markdown"),

@@ -15,8 +15,6 @@ from hyperframe.frame import (
     SettingsFrame,
 )
 
-__all__ = ["FLAGS", "Peer", "answer_two"]
-
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FLAGS = ("END_HEADERS", "END_STREAM")
 

@@ -17,8 +17,6 @@ from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ProtocolNegotiated, QuicEvent
 
-__all__ = ["SLOW_S", "Http3Server", "http3_server"]
-
 SLOW_S = 0.05
 """How long ``/slow`` takes."""
 _BODIES = {"/small.txt": b"x" * 101, "/big.bin": bytes(range(256)) * 600}

@@ -8,8 +8,6 @@ from uncork.load.http import run_http
 from uncork.model.http import HttpServer, HttpSpec, Request
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTimes
 
-__all__ = ["accounted", "load", "row_of", "spec_for", "went_well"]
-
 
 def spec_for(port: int, path: str = "/small.txt", **options: object) -> HttpSpec:
     request = {key: options.pop(key) for key in ("method", "headers", "body", "checks") if key in options}

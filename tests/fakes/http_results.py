@@ -15,8 +15,6 @@ from uncork.model.results.load import LoadResult
 from uncork.store.layout import Manifest, write_manifest
 from uncork.store.loads import write_environment, write_measurement, write_plan
 
-__all__ = ["HTTP_SPEC", "MANIFEST", "http_load", "http_result", "store_http_load"]
-
 HTTP_SPEC = HttpSpec(
     server=HttpServer("shop.example", 443, tls=True),
     requests=(

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from uncork.engines.ports import free_port
 
-__all__ = ["OK", "Nginx", "answer", "certificate", "nginx", "proxy", "reset", "scripted"]
-
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 _SERVERS = {

@@ -116,6 +116,3 @@ def store_part(
 def _leave(folder: Path, series: list[LoadInterval]) -> None:
     for row in series:
         add_snapshot(folder, storable({"elapsed_ns": row.start_ns + SECOND, "series": [asdict(row)]}))
-
-
-__all__ = ["SECOND", "carried_out", "plan", "store_part"]

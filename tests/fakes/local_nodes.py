@@ -13,8 +13,6 @@ from uncork.cluster.agent import NodeAgent
 from uncork.errors import NodeLost
 from uncork.model.load import ClusterRequest
 
-__all__ = ["LocalNodes", "ShiftedAgent"]
-
 _SHIFTED = """
 import sys, time
 real = time.time_ns

@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from uncork.profile.logs import LogRequest
 
-__all__ = ["PREFIX", "fleet_log", "write_fleet"]
-
 PREFIX = "%m [%p] %u@%d %a "
 _BEGIN = datetime(2026, 1, 1, 8, tzinfo=UTC)
 

@@ -10,8 +10,6 @@ from fakes.answered import log_result
 from uncork.model.results.log import LogResult, LogRunFacts
 from uncork.profile.logs import LogRequest, read_logs
 
-__all__ = ["BEGIN_US", "line", "result"]
-
 BEGIN_US = 1_767_225_600_000_000
 """The first of January 2026 in UTC: where the logs begin."""
 

@@ -7,8 +7,6 @@ import shutil
 
 import pytest
 
-__all__ = ["needs"]
-
 
 def needs(program: str) -> pytest.MarkDecorator:
     """Skip a test on a machine without the program, except in CI."""

@@ -14,8 +14,6 @@ from uncork.model.results.database import IndexFacts, TableFacts
 from uncork.profile.plans.tree import plan_tree
 from uncork.profile.statement_shape import statement_shape
 
-__all__ = ["BLOCK", "column", "evidence", "index", "plan", "primary_key", "statement", "table"]
-
 BLOCK = 8192
 
 

@@ -20,8 +20,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["RayCluster", "ray_cluster"]
-
 STORE = 80 << 20
 
 

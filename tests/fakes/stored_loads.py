@@ -10,7 +10,6 @@ from pathlib import Path
 from fakes.load_results import (
     CLOSED_SPEC,
     ENVIRONMENT,
-    histogram,
     latencies,
     plan,
     series,
@@ -92,6 +91,3 @@ def store_load(
     write_measurement(folder, measurement(summed, rows, series(by_script, seconds)))
     write_manifest(folder, replace(manifest, **changes))
     return folder
-
-
-__all__ = ["BEGUN", "histogram", "store_load"]

@@ -11,8 +11,6 @@ from uncork.model.results.database import ForeignKeyFacts, TableFacts
 from uncork.profile.shapes.plan_filter import filter_predicates
 from uncork.profile.statement_shape import statement_shape
 
-__all__ = ["BLOCK", "column", "evidence", "foreign_key", "index", "scan", "statement", "table"]
-
 SECONDS = 60.0
 
 

@@ -9,17 +9,6 @@ from email.message import Message
 from pathlib import PurePosixPath
 from typing import Final
 
-__all__ = [
-    "Part",
-    "glibc_needed",
-    "is_needed_file",
-    "is_needed_library",
-    "library_part",
-    "licence_of",
-    "packages_to_run",
-    "third_party_page",
-]
-
 _GLIBC: Final = frozenset(
     f"lib{name}.so.{number}"
     for name, number in (

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from uncork.advise import limits, saturation
 from uncork.model.bottleneck import Bottleneck, Seen
 
-__all__ = ["find_bottlenecks"]
-
 _RULES: tuple[Callable[[Seen], Bottleneck | None], ...] = (
     limits.ephemeral_ports,
     limits.file_descriptors,

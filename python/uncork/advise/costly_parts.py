@@ -17,8 +17,6 @@ from uncork.model.units import count_words, format_duration, share_text
 if TYPE_CHECKING:
     from uncork.model.database.finding import Finding
 
-__all__ = ["costly_parts"]
-
 _MOST: Final = 3
 _LEAST_SHARE: Final = 0.05
 """The most statements to account for, and the smallest share of one."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from uncork.model.database.statement import Predicate, StatementShape
     from uncork.model.results.database import DatabaseResult, ForeignKeyFacts, IndexFacts, TableFacts
 
-__all__ = ["WORK", "Evidence", "Existing", "Piece", "Statement", "known_shape"]
-
 WORK: Final = frozenset({CPU, "IO", "IPC", "LWLock", "BufferPin"})
 """Wait classes in which a statement does its own work, or waits for blocks and helper processes."""
 _HOUR_S: Final = 3600.0

@@ -95,8 +95,6 @@ from uncork.advise.standby import for_standby, is_standby
 if TYPE_CHECKING:
     from uncork.model.database.finding import Finding
 
-__all__ = ["RULES", "find_findings"]
-
 _MOST: Final = 0.5
 """Fraction of a finding's cost that deeper findings must explain before it gives way to them."""
 

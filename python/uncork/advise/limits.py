@@ -7,8 +7,6 @@ from typing import Final
 
 from uncork.model.bottleneck import Bottleneck, Component, DatabaseUse, Seen
 
-__all__ = ["connection_limit", "ephemeral_ports", "file_descriptors", "listen_backlog"]
-
 _REFUSAL_WEIGHT: Final = 2.0
 """Weight of a limit: above every saturated resource. The share of errors is added."""
 _NEAR: Final = 0.98

@@ -20,8 +20,6 @@ from typing import Final
 
 from uncork.model.results.log import LogResult, Repetition, TemplateFacts
 
-__all__ = ["ClientLoop", "client_loops", "is_loop", "is_pipeline", "is_steady"]
-
 _LEAST_PART: Final = 0.5
 """Fraction of the parent's executions that the loop must follow."""
 _LEAST_STRETCHES: Final = 3

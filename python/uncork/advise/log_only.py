@@ -10,8 +10,6 @@ from uncork.advise.evidence import Evidence
 if TYPE_CHECKING:
     from uncork.model.database.finding import Candidate, Finding
 
-__all__ = ["for_log", "is_log_only"]
-
 _UNKNOWN: Final = (
     "A log does not show which indexes exist: there may be one that the statement cannot use. "
     "`uncork advise` with the server's address finds out."

@@ -11,8 +11,6 @@ from uncork.advise.evidence import Evidence
 if TYPE_CHECKING:
     from uncork.model.database.finding import Bill, Finding
 
-__all__ = ["LEAST_SESSIONS", "LEAST_SHARE", "Rule", "worth"]
-
 LEAST_SHARE: Final = 0.10
 """Fraction of the busy time. Saving less than a tenth is lost in the variation from one minute to the next.
 

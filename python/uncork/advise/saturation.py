@@ -9,18 +9,6 @@ from uncork.model.bottleneck import COMMIT_EVENTS, Bottleneck, Component, Databa
 from uncork.model.units import format_duration
 from uncork.stats.load.queue import mean_waiting
 
-__all__ = [
-    "commit",
-    "generator",
-    "internal_locks",
-    "locks",
-    "pool",
-    "processors",
-    "quota",
-    "storage",
-    "threads",
-]
-
 _QUEUE: Final = 1.0
 """Requests that must wait on average to form a queue. With fewer, requests are served one at a time."""
 _SHARE: Final = 0.25

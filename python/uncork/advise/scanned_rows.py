@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["LARGE_TABLE_ROWS", "scanned_rows"]
-
 LARGE_TABLE_ROWS: Final = 10_000
 """Rows of a large table. A full scan of a smaller one takes a millisecond or two."""
 

@@ -11,8 +11,6 @@ from uncork.model.results.log import LogResult
 if TYPE_CHECKING:
     from uncork.model.database.finding import Finding
 
-__all__ = ["for_servers", "on_servers"]
-
 _SHOWN: Final = 3
 
 

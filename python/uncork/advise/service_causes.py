@@ -15,8 +15,6 @@ from typing import Final
 from uncork.model.bottleneck import Seen
 from uncork.model.results.service import PlaceKind, RequestFacts, TimePlace
 
-__all__ = ["DATABASE", "Causes", "cause_shares", "outside_shares"]
-
 DATABASE: Final[tuple[PlaceKind, ...]] = (
     *(
         "database parsing",

@@ -10,8 +10,6 @@ from uncork.advise.service_causes import Causes, outside_shares
 from uncork.model.results.service import RequestFacts, SentTemplate, ServiceFinding
 from uncork.model.units import format_duration
 
-__all__ = ["opened_connections", "prepares"]
-
 _OFTEN: Final = 0.5
 """Connections for each request from which on a service opens them again and again."""
 _PREPARES: Final = re.compile(r"set |show |select (?:pg_catalog\.)?(?:set_config|version|current_schema)\b")

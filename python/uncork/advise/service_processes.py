@@ -7,8 +7,6 @@ from typing import Final
 
 from uncork.model.results.service import Runtime, WorkerFacts
 
-__all__ = ["one_at_a_time", "serving"]
-
 _BUSY: Final = 0.5
 """A process with children answers requests itself if it uses at least this fraction of a processor."""
 _FORKING: Final[frozenset[Runtime]] = frozenset({"python", "ruby", "php"})

@@ -27,8 +27,6 @@ from uncork.model.results.service import (
 from uncork.model.template_words import short_template
 from uncork.model.units import format_duration
 
-__all__ = ["REPEATED", "HotFunction", "find_service_findings", "repeated_templates"]
-
 REPEATED: Final = 5.0
 """Executions for each request from which on a statement that returns few rows is repeated."""
 _FEW_ROWS: Final = 3.0

@@ -8,8 +8,6 @@ from typing import Final
 from uncork.model.results.stacks import EntryFacts, MeasureFacts, StackFinding, StackResult
 from uncork.model.units import series_words, share_text
 
-__all__ = ["entry_words", "find_system_time"]
-
 SYSTEM_TIME: Final = 1 / 3
 """Kernel share of processor time above which it is a finding."""
 _MOST: Final = 3

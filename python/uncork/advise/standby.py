@@ -11,8 +11,6 @@ from uncork.advise.evidence import Evidence
 if TYPE_CHECKING:
     from uncork.model.database.finding import Candidate, Finding
 
-__all__ = ["for_standby", "is_standby"]
-
 _REFUSED: Final = re.compile(
     r"^\s*(?:create|drop|alter\s+(?!system)|analyze|vacuum|reindex|cluster|refresh)\b", re.I | re.MULTILINE
 )

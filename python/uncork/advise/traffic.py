@@ -6,8 +6,6 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
 
-__all__ = ["repeated"]
-
 _CALLS: Final = 20
 _PER_S: Final = 0.5
 """Total calls, and calls per second, from which on a statement is part of the application's traffic. A

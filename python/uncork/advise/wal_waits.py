@@ -6,8 +6,6 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence, Piece
 
-__all__ = ["part_of_volume", "waits_for_wal"]
-
 _LOCKS: Final = frozenset({"walwrite", "walbufmapping", "walinsert"})
 _FILES: Final = ("walwrite", "walsync", "walinit")
 _BYTES_PER_S: Final = 500e6

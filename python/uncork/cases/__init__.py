@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["names", "path"]
-
 _FOLDER = Path(__file__).parent
 
 

@@ -12,8 +12,6 @@ from uncork.store.layout import find_run
 from uncork.workbench.guard.acknowledged import append_acknowledged, broken_checks, file_of, new_entries
 from uncork.workbench.guard.store import read_guard
 
-__all__ = ["acknowledge"]
-
 
 def acknowledge(options: AcknowledgeOptions) -> None:
     """Append an acknowledgement, and print it."""

@@ -19,8 +19,6 @@ from uncork.cli.streams import open_streams
 from uncork.cli.verbs import LazyGroup
 from uncork.errors import UncorkError
 
-__all__ = ["app", "main"]
-
 _COLLECT: Final = (50_000, 20, 20)
 """Thresholds of garbage collection. A command keeps what it reads: with Python's defaults, collection took a
 quarter of the time of a query over ten thousand runs."""

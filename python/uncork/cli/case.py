@@ -10,8 +10,6 @@ from uncork.requests.experiment_options import CaseListOptions, CaseOptions
 from uncork.requests.source import Options, case_source, changes_of
 from uncork.workbench.experiment.session import choose_server
 
-__all__ = ["list_cases", "run_case"]
-
 
 def list_cases(_: CaseListOptions) -> None:
     """List the cases with their questions."""

@@ -26,8 +26,6 @@ from uncork.workbench.documents.stacks import KIND as STACKS
 from uncork.workbench.documents.stacks import read_stacks
 from uncork.workbench.profile.logs import LogRun
 
-__all__ = ["compare"]
-
 
 def compare(options: CompareOptions) -> None:
     """Compare stored runs, and show the result."""

@@ -21,20 +21,6 @@ if TYPE_CHECKING:
     from uncork.experiment.plan.order import PlanDocument
     from uncork.requests.connection import PasswordOptions
 
-__all__ = [
-    "Pace",
-    "asked_password",
-    "end_live",
-    "forecast_words",
-    "note",
-    "output",
-    "progress",
-    "say",
-    "show_live",
-    "show_plan",
-    "talk",
-]
-
 _EVERY_S: Final = 10.0
 """Least time between lines of progress where standard error is not a terminal, in seconds."""
 _PACE: Final = "UNCORK_PROGRESS_S"

@@ -28,8 +28,6 @@ from uncork.workbench.experiment.resolution import (
 )
 from uncork.workbench.experiment.session import choose_server, new_run
 
-__all__ = ["doctor"]
-
 
 def doctor(options: DoctorOptions) -> None:
     """Measure the resolution of this machine, or run the self-test, and show the result."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["EXAMPLES", "examples_of"]
-
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "run": (
         "uncork run question.toml",

@@ -8,8 +8,6 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-__all__ = ["ExitStatus"]
-
 
 class ExitStatus(IntEnum):
     """The exit status of a command."""

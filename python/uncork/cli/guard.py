@@ -27,8 +27,6 @@ from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.experiment.session import choose_server
 from uncork.workbench.guard.guards import carry_out_guard, guard_target
 
-__all__ = ["guard"]
-
 
 def guard(options: GuardOptions) -> None:
     """Guard, show the result, and raise typer.Exit with 3 or 4 unless all gates pass."""

@@ -9,8 +9,6 @@ from typer.exceptions import TyperException
 
 from uncork.experiment.spec.problems import hint
 
-__all__ = ["misuse_message"]
-
 _DURATION = ("-D", "-T", "--for", "--budget", "--duration", "--time")
 """Names of the option for how long a verb measures; the one that the verb has is suggested."""
 _TIMES = ("TIME", "SECONDS")

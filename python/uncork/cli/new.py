@@ -19,8 +19,6 @@ from uncork.store.layout import find_run, part_of, read_manifest
 from uncork.workbench.experiment.drafting import draft_of
 from uncork.workbench.experiment.service_drafting import is_service_load, service_draft_of
 
-__all__ = ["new"]
-
 
 def new(options: NewOptions) -> None:
     """Write an experiment file, and print the next commands."""

@@ -11,8 +11,6 @@ from pathlib import Path
 from uncork.cli import console
 from uncork.model.stored_run import DEFAULT_RUNS
 
-__all__ = ["next_command", "say_next", "serve_command"]
-
 
 def serve_command(runs: Path) -> str:
     """Return the command that serves the runs of a folder, or of the address it mirrors."""

@@ -18,8 +18,6 @@ from uncork.workbench.overhead.costs import observer_costs
 from uncork.workbench.overhead.session import CostWanted, prepare, switch_observers
 from uncork.workbench.overhead.switched import Switching
 
-__all__ = ["observe_cost"]
-
 
 def observe_cost(options: CostOptions) -> None:
     """Measure what each observer costs, and show the result."""

@@ -18,18 +18,6 @@ if TYPE_CHECKING:
 
     from uncork.workbench.documents.kinds import Kind
 
-__all__ = [
-    "BenchForm",
-    "Form",
-    "check_forms",
-    "check_page",
-    "chosen_form",
-    "report",
-    "write_beside",
-    "write_forms",
-    "write_pages",
-]
-
 Found = TypeVar("Found")
 
 _DENIED: Final = (errno.EACCES, errno.EPERM, errno.EROFS)

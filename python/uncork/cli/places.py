@@ -14,8 +14,6 @@ from uncork.requests.shared_options import RUNS_HELP
 if TYPE_CHECKING:
     from uncork.workbench.publishing import Sent
 
-__all__ = ["RunsOfGroup", "RunsOfVerb", "place_of_runs", "say_sent", "say_unsent", "send_written"]
-
 
 def place_of_runs(text: str | Path) -> Path:
     """Return the folder of runs that an option names; for an address, the local folder that mirrors it."""

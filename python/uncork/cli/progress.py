@@ -12,8 +12,6 @@ from uncork.cli.console import note, progress, talk
 from uncork.experiment.run.events import Event, Preparing, RoundEnded, RoundStarted, TrialEnded
 from uncork.workbench.event_words import RunSteps, event_line, time_left
 
-__all__ = ["View", "progress_view"]
-
 
 class View(Protocol):
     """Shows events."""

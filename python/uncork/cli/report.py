@@ -16,8 +16,6 @@ from uncork.workbench.documents.kinds import Kind, kind_named, kind_of
 from uncork.workbench.documents.stacks import read_stacks
 from uncork.workbench.load.sql import write_hdr_log
 
-__all__ = ["report", "write_reports"]
-
 
 def report(options: ReportOptions) -> None:
     """Show the report of a stored run."""

@@ -29,8 +29,6 @@ from uncork.workbench.experiment.checking import checked_plan
 from uncork.workbench.experiment.gate import Expectation, check, parse_expectation
 from uncork.workbench.experiment.session import ExperimentSession, Start, choose_server, new_run, resume_run
 
-__all__ = ["measure", "parse_expectations", "plan", "report_form", "rerun", "run", "run_session", "start_of"]
-
 
 def run(options: RunOptions) -> None:
     """Run an experiment, or continue a run, and show the report."""

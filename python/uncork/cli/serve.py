@@ -14,8 +14,6 @@ from uncork.requests.stored_options import ServeOptions
 from uncork.serve.server import serve as serve_runs
 from uncork.store.remote.mirrors import shown
 
-__all__ = ["serve"]
-
 _TOKEN: Final = "UNCORK_TOKEN"  # noqa: S105 -- the name of a variable
 
 

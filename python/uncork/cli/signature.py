@@ -14,8 +14,6 @@ import typer
 from uncork.cli import places
 from uncork.requests.option import Location, Option, from_words, options_of
 
-__all__ = ["command_of"]
-
 
 def command_of(options: type[Any], run: str) -> Callable[..., Any]:
     """Return a function for Typer that reads `options` from the command line and passes them to `run`.

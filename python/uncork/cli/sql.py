@@ -26,8 +26,6 @@ from uncork.store.query_all import AllRunsReader
 from uncork.store.remote.mirrors import shown
 from uncork.workbench.documents.run_tables import run_tables
 
-__all__ = ["query_words", "sql"]
-
 _LAST: Final = "last"
 _QUERY: Final = re.compile(
     r"\s*(?:select|from|with|show|describe|summarize|values|table|pivot|unpivot|explain)[\s(*]", re.IGNORECASE

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uncork.model.redaction import shell_command, variable_for, without_secrets
 
-__all__ = ["redacted_command"]
-
 
 def redacted_command(words: list[str]) -> str:
     """Return the command that repeats a run, with environment variables in place of secrets."""

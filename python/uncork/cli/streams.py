@@ -12,8 +12,6 @@ from uncork.errors import StoreError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["open_streams"]
-
 _UTF: Final = "utf"
 
 

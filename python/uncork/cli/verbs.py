@@ -16,8 +16,6 @@ from uncork.cli.examples import examples_of
 from uncork.cli.help.commands import HelpCommand, HelpGroup
 from uncork.cli.signature import command_of
 
-__all__ = ["VERBS", "LazyGroup", "Verb"]
-
 
 @dataclass(frozen=True, slots=True)
 class Verb:

@@ -30,8 +30,6 @@ from uncork.spawn.child import Child, remove_at_death, start
 from uncork.store.parts import RESERVATIONS
 from uncork.store.snapshots import SNAPSHOTS
 
-__all__ = ["STALE_NS", "Keeper", "NodeAgent", "unpacked"]
-
 STALE_NS: Final = 2_000_000_000
 """A renewal that is older than this when it arrives does not count: its node was suspended meanwhile."""
 _PORTS: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")

@@ -20,8 +20,6 @@ from uncork.errors import SetupError, UsageError
 from uncork.model.load import ClusterRequest
 from uncork.spawn.child import owned_environment, scratch_folder
 
-__all__ = ["attached", "token_settings"]
-
 _OWN_TOKEN: Final = secrets.token_hex(32)
 """The token of clusters that this process starts. Ray reads the token of a process once."""
 _CALL: Final = "/ray.rpc.NodeInfoGcsService/GetClusterId"

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["PROBES", "NodeClock", "Probe", "clock_of"]
-
 PROBES: Final = 16
 """Probes of each node, before and after a load."""
 

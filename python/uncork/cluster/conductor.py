@@ -20,8 +20,6 @@ from uncork.cluster.roll import Roll
 from uncork.errors import NodeLost, RunError, UsageError
 from uncork.load.parts import LEASE_NS
 
-__all__ = ["Conductor", "Lost", "wall_ns"]
-
 QUIET_S: Final = 0.5
 """How often a node is asked while it measures. Several missed answers in a row do not end its lease."""
 _PREPARING_S: Final = 0.2

@@ -46,8 +46,6 @@ from uncork.workbench.experiment.session import ExperimentSession, Start, note_f
 from uncork.workbench.run_record import RunRecord
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["HostSession", "host_statement", "new_host_session", "start_on_hosts"]
-
 Notify = Callable[[str], None]
 
 _DECIDED: Final = "every comparison is decided, or as precise as asked"

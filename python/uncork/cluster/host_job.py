@@ -10,8 +10,6 @@ from typing import Any
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source, made_source
 
-__all__ = ["HostJob", "host_job", "server_of", "source_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class HostJob:

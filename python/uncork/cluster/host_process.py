@@ -27,8 +27,6 @@ from uncork.experiment.spec.schema import Spec
 from uncork.workbench.event_words import event_line
 from uncork.workbench.experiment.session import new_run
 
-__all__ = ["LEASE_S", "main"]
-
 LEASE_S: Final = 60.0
 """How long a host measures without a sign of its coordinator. This asks twice a second, except while it waits
 for a host that does not hand over its round."""

@@ -14,8 +14,6 @@ from uncork.store.layout import read_manifest, write_manifest
 from uncork.store.parts import RESERVATIONS, part_folder, stored_progress
 from uncork.store.snapshots import SNAPSHOTS
 
-__all__ = ["KeptPart"]
-
 
 class KeptPart:
     """The copy of a node's part: a folder of a run like the one on the node, as far as it is known."""

@@ -13,8 +13,6 @@ from uncork.model.load import ClusterRequest
 from uncork.model.units import count_words, format_count, format_duration
 from uncork.requests.jobs import HttpJob, LoadJob
 
-__all__ = ["LoadSize", "check_cap", "refusals", "size_of", "statement", "unusable"]
-
 _MOST_RATE: Final = 100_000
 _MOST_CONNECTIONS: Final = 20_000
 _MOST_NODES: Final = 100

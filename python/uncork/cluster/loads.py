@@ -36,8 +36,6 @@ from uncork.workbench.load.sql import Notify, checked, place_of, sql_name, sql_q
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["ClusterLoad", "PlannedLoad", "new_cluster_load", "planned_load"]
-
 _END_S: Final = 5.0
 """How long to wait until nodes have removed what they stored; what is left, their reapers remove."""
 

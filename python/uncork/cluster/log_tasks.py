@@ -18,8 +18,6 @@ from uncork.profile.portions.tasks import LogTask
 from uncork.requests.part import cluster_place
 from uncork.requests.profile_options import LogOptions
 
-__all__ = ["carry_out", "nodes_of", "on_nodes"]
-
 _ATTEMPTS: Final = 2
 """How often a task is begun: on another node if the first one is lost."""
 _AHEAD: Final = 4

@@ -19,8 +19,6 @@ from typing import Any, BinaryIO, Final, Protocol
 
 from uncork.errors import UncorkError, UsageError
 
-__all__ = ["Say", "run_program"]
-
 _RUN_ERROR: Final = 2
 _ASKS: Final = (signal.SIGINT, signal.SIGTERM)
 """Signals that ask a program to end, and to keep what it has measured."""

@@ -9,8 +9,6 @@ from uncork.errors import UsageError
 from uncork.model.load import LoadPart
 from uncork.requests.jobs import HttpJob, LoadJob
 
-__all__ = ["PartJob", "part_of_job"]
-
 
 @dataclass(frozen=True, slots=True)
 class PartJob:

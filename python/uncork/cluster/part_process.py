@@ -20,8 +20,6 @@ from uncork.errors import UsageError
 from uncork.load.parts import Lease, PartControl
 from uncork.requests.jobs import LoadJob
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Send the part that standard input describes."""

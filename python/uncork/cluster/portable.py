@@ -11,8 +11,6 @@ from uncork.model.load import ClusterRequest
 from uncork.model.redaction import NOT_STORED, redact, without_header_secret
 from uncork.requests.jobs import HttpJob, LoadJob, ServerOptions
 
-__all__ = ["portable_http", "portable_sql", "refuse_password"]
-
 
 def portable_sql(job: LoadJob, address: Address, request: ClusterRequest) -> LoadJob:
     """Return a job that names its server completely, except for the password and certificates.

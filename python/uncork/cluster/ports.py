@@ -10,8 +10,6 @@ from typing import Any, Literal, Protocol
 
 from uncork.model.load import ClusterRequest
 
-__all__ = ["News", "NodeFacts", "Nodes", "Program", "Reserve"]
-
 Program = Literal["load", "experiment"]
 """What a node does: it sends a part of a load, or measures rounds of an experiment."""
 

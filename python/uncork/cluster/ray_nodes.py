@@ -17,8 +17,6 @@ from uncork.model.extras import install_extra
 from uncork.model.load import ClusterRequest
 from uncork.model.units import count_words
 
-__all__ = ["RayNodes", "check_installed", "reserved"]
-
 _NODE_ID: Final = "ray.io/node-id"
 """The label that Ray gives each machine."""
 _PLACE_S: Final = 60.0

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["OVERDUE_S", "UNREACHABLE_S", "Roll"]
-
 OVERDUE_S: Final = 8.0
 """A node that has not answered for so long is lost. Its lease is over by then."""
 UNREACHABLE_S: Final = 0.75

@@ -23,8 +23,6 @@ from uncork.workbench.load.sql import LoadSession, Notify
 from uncork.workbench.load.sweeps import SweepSession, started_sweep
 from uncork.workbench.load.targets import AnySpec, HttpTarget, SqlTarget, first_rate, probe, raised
 
-__all__ = ["largest_step", "new_cluster_sweep"]
-
 
 def largest_step(job: LoadJob | HttpJob, wanted: SweepRequest, request: ClusterRequest) -> PlannedLoad:
     """Check a sweep without contacting anything, and return its load at the highest level.

@@ -9,8 +9,6 @@ from dataclasses import replace
 from uncork.load.merging import merged_progress
 from uncork.model.load import LoadProgress
 
-__all__ = ["WholeProgress"]
-
 Snapshots = defaultdict[int, list[LoadProgress]]
 """Each node's snapshots, in order."""
 

@@ -9,8 +9,6 @@ from typing import Final
 
 from uncork.spawn.child import run
 
-__all__ = ["commits_of_branch", "current_branch", "current_commit"]
-
 _VARIABLES: Final = ("UNCORK_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILDKITE_COMMIT")
 _BRANCH_VARIABLES: Final = (
     "UNCORK_BRANCH",

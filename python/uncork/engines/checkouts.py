@@ -28,8 +28,6 @@ from uncork.engines.places import servers_folder
 from uncork.errors import SetupError, UsageError
 from uncork.spawn.child import remove_at_death, run, start
 
-__all__ = ["Revision", "checkout", "find_repository", "resolve_revision", "run_build", "working_state"]
-
 _SHORT: Final = 9
 _SHOWN_LINES: Final = 20
 """How many of the last lines of a failed build's output to show."""

@@ -16,8 +16,6 @@ from typing import Any
 from uncork.errors import ServerCrash, SetupError
 from uncork.spawn.child import start
 
-__all__ = ["Child", "Crew", "ask"]
-
 _GRACE_S = 20.0
 """How much longer than its job's own limit a client may take, to load a driver and open files."""
 

@@ -18,8 +18,6 @@ from pathlib import Path
 from uncork.engines.places import Account, cache_folder
 from uncork.spawn.child import Done
 
-__all__ = ["InitdbFailed", "new_cluster"]
-
 _OPTIONS = (
     *("-U", "uncork", "-E", "UTF8", "--locale=C", "--no-sync"),
     *("--auth-local=trust", "--auth-host=scram-sha-256"),

@@ -15,8 +15,6 @@ from uncork.model.server import WATCH_APPLICATION
 # psycopg warns about connections that are lost, which uncork reports itself.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
-__all__ = ["connect_error", "connect_to_watch", "time_to_connect"]
-
 _REMEDIES: Final = (
     ("password authentication failed", "check the user and the password (PGPASSWORD or ~/.pgpass)"),
     ("no password supplied", "set PGPASSWORD, or add the password to ~/.pgpass"),

@@ -27,8 +27,6 @@ from uncork.errors import ConnectError, UsageError
 from uncork.model.extras import install_command
 from uncork.model.server import LOAD_APPLICATION
 
-__all__ = ["Address", "composed", "is_conninfo", "resolve"]
-
 CONNECT_TIMEOUT_NS = 10_000_000_000
 """The default connect timeout; libpq would wait forever."""
 

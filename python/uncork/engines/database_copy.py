@@ -26,17 +26,6 @@ from uncork.model.database.role_settings import LIST_SETTINGS, decides_plans
 from uncork.model.server import WATCH_APPLICATION
 from uncork.spawn.child import run, scratch_folder
 
-__all__ = [
-    "AS_TEMPLATE",
-    "SourceDatabase",
-    "copy_database",
-    "dump_programs",
-    "give_settings",
-    "read_own_settings",
-    "read_source",
-    "version_of",
-]
-
 AS_TEMPLATE: Final = "as a template"
 """How a database was copied that has the same pages and statistics."""
 

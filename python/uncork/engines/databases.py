@@ -28,8 +28,6 @@ from uncork.engines.settings import setting_text
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.trial import Arm, Cell
 
-__all__ = ["Databases"]
-
 Connect = Callable[[str | None], psycopg.Connection]
 PREFIX = "uncork_"
 

@@ -43,8 +43,6 @@ from uncork.errors import ServerCrash, SetupError
 from uncork.model.service import LOOPBACK
 from uncork.spawn.child import Child, Done, remove_at_death, run, start
 
-__all__ = ["EmbeddedServer", "other_runs", "remove_leftovers"]
-
 _LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
 _WAL_FILE = 16 << 20
 _CLUSTER = 64 << 20

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 import psycopg
 
-__all__ = ["LIBRARIES", "extensions_lacking", "libraries_to_load"]
-
 LIBRARIES = {
     "citus": "citus",
     "pg_cron": "pg_cron",

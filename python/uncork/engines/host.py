@@ -6,8 +6,6 @@ import os
 import platform
 from pathlib import Path
 
-__all__ = ["machine_facts", "memory_bytes", "stolen_ns", "throttled_ns"]
-
 
 def machine_facts() -> dict[str, str]:
     """Return facts about processor, memory, kernel, clock and virtualisation, without unreadable ones."""

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["emptied"]
-
 _PIECE: Final = 1 << 30
 """Bytes of a file whose pages are looked up at once."""
 

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from uncork.errors import SetupError
 
-__all__ = ["Account", "cache_folder", "server_account", "servers_folder"]
-
 
 @dataclass(frozen=True, slots=True)
 class Account:

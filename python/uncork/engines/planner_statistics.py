@@ -10,8 +10,6 @@ import psycopg
 
 from uncork.engines.sparse.source_sizes import STATISTICS, Relation
 
-__all__ = ["RESTORES", "replace_statistics", "restore_columns", "restore_relations", "vacuum_only"]
-
 RESTORES: Final = 18
 """The first version of PostgreSQL that can restore the planner's statistics."""
 

@@ -9,8 +9,6 @@ from typing import Final
 
 from uncork.model.service import LOOPBACK
 
-__all__ = ["free_port"]
-
 _FROM: Final = 20_000
 
 

@@ -29,8 +29,6 @@ from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell
 
-__all__ = ["PostgresServer", "embedded_server", "existing_server"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -12,8 +12,6 @@ import psycopg
 from uncork.engines.connecting import connect_to_watch
 from uncork.engines.process import identity
 
-__all__ = ["local_postmaster", "postmaster_of"]
-
 
 def postmaster_of(conninfo: str) -> int | None:
     """Return the postmaster's process id, found over a separate connection; None if it is not here."""

@@ -15,8 +15,6 @@ from typing import Final
 
 from uncork.spawn.reaper import all_pids
 
-__all__ = ["end_server", "has_owner", "identity", "is_elsewhere", "is_same", "write_owner"]
-
 _FIRST_SPACE: Final = 0xEFFFFFFC
 """The inode of Linux's initial PID namespace, which contains all others (PROC_PID_INIT_INO)."""
 

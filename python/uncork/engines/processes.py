@@ -14,8 +14,6 @@ import psycopg
 from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.spawn.reaper import all_pids
 
-__all__ = ["ServerProcesses", "find_processes"]
-
 _START_S: Final = 3.0
 """How far the start time that a server reports may differ from the kernel's start time of its process."""
 

@@ -15,8 +15,6 @@ from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell
 
-__all__ = ["EngineRouter"]
-
 
 class EngineRouter:
     """The runner's `Server` port over several engines, and the load on engines with a Python driver.

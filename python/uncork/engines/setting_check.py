@@ -19,8 +19,6 @@ from uncork.engines.places import cache_folder
 from uncork.engines.settings import setting_text
 from uncork.spawn.child import run
 
-__all__ = ["ServerCheck", "SettingChecker", "binaries_here", "refused_by_server"]
-
 _FATAL: Final = re.compile(r"(?:FATAL|HINT):\s+(.*)")
 _CONTEXTS_OF_A_SERVER: Final = frozenset({"postmaster", "sighup", "internal"})
 _SECONDS: Final = 20

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["DEFAULT_SETTINGS", "configuration_text", "setting_text"]
-
 DEFAULT_SETTINGS: dict[str, object] = {
     # A trial starts from a known state: vacuumed and checkpointed. Background work that starts at random
     # times is off; an experiment about it can turn it on again.

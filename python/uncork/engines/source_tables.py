@@ -11,8 +11,6 @@ from psycopg import sql
 from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.model.source_table import SourceColumn, SourceTable
 
-__all__ = ["read_tables"]
-
 _LIMITS: Final = (
     "SELECT set_config('transaction_read_only', 'on', true), set_config('statement_timeout', '10s', true), "
     "set_config('lock_timeout', '2s', true)"

@@ -34,8 +34,6 @@ from uncork.engines.connecting import connect_error
 from uncork.errors import ConnectError, SetupError, UsageError
 from uncork.model.server import LOAD_APPLICATION
 
-__all__ = ["ACCOUNTS", "STEPS", "Initialised", "Progress", "Step", "initialise", "scale_of"]
-
 ACCOUNTS = 100_000
 """Accounts per branch."""
 

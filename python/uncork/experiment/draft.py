@@ -17,8 +17,6 @@ from uncork.experiment.spec.placeholders import fill_in
 from uncork.model.database.names import literal, quoted, sql_name
 from uncork.model.source_table import SourceTable
 
-__all__ = ["Draft", "DraftParameter", "DraftTable", "experiment_text"]
-
 MOST_ROWS: Final = 200_000
 """Rows of the largest table. Larger tables are scaled down together."""
 _INSERT: Final = re.compile(

@@ -8,8 +8,6 @@ import textwrap
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["comment", "multiline", "settings_lines", "toml"]
-
 _WIDTH: Final = 100
 
 

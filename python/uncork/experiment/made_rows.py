@@ -12,8 +12,6 @@ from typing import Final
 from uncork.model.database.names import literal, quoted
 from uncork.model.source_table import SourceColumn, SourceTable
 
-__all__ = ["table_sql"]
-
 _NUMBERS: Final = "N"
 _TEXTS: Final = "S"
 _TIMES: Final = "D"

@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from uncork.errors import UsageError
 
-__all__ = ["NOTHING", "Observed", "experiment_data", "pgbench_setup", "script_workload", "toml_text"]
-
 NOTHING: Final = "nothing"
 """The name of the baseline, which has no observer."""
 

@@ -17,8 +17,6 @@ from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.service import Served, ServiceJob
 from uncork.model.trial import Arm, Cell, Trial
 
-__all__ = ["Clock", "Evidence", "Load", "Observers", "Server", "Services", "Sink", "Until", "Watching"]
-
 
 class Server(Protocol):
     """A database server with the experiment's data.

@@ -17,8 +17,6 @@ from uncork.model.database.names import literal
 from uncork.model.http_trial import names_in_braces
 from uncork.model.units import count_words
 
-__all__ = ["SERVICE", "DraftDatabase", "ServiceDraft", "service_text"]
-
 SERVICE: Final = "app"
 _WORKLOAD: Final = "requests"
 _MOST_VALUES: Final = 2000

@@ -16,8 +16,6 @@ from uncork.experiment.spec.placeholders import fill_in
 from uncork.experiment.spec.services import RESERVED, text_names
 from uncork.model.services.program import HIDDEN, RunningProgram
 
-__all__ = ["DROPPED", "ServiceStart", "file_paths", "service_start"]
-
 DROPPED: Final = "(not stored)"
 """The value of a secret header in the plan of a load."""
 

@@ -12,8 +12,6 @@ from uncork.model.http import Capture, Checks, HttpServer, HttpSpec, Request, Va
 from uncork.model.load import Arrivals, LoadScript, LoadSpec
 from uncork.model.redaction import NOT_STORED
 
-__all__ = ["http_spec_of", "sql_spec_of"]
-
 
 def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
     """Return the specification of an SQL load from its plan, without progress and the log of operations.
@@ -147,9 +145,9 @@ def _request(script: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> R
         ),
         body_kind=kind,
         captures=tuple(
-            Capture(one["name"], source, where, one["default"])
-            for one in found["captures"]
-            for source, where in one["from"].items()
+            Capture(capture["name"], source, where, capture["default"])
+            for capture in found["captures"]
+            for source, where in capture["from"].items()
         ),
     )
 

@@ -18,8 +18,6 @@ from uncork.model.http_trial import HttpTrial, TrialRequest
 from uncork.model.measurement import Measurement, Slice
 from uncork.model.system import Watch
 
-__all__ = ["run_block"]
-
 
 def run_block(block: BlockRequest, *, sample: bool) -> BlockMeasurement:
     """Run a block. The samples of the machine are returned with the first arm.

@@ -12,8 +12,6 @@ from typing import Final
 
 from uncork.errors import UsageError
 
-__all__ = ["SCRIPTS", "Builtin", "find", "split_weight"]
-
 LARGEST_WEIGHT = 2**31 - 1
 
 

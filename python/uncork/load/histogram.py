@@ -11,8 +11,6 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Moments", "count_within", "moments"]
-
 _HEADER = struct.Struct(">iiiiqqd")
 _COOKIE = 0x1C849303
 _SUB_BUCKETS = 2048

@@ -24,8 +24,6 @@ from uncork.model.redaction import (
 )
 from uncork.model.system import Watch
 
-__all__ = ["check_http", "http_plan", "run_http", "without_secrets"]
-
 
 def check_http(spec: HttpSpec) -> None:
     """Check that a load is valid and its requests can be sent, without connecting.

@@ -13,8 +13,6 @@ from uncork.model.http_trial import AskedRequest
 from uncork.model.service import Served
 from uncork.model.services.tls import own_service_tls
 
-__all__ = ["Http2Connection"]
-
 _WINDOW = 1 << 30
 _OWN = ("connection", "host", "keep-alive", "transfer-encoding", "upgrade")
 """Headers that HTTP/2 replaces or does not allow."""

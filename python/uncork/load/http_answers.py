@@ -17,8 +17,6 @@ from uncork.model.http_trial import AskedRequest, HttpAnswer
 from uncork.model.service import Served
 from uncork.model.services.tls import own_service_tls, speaks_only_http2
 
-__all__ = ["ask"]
-
 _SAFE: Final = "!$%&'()*+,-./:;=?@[]_~"
 """Characters of a path that need no escaping, besides letters and digits."""
 

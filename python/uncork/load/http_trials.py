@@ -18,8 +18,6 @@ from uncork.model.http_trial import HttpTrial
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.units import format_duration
 
-__all__ = ["LATE", "HttpLoad", "http_arm_plan", "http_measurement"]
-
 LATE = "late"
 """The kind of error of an answer that arrived after its deadline."""
 

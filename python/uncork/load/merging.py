@@ -25,14 +25,6 @@ from uncork.model.load import (
     Stalls,
 )
 
-__all__ = [
-    "MeasuredPart",
-    "merged_measurement",
-    "merged_progress",
-    "quantiles_by_interval",
-    "unfinished_measurement",
-]
-
 _SUMMED: Final = (
     *("started", "succeeded", "failed", "skipped", "unsent", "late", "retried", "rows", "statements"),
     *("round_trips", "client_user_ns", "client_system_ns", "sent_bytes", "received_bytes"),

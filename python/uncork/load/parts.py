@@ -15,16 +15,6 @@ from typing import Any, Final
 from uncork import _native
 from uncork.model.load import LoadPart
 
-__all__ = [
-    "LEASE_NS",
-    "Lease",
-    "PartControl",
-    "held_lease",
-    "part_deadline_ns",
-    "part_plan",
-    "planned_operations",
-]
-
 LEASE_NS: Final = 5_000_000_000
 """A load ends this long after the last renewal of its lease."""
 _LOOK_S: Final = 0.1

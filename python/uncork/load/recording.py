@@ -12,8 +12,6 @@ from uncork.errors import UsageError
 from uncork.model.database.recording import RecordedTransaction
 from uncork.model.load import Arrivals, LoadScript, Protocol, Recorded
 
-__all__ = ["mixed", "parse_transactions", "replayed", "transaction_line"]
-
 _KEYS: Final = ("at_us", "took_us", "session", "script", "values")
 
 

@@ -27,21 +27,6 @@ from uncork.model.load import (
     http_totals,
 )
 
-__all__ = [
-    "GRACE_NS",
-    "INTERVAL_NS",
-    "UNBOUNDED_NS",
-    "Messages",
-    "arrivals_plan",
-    "check_load",
-    "hdr_log",
-    "load_plan",
-    "measurement",
-    "run_load",
-    "run_plan",
-    "without_password",
-]
-
 INTERVAL_NS = 1_000_000_000
 """The length of an interval of the time series."""
 GRACE_NS = 60 * 10**9
@@ -219,7 +204,7 @@ def measurement(
             server_user_ns=server.get("user_ns"),
             server_system_ns=server.get("system_ns"),
             http=None if totals.get("http") is None else http_totals(totals["http"]),
-            failures=tuple(FailureTotals(**one) for one in totals["failures"]),
+            failures=tuple(FailureTotals(**failure) for failure in totals["failures"]),
         ),
         tuple(LoadTimes(**row) for row in times),
         tuple(LoadInterval(**row) for row in series),

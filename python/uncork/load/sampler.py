@@ -13,8 +13,6 @@ from uncork.model.system import GENERATOR, SAMPLE_PERIOD_NS, SERVER, SERVICE, St
 
 # pyarrow is imported where tables are built: sampling starts sooner without it.
 
-__all__ = ["Sampler", "sampler_plan", "strain", "system_series", "trial_watch"]
-
 
 class Sampler:
     """Sample the machine and processes until the sampler is stopped or garbage collected.

@@ -15,16 +15,6 @@ from uncork.load.sampler import sampler_plan, strain, system_series, trial_watch
 from uncork.model.measurement import Latency, Measurement, Outcome
 from uncork.model.request import LoadRequest, Statement
 
-__all__ = [
-    "SqlLoad",
-    "build_facts",
-    "merge_histograms",
-    "sql_arm_plan",
-    "sql_measurement",
-    "sql_parameters",
-    "trial_latency",
-]
-
 
 class SqlLoad:
     """The runner's `Load` port for SQL, on the Rust core: a closed loop over connections to PostgreSQL.

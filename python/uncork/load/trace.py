@@ -6,8 +6,6 @@ import math
 
 from uncork.errors import UsageError
 
-__all__ = ["parse_trace"]
-
 _LONGEST_S = 10 * 365 * 86_400
 
 

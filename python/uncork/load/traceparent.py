@@ -14,8 +14,6 @@ from typing import Final
 
 from uncork.model.http import HttpSpec, Request, Variable
 
-__all__ = ["GROUP", "HEADER", "MARK", "group_of", "traced", "untraced"]
-
 MARK: Final = "756e636b"
 """How the traces of uncork begin: ``unck``. The reader of logs in the core knows the same digits."""
 GROUP: Final = 16

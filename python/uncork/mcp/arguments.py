@@ -8,21 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from uncork.errors import UsageError
 
-__all__ = [
-    "AdviseArguments",
-    "AdviseDatabaseArguments",
-    "Arguments",
-    "CompareArguments",
-    "ListArguments",
-    "PlanArguments",
-    "QueryArguments",
-    "ReadArguments",
-    "RunArguments",
-    "TablesArguments",
-    "read_arguments",
-    "schema_of",
-]
-
 
 class Arguments(BaseModel):
     """Arguments of a tool; unknown ones are refused."""

@@ -10,8 +10,6 @@ from typing import Any, Final
 from uncork.errors import UsageError
 from uncork.model.units import format_count
 
-__all__ = ["LIMIT", "Bounded", "bounded", "part_of", "plain"]
-
 LIMIT: Final = 50_000
 """Characters of a result as JSON, about 15 000 tokens."""
 _STEPS: Final = (

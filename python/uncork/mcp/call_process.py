@@ -22,8 +22,6 @@ from uncork.mcp.job import Job, Tool
 from uncork.mcp.tools import TOOLS
 from uncork.model.redaction import without_password
 
-__all__ = ["answered", "main"]
-
 
 def main() -> None:
     """Read a call, answer it, and exit."""

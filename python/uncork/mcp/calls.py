@@ -27,8 +27,6 @@ import anyio.to_thread
 from uncork.mcp.job import Tool
 from uncork.spawn.child import Child, start
 
-__all__ = ["Calls", "Tell", "note"]
-
 Tell = Callable[[str], Awaitable[None]]
 """Takes a line of progress."""
 

@@ -11,8 +11,6 @@ from typing import Final
 from uncork.errors import UsageError
 from uncork.mcp.job import Job, Result, about, shortened
 
-__all__ = ["advise_database", "file_within", "plan_experiment", "run_experiment"]
-
 _CONNINFO: Final = re.compile(r"\s*(postgres(ql)?://|\w+\s*=)")
 
 

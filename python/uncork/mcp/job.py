@@ -14,8 +14,6 @@ from uncork.mcp.bounded import LIMIT, bounded, plain
 if TYPE_CHECKING:
     from uncork.api.runs import Run
 
-__all__ = ["Job", "Result", "Tool", "about", "opened", "shortened"]
-
 Result = dict[str, Any]
 """The result of a tool, as plain values."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from uncork.model.stored_run import StoredRun
     from uncork.model.tables.table import Table
 
-__all__ = ["advise_run", "compare_runs", "list_runs", "list_tables", "query_run", "read_run"]
-
 _COLUMNS: Final = (
     "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'main' "
     "ORDER BY table_name, ordinal_position"

@@ -33,8 +33,6 @@ from uncork.mcp.calls import Calls, note
 from uncork.mcp.job import Tool
 from uncork.mcp.tools import TOOLS
 
-__all__ = ["serve"]
-
 _INSTRUCTIONS: Final = (
     "uncork finds the bottleneck of a database-backed service, and proves fixes by experiment. These tools "
     "read its stored runs. Start with list_runs, then read_run; list_tables and query_run answer what the "

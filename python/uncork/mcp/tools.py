@@ -8,8 +8,6 @@ from typing import Final
 from uncork.mcp import arguments, experiments, reading
 from uncork.mcp.job import Tool
 
-__all__ = ["TOOLS"]
-
 _UNITS: Final = "Times are in nanoseconds and sizes in bytes, unless a name says otherwise."
 _TOOLS: Final = (
     Tool(

@@ -29,8 +29,6 @@ from typing import Any
 
 from uncork.model.units import count_words
 
-__all__ = ["TOLERANCE", "Answer", "Row", "Value", "canonical", "difference", "digest", "plain"]
-
 TOLERANCE = 1e-9
 """Floats whose relative difference is smaller count as equal: engines add in different orders."""
 

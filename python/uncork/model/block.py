@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from uncork.model.http_trial import TrialRequest
 from uncork.model.measurement import Measurement, Slice
 
-__all__ = ["BlockMeasurement", "BlockRequest", "SliceSize"]
-
 
 @dataclass(frozen=True, slots=True)
 class SliceSize:

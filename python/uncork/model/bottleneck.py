@@ -11,17 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-__all__ = [
-    "COMMIT_EVENTS",
-    "Bottleneck",
-    "Component",
-    "DatabaseUse",
-    "LoadUse",
-    "MachineUse",
-    "Resource",
-    "Seen",
-]
-
 COMMIT_EVENTS: Final = frozenset(
     {"WALSync", "WalSync", "WALWrite", "WalWrite", "SyncRep", "WALSyncMethodAssign"}
 )

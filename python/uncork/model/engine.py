@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["ENGINES", "POSTGRESQL", "EngineKind", "EngineOverhead", "engine_kind"]
-
 POSTGRESQL = "postgresql"
 """The engine of a variant that names none; the Rust core sends its load."""
 

@@ -8,8 +8,6 @@ from typing import Literal
 Levels = tuple[tuple[str, str], ...]
 """A cell, as (factor, level) pairs."""
 
-__all__ = ["CallShare", "EvidenceFacts", "EvidenceKind", "Levels", "Sampling", "WaitShare"]
-
 EvidenceKind = Literal["waits", "cpu", "stacks", "syscalls", "plans"]
 """Kinds of evidence: waits of sessions, processor time in user mode and in the kernel, stacks of calls,
 system calls; plans are always kept."""

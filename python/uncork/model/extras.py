@@ -13,8 +13,6 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["declared_requirements", "install_command", "install_extra", "install_modules"]
-
 _REQUIREMENT = re.compile(r"(?P<wanted>[^;]+?)\s*(;.*\bextra\s*==\s*['\"](?P<extra>[^'\"]+)['\"].*)?")
 
 

@@ -12,20 +12,6 @@ from typing import Literal
 
 from uncork.model.load import Arrivals, LoadPart
 
-__all__ = [
-    "BodyKind",
-    "Capture",
-    "CaptureSource",
-    "Checks",
-    "HttpServer",
-    "HttpSpec",
-    "HttpVersion",
-    "OnClose",
-    "Request",
-    "Variable",
-    "request_text",
-]
-
 HttpVersion = Literal["1.1", "2", "3", "negotiated"]
 """Which version to use: ``negotiated`` is HTTP/2 if the server agrees to it under TLS, else HTTP/1.1."""
 OnClose = Literal["reconnect", "stop"]

@@ -11,16 +11,6 @@ from uncork.model.request import LoadRequest
 from uncork.model.server import Target
 from uncork.model.service import Served
 
-__all__ = [
-    "NOT_COMPARED",
-    "AskedRequest",
-    "HttpAnswer",
-    "HttpTrial",
-    "TrialRequest",
-    "fill",
-    "names_in_braces",
-]
-
 NOT_COMPARED = "not compared"
 """Begins the description of an answer that could not be read."""
 

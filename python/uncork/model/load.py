@@ -15,34 +15,6 @@ from typing import Any, Literal
 
 from uncork.model.system import SystemSeries
 
-__all__ = [
-    "ArrivalKind",
-    "Arrivals",
-    "ClusterRequest",
-    "FailureTotals",
-    "HttpTotals",
-    "IntervalStatus",
-    "LoadInterval",
-    "LoadLog",
-    "LoadMeasurement",
-    "LoadOutcome",
-    "LoadPart",
-    "LoadProgress",
-    "LoadScript",
-    "LoadSpec",
-    "LoadTimes",
-    "LoadTotals",
-    "OnLost",
-    "PartNode",
-    "Protocol",
-    "Recorded",
-    "RequestTotals",
-    "Stalls",
-    "TimesKind",
-    "Verbosity",
-    "http_totals",
-]
-
 Protocol = Literal["simple", "extended", "prepared"]
 ArrivalKind = Literal["poisson", "constant", "bursts", "trace"]
 OnLost = Literal["stop", "continue"]
@@ -411,7 +383,7 @@ class LoadTotals:
 
 def http_totals(found: Mapping[str, Any]) -> HttpTotals:
     """Build the totals of an HTTP load from what the core, or a stored run, reports."""
-    requests = tuple(RequestTotals(**one) for one in found["requests"])
+    requests = tuple(RequestTotals(**request) for request in found["requests"])
     return HttpTotals(**{**found, "stalls": Stalls(**found["stalls"]), "requests": requests})
 
 

@@ -8,8 +8,6 @@ from enum import StrEnum
 
 from uncork.model.system import Strain, SystemSeries
 
-__all__ = ["Counters", "Disturbance", "Latency", "Measurement", "Outcome", "Slice"]
-
 
 class Outcome(StrEnum):
     """How a trial ended. Only complete trials enter the statistics."""

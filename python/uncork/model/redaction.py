@@ -8,22 +8,6 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import unquote
 
-__all__ = [
-    "NOT_STORED",
-    "SECRET_HEADERS",
-    "is_secret",
-    "is_secret_field",
-    "redact",
-    "redact_word",
-    "shell_command",
-    "variable_for",
-    "without_body_secrets",
-    "without_header_secret",
-    "without_literal_secrets",
-    "without_password",
-    "without_secrets",
-]
-
 NOT_STORED: Final = "(not stored)"
 """The stored value of a header, field or variable that holds a secret."""
 

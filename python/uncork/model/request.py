@@ -8,8 +8,6 @@ from typing import Literal
 
 from uncork.model.server import Target
 
-__all__ = ["Batch", "Form", "LoadRequest", "Pause", "Statement"]
-
 Form = Literal["scalar", "values", "arrays", "copy"]
 """How one execution takes its rows.
 

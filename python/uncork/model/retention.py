@@ -9,8 +9,6 @@ from datetime import datetime, timedelta
 
 from uncork.model.stored_run import StoredRun
 
-__all__ = ["Retention", "prunable"]
-
 
 @dataclass(frozen=True, slots=True)
 class Retention:

@@ -8,16 +8,6 @@ from typing import Final, Literal
 
 from uncork.model.engine import POSTGRESQL
 
-__all__ = [
-    "LOAD_APPLICATION",
-    "WATCH_APPLICATION",
-    "ExecutedPlan",
-    "Relation",
-    "Snapshot",
-    "Target",
-    "is_local",
-]
-
 LOAD_APPLICATION: Final = "uncork"
 """A connection that sends load or prepares data. This work is the user's own, so every report shows it."""
 WATCH_APPLICATION: Final = "uncork watch"

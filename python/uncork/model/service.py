@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["LOOPBACK", "Served", "ServiceJob"]
-
 LOOPBACK = "127.0.0.1"
 """Where services listen: no other machine can reach them."""
 

@@ -8,17 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
-__all__ = [
-    "BASELINE",
-    "DEFAULT_RUNS",
-    "HostRounds",
-    "RunFilter",
-    "RunHost",
-    "RunStatus",
-    "StoredRun",
-    "select",
-]
-
 DEFAULT_RUNS: Final = Path(".uncork/runs")
 """Where runs are stored by default."""
 BASELINE: Final = "baseline"

@@ -15,17 +15,6 @@ from typing import Final, Literal
 
 from uncork.model.units import parse_duration, parse_share
 
-__all__ = [
-    "BROKEN",
-    "STEADY",
-    "LoadStep",
-    "Objective",
-    "SweepAxis",
-    "SweepSpec",
-    "Verification",
-    "parse_objectives",
-]
-
 SweepAxis = Literal["clients", "rate", "streams"]
 """What a sweep raises: clients, total arrivals a second, or requests in flight on each connection."""
 

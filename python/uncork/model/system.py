@@ -9,24 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = [
-    "DATABASE",
-    "GENERATOR",
-    "MODES",
-    "SAMPLE_PERIOD_NS",
-    "SERVER",
-    "SERVICE",
-    "Bounds",
-    "DeviceUse",
-    "ModeHistory",
-    "ProcessUse",
-    "Slowdown",
-    "Strain",
-    "SystemSeries",
-    "SystemUse",
-    "Watch",
-]
-
 SAMPLE_PERIOD_NS: Final = 100_000_000
 """Time between two readings: ten a second."""
 SERVER: Final = "server"

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["HistogramPoint", "Metric", "Point", "Telemetry"]
-
 Attribute = str | int | float | bool
 
 

@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-__all__ = ["inline_statement", "short_template", "short_templates"]
-
 _WIDTH: Final = 90
 _INLINE_WIDTH: Final = 60
 _SELECT: Final = "select "

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Arm", "Cell", "Trial"]
-
 
 @dataclass(frozen=True, order=True, slots=True)
 class Cell:

@@ -10,19 +10,6 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = [
-    "count_words",
-    "format_bytes",
-    "format_count",
-    "format_duration",
-    "format_percent",
-    "parse_bytes",
-    "parse_duration",
-    "parse_share",
-    "series_words",
-    "share_text",
-]
-
 _DURATION: Final = {
     "ns": 1,
     "us": 10**3,

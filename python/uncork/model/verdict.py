@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-__all__ = ["Direction", "Judgement", "Verdict"]
-
 Direction = Literal["faster", "slower"]
 
 

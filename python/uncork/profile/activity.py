@@ -16,18 +16,6 @@ from typing import Any, Final, Literal, TypeVar
 from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.database import ActivityLayer, Busiest, History, TimeNode, Usage
 
-__all__ = [
-    "CLIENT",
-    "averages",
-    "file_waits",
-    "history",
-    "history_places",
-    "time_tree",
-    "usage",
-    "wait_class",
-    "weights",
-]
-
 Row = Mapping[str, Any]
 """Processes at the same place in the tree; `weight` is their time in all samples, in microseconds."""
 Key = TypeVar("Key", bound=Hashable)

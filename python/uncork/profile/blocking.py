@@ -11,8 +11,6 @@ from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.database import BlockerFacts, WaiterFacts
 from uncork.profile.activity import wait_class, weights
 
-__all__ = ["find_blockers"]
-
 Row = Mapping[str, Any]
 _Who = tuple[str, str, str, int | None]
 """Application, role, state and template of a root blocker."""

@@ -13,20 +13,6 @@ from typing import Any, Final
 
 from uncork.model.results.database import CounterFacts, KernelFacts, StatementFacts
 
-__all__ = [
-    "RESET",
-    "Key",
-    "counter_deltas",
-    "kernel_deltas",
-    "kernel_totals",
-    "resets",
-    "row_deltas",
-    "statement_delta",
-    "statement_deltas",
-    "statement_key",
-    "statement_totals",
-]
-
 Row = Mapping[str, Any]
 Key = tuple[int | str, int | str, int, bool]
 Place = tuple[str, int | str]

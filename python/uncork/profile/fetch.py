@@ -13,8 +13,6 @@ from typing import IO, Final
 
 from uncork.errors import UsageError
 
-__all__ = ["fetch", "is_address", "seconds_asked"]
-
 _MOST_BYTES: Final = 1 << 30
 _MOST_S: Final = 180.0
 _SILENCE_S: Final = 60.0

@@ -17,8 +17,6 @@ from typing import Final
 from uncork import _native
 from uncork.errors import SetupError
 
-__all__ = ["Grouping", "group", "identify", "template_text"]
-
 _LONGEST: Final = 100_000
 """Of a longer statement, only this many characters become its template."""
 _REPAIR: Final = "install uncork again with the packages it requires"

@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from uncork.profile.grammar import Grouping
     from uncork.profile.objects.reading import ObjectReader
 
-__all__ = [
-    "EventFile",
-    "EventFiles",
-    "LogFilter",
-    "LogFollower",
-    "LogReading",
-    "LogRequest",
-    "core_request",
-    "log_begins",
-    "log_name",
-    "log_reading",
-    "read_logs",
-]
-
 
 class EventFile(Protocol):
     """Where the entries of one part go."""

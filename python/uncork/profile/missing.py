@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from uncork.model.database.missing import Missing, grant
 
-__all__ = ["find_missing"]
-
 _STATEMENTS_LOST: Final = "calls, rows, blocks, temporary files and WAL by template"
 _NO_QUERY_ID: Final = (
     "query ids (uncork then matches sessions to templates by the texts of statements, which may be truncated)"

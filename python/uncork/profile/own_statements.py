@@ -13,8 +13,6 @@ from typing import Any
 from uncork.profile.deltas import Key, statement_key
 from uncork.profile.server_templates import TemplateBook
 
-__all__ = ["own_keys", "own_statements", "own_texts"]
-
 
 def own_keys(watch: Mapping[str, Any]) -> frozenset[Key]:
     """Return the keys of the entries of uncork's own statements from the stored facts of a watch."""

@@ -12,8 +12,6 @@ from uncork.model.database.plan import ColumnValues
 from uncork.profile.shapes.nodes import tokens_of
 from uncork.profile.statement_parts import statement_parts
 
-__all__ = ["ComparedParameter", "compared_parameters", "drawn_values", "with_values"]
-
 _LOWER: Final = frozenset({">", ">="})
 _UPPER: Final = frozenset({"<", "<="})
 _EQUAL: Final = frozenset({"=", "<>", "!="})

@@ -21,8 +21,6 @@ from uncork.profile.proc_watch import process_name
 from uncork.profile.stacks import read_profile
 from uncork.spawn.child import Child, run, scratch_folder, start
 
-__all__ = ["CallGraph", "Choice", "PerfLack", "Recording", "choose_call_graph", "find_perf", "record"]
-
 CallGraph = Literal["dwarf", "fp"]
 
 _METHODS: Final[tuple[CallGraph, ...]] = ("dwarf", "fp")

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-__all__ = ["ProcWatch", "Seen", "Sleep", "process_name", "tree"]
-
 _NS_A_TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _LOOK_S: Final = 0.5
 """How often to look for new processes, in seconds."""

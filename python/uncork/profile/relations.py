@@ -13,16 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-__all__ = [
-    "fresh_statistics",
-    "index_bloat",
-    "index_doubts",
-    "islands",
-    "rests_on_index",
-    "table_bloat",
-    "whole_reads",
-]
-
 Row = Mapping[str, Any]
 Doubt = tuple[Literal["", "invalid", "duplicate", "covered", "unused"], str]
 

@@ -8,8 +8,6 @@ from typing import Final
 
 from uncork.profile.grammar import identify, template_text
 
-__all__ = ["TemplateBook", "is_normalised"]
-
 _COMMENTS: Final = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 _NORMALISED: Final = frozenset({"select", "insert", "update", "delete", "merge", "with", "values", "table"})
 

@@ -14,8 +14,6 @@ from typing import Final
 
 from uncork.model.system import ModeHistory, Slowdown
 
-__all__ = ["find_slowdown"]
-
 _FULL: Final = 0.9
 """Use counts as full from this fraction of the processors on, including stolen time."""
 _BEFORE_S: Final = 60

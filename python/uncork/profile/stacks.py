@@ -12,15 +12,6 @@ from uncork import _native
 from uncork.errors import UsageError
 from uncork.model.results.stacks import ProfileFormat
 
-__all__ = [
-    "FrameSums",
-    "Imported",
-    "beside",
-    "read_profile",
-    "sum_frames",
-    "write_profile",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Imported:

@@ -12,8 +12,6 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
-__all__ = ["origin"]
-
 _QUOTED: Final = re.compile(r"([A-Za-z_][\w.%-]*)\s*=\s*'((?:[^'\\]|\\.)*)'")
 _PLAIN: Final = re.compile(r"(?:^|,)\s*([A-Za-z_]\w*):([^,]*)")
 _ROUTES: Final = ("http.route", "route", "endpoint")

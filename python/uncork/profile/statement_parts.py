@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-__all__ = ["StatementPart", "StatementParts", "aliases_of", "logged_values", "statement_parts"]
-
 _VALUES_IN: Final = frozenset(
     {"where_clause", "having_clause", "quals", "values_lists", "on_conflict_clause"}
 )

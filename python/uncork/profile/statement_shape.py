@@ -11,8 +11,6 @@ from uncork.profile.shapes.queries import QUERIES, Walk
 from uncork.profile.shapes.scopes import Scope
 from uncork.profile.shapes.texts import accepted
 
-__all__ = ["statement_shape"]
-
 
 def statement_shape(
     sql: str, tables: Mapping[str, Collection[str]], *, template: bool = False

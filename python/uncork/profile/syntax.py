@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["GRAMMAR", "ParsedSql", "ParsedStatement", "parse_sql"]
-
 GRAMMAR: Final = 18
 """The major version of PostgreSQL whose grammar this is."""
 

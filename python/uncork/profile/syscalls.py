@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from uncork.spawn.child import scratch_folder, start
 
-__all__ = ["Syscalls", "count_syscalls", "parse_strace", "parse_summary"]
-
 _PROCESS = re.compile(r"^ (?P<name>\S.*) \((?P<pid>\d+)\), \d+ events")
 _CALL = re.compile(r"^   (?P<name>\w+)\s+(?P<calls>\d+)\s+(?P<errors>\d+)\s+(?P<ms>[\d.]+)\s")
 _LINE = re.compile(r"^(?P<pid>\d+) +(?P<time>\d+\.\d+) (?P<rest>.*)$")

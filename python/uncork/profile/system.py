@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from uncork.model.system import MODES, Bounds, DeviceUse, ModeHistory, ProcessUse, SystemUse
 from uncork.profile.slowdown import find_slowdown
 
-__all__ = ["system_use"]
-
 Row = Mapping[str, Any]
 
 _STALLS: Final = ("cpu_some", "io_some", "io_full", "memory_some", "memory_full")

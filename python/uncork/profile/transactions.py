@@ -19,8 +19,6 @@ from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.database_transactions import InTransaction, RowWriter
 from uncork.profile.activity import wait_class
 
-__all__ = ["LOG_EVENTS", "in_transactions", "row_writers"]
-
 Row = Mapping[str, Any]
 _Who = tuple[str, str, int | None]
 """Application, role and template."""

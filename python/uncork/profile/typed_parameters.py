@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from uncork.profile.shapes.nodes import children, parsed, tokens_of
 
-__all__ = ["rewrite_typed_parameters"]
-
 _UNITS: Final = frozenset({"YEAR_P", "MONTH_P", "DAY_P", "HOUR_P", "MINUTE_P", "SECOND_P"})
 
 

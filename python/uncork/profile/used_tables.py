@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from uncork.model.tables.rows import Rows
 
-__all__ = ["MOST_TABLES", "UsedTables", "used_tables", "words_of"]
-
 Row = Mapping[str, Any]
 
 MOST_TABLES: Final = 300

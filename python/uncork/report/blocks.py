@@ -15,36 +15,6 @@ from uncork.report.headline import split_answer
 if TYPE_CHECKING:
     from uncork.model.results.experiment import CrossoverPoint
 
-__all__ = [
-    "Beside",
-    "Block",
-    "Bullets",
-    "Chart",
-    "Code",
-    "Column",
-    "Document",
-    "DotChart",
-    "DotMark",
-    "Facts",
-    "Flame",
-    "Fold",
-    "ForestChart",
-    "ForestMark",
-    "Gallery",
-    "Layer",
-    "Legend",
-    "Line",
-    "LineChart",
-    "Paragraph",
-    "Section",
-    "Spark",
-    "StackChart",
-    "Step",
-    "Table",
-    "Tone",
-    "Value",
-]
-
 Tone = Literal["plain", "faster", "slower", "same", "unsure", "refused", "skipped", "muted"]
 """What the colour of a cell adds to its words; a writer without colour ignores it."""
 

@@ -6,8 +6,6 @@ from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Value
 from uncork.report.quantity_words import instant_text, share_text
 
-__all__ = ["bytes_cell", "count_cell", "duration_cell", "instant_cell", "share_cell"]
-
 
 def duration_cell(nanoseconds: float | None) -> Value:
     """Return a cell with a duration; empty for None."""

@@ -6,8 +6,6 @@ from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.load.words import rate_text, share_text
 from uncork.report.words import effect_text
 
-__all__ = ["figure_value", "number_text"]
-
 
 def figure_value(value: float, unit: str) -> str:
     """Format the value of a metric with its unit."""

@@ -21,24 +21,6 @@ if TYPE_CHECKING:
     from uncork.model.database.missing import Missing
     from uncork.model.results.advice import LookedAt
 
-__all__ = [
-    "bill_words",
-    "careful_last",
-    "costly_words",
-    "finding_blocks",
-    "finding_headline",
-    "finding_sections",
-    "finding_sentence",
-    "finding_step",
-    "looked_at_words",
-    "missing_sentence",
-    "missing_words",
-    "nothing_found_words",
-    "proof_steps",
-    "server_conninfo",
-    "unexplained_words",
-]
-
 _PLAIN: Final = re.compile(r"[^\s'\\]+")
 _NOT_TRIED: Final = "Its code is not tried yet: uncork cure tries it on a copy and hands over what helps."
 _NOT_ON_A_COPY: Final = ("ALTER SYSTEM", "REINDEX", "VACUUM")

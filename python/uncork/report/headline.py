@@ -8,20 +8,6 @@ from typing import Final
 
 from uncork.model.template_words import short_template
 
-__all__ = [
-    "MOST_NUMBERS",
-    "MOST_WORDS",
-    "capital",
-    "fits",
-    "fitting",
-    "headline_template",
-    "join_sentences",
-    "numbers_in",
-    "split_answer",
-    "uncapital",
-    "words_in",
-]
-
 MOST_WORDS: Final = 20
 """Most words of a headline. A number and its unit are one word."""
 MOST_NUMBERS: Final = 3

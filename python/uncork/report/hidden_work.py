@@ -9,8 +9,6 @@ from uncork.model.database.missing import HiddenWork, Unplanned, WhyUnplanned, g
 from uncork.model.units import count_words, format_count, share_text
 from uncork.report.blocks import Step
 
-__all__ = ["hidden_note", "hidden_sentences", "hidden_steps", "hides_findings", "unplanned_words"]
-
 _LEAST: Final = 0.05
 """Smallest part of the time that is reported first if it is hidden: a finding costs a tenth."""
 _STATS: Final = "pg_read_all_stats"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["status_groups"]
-
 _MOST: Final = 6
 """Above this number, statuses are drawn by class, so that each line has its own colour."""
 

@@ -12,8 +12,6 @@ from uncork.report.cells import count_cell
 from uncork.report.quantity_words import instant_text, share_text, step_text
 from uncork.report.words import count_words, series_words
 
-__all__ = ["MODE_WORDS", "lacks_words", "modes_chart", "system_blocks", "system_doubts"]
-
 MODE_WORDS: Final = {
     "user": "programs",
     "nice": "low-priority programs",

@@ -11,16 +11,6 @@ from uncork.errors import UsageError
 from uncork.model.redaction import redact
 from uncork.requests.jobs import ServerOptions
 
-__all__ = [
-    "PasswordOptions",
-    "ServerNames",
-    "database_of",
-    "measured_server",
-    "named",
-    "refuse_asking",
-    "watched_server",
-]
-
 
 class PasswordOptions(Protocol):
     """Whether a verb asks for a password."""

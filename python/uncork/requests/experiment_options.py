@@ -26,24 +26,6 @@ from uncork.requests.shared_options import (
     WatchedPort,
 )
 
-__all__ = [
-    "CaseListOptions",
-    "CaseOptions",
-    "CostOptions",
-    "DoctorOptions",
-    "NewOptions",
-    "PlanOptions",
-    "RerunOptions",
-    "RunOptions",
-    "Seed",
-    "ServerBinaries",
-    "ServerDsn",
-    "ServerPort",
-    "Sets",
-    "Workloads",
-    "share",
-]
-
 Levels = tuple[str, tuple[str, ...]]
 """A factor and the levels of it to keep."""
 

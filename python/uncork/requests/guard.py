@@ -14,8 +14,6 @@ from uncork.requests.hosts import host_request
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, changes_of
 
-__all__ = ["GuardRequest", "Tell", "command_text", "guard_request", "headers_of"]
-
 Tell = Callable[[str], None]
 
 

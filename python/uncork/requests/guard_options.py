@@ -32,8 +32,6 @@ from uncork.requests.shared_options import (
     ServerUser,
 )
 
-__all__ = ["GuardOptions"]
-
 _SIDE: Final = (
     "variant=, commit=, dsn=, setting=NAME:VALUE, value=NAME:VALUE, env=SERVICE.NAME:VALUE, image=, url="
 )

@@ -12,16 +12,6 @@ from uncork.model.units import count_words
 from uncork.requests.option import Opt, whole
 from uncork.requests.part import cluster_place
 
-__all__ = [
-    "Confirmed",
-    "HostCluster",
-    "HostCount",
-    "HostOptions",
-    "HostRequest",
-    "HostServers",
-    "host_request",
-]
-
 HOSTS: Final = "Measure on several hosts"
 _LEAST: Final = 2
 

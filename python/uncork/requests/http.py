@@ -23,8 +23,6 @@ from uncork.requests.part import part_given, read_cluster, read_part
 from uncork.requests.sweep import SweepOptions, most_clients
 from uncork.requests.words import advise_contradictions, read_arrivals, refuse, warm_up_contradictions
 
-__all__ = ["cluster_of_http", "read_http", "sweep_of_http"]
-
 ReadFile = Callable[[str], bytes]
 
 _MOST_URLS: Final = 64

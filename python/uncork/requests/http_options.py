@@ -43,8 +43,6 @@ from uncork.requests.part import (
     Yes,
 )
 
-__all__ = ["HEADER", "VARIABLE", "HttpOptions"]
-
 _what, _how, _when, _sweep = (partial(opt, panel=panel) for panel in (WHAT, HOW, WHEN, SWEEP))
 _check, _watch = partial(opt, panel="Expected responses"), partial(opt, panel=WATCH)
 

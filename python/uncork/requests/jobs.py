@@ -12,19 +12,6 @@ from uncork.model.http import HttpSpec
 from uncork.model.load import LoadSpec
 from uncork.model.sweep import SweepSpec
 
-__all__ = [
-    "CureJob",
-    "HttpJob",
-    "LoadJob",
-    "ServerOptions",
-    "ServiceJob",
-    "SweepRequest",
-    "TablesJob",
-    "TablesOptions",
-    "Vacuum",
-]
-
-
 Vacuum = Literal["none", "usual", "all"]
 """Tables to vacuum before the load: none, pgbench's small tables, or all four."""
 

@@ -9,27 +9,6 @@ from typing import Annotated
 from uncork.requests.option import Opt, duration
 from uncork.requests.shared_options import RUNS_HELP
 
-__all__ = [
-    "HOW",
-    "INITIALIZE",
-    "OUTPUT",
-    "SWEEP",
-    "WATCH",
-    "WHAT",
-    "WHEN",
-    "Advise",
-    "AsJson",
-    "GoBench",
-    "HdrLog",
-    "Html",
-    "Objective",
-    "ProgressEvery",
-    "RunsOutput",
-    "SweepBudget",
-    "Verify",
-    "WarmUp",
-]
-
 WHAT, HOW, WHEN = "What to send", "How to send it", "When and how long"
 WATCH = "What to watch"
 SWEEP, OUTPUT, INITIALIZE = "Load sweep", "Output", "Initialization (-i), as in pgbench -i"

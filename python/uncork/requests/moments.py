@@ -9,8 +9,6 @@ from typing import Any, Final
 from uncork.errors import UsageError
 from uncork.requests.option import Kind
 
-__all__ = ["age_of", "moment_of", "since_of", "time_of_day"]
-
 _HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24}
 _AGE: Final = re.compile(r"(\d{1,6})\s*([hdw])")
 _RANGE: Final = re.compile(

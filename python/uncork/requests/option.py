@@ -21,29 +21,6 @@ from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get
 from uncork.errors import UsageError
 from uncork.model.units import parse_bytes, parse_duration
 
-__all__ = [
-    "MOST",
-    "Kind",
-    "Location",
-    "Opt",
-    "Option",
-    "choice",
-    "duration",
-    "from_values",
-    "from_words",
-    "is_given",
-    "name_pattern",
-    "names_given",
-    "number",
-    "opt",
-    "options_of",
-    "pair",
-    "quantity_ns",
-    "size",
-    "whole",
-    "with_unit",
-]
-
 MOST: Final = 2**31 - 1
 """The default upper bound of a whole number."""
 

@@ -15,25 +15,6 @@ if TYPE_CHECKING:
     from uncork.requests.http_options import HttpOptions
     from uncork.requests.sql_options import SqlOptions
 
-__all__ = [
-    "CLUSTER",
-    "PART",
-    "ClusterAt",
-    "EndAfter",
-    "LeaseFrom",
-    "LostNode",
-    "NodeCount",
-    "Shard",
-    "StartAt",
-    "Uncapped",
-    "Yes",
-    "cluster_given",
-    "cluster_place",
-    "part_given",
-    "read_cluster",
-    "read_part",
-]
-
 PART: Final = "Part of a load from several machines"
 _MOST: Final = 100_000
 

@@ -27,16 +27,6 @@ from uncork.requests.shared_options import (
     WatchedPort,
 )
 
-__all__ = [
-    "AdviseOptions",
-    "CaptureOptions",
-    "CpuOptions",
-    "CureOptions",
-    "DatabaseOptions",
-    "DemoOptions",
-    "LogOptions",
-]
-
 _filter = partial(opt, panel="Filters")
 _cure = partial(opt, panel="Copy and measurements")
 _FORMATS: Final = get_args(ProfileFormat)

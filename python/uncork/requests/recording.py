@@ -12,8 +12,6 @@ from uncork.model.database.recording import TRANSACTIONS
 from uncork.model.load import LoadScript, LoadSpec
 from uncork.requests.sql_options import SqlOptions
 
-__all__ = ["recording_contradictions", "recording_file", "with_recording"]
-
 ListFolder = Callable[[str], Sequence[str] | None]
 
 

@@ -10,8 +10,6 @@ from uncork.engines.postgres import PostgresServer, embedded_server, existing_se
 from uncork.errors import UsageError
 from uncork.model.redaction import redact
 
-__all__ = ["ServerChoice"]
-
 
 @dataclass(frozen=True, slots=True)
 class ServerChoice:

@@ -33,8 +33,6 @@ from uncork.requests.shared_options import (
 )
 from uncork.requests.words import local_logs
 
-__all__ = ["ServiceOptions", "service_job"]
-
 _what, _how, _watch = partial(opt, panel=WHAT), partial(opt, panel=HOW), partial(opt, panel="What to watch")
 _TWENTY_S: Final = 20_000_000_000
 _LEAST_NS: Final = 4_000_000_000

@@ -7,24 +7,6 @@ from typing import Annotated, Final
 
 from uncork.requests.option import Opt, whole
 
-__all__ = [
-    "CONNECT",
-    "RUNS_HELP",
-    "AsJson",
-    "AskPassword",
-    "DatabaseName",
-    "Full",
-    "Html",
-    "Markdown",
-    "NeverAsk",
-    "Quiet",
-    "Runs",
-    "ServerHost",
-    "ServerUser",
-    "Top",
-    "WatchedPort",
-]
-
 RUNS_HELP: Final = "Where runs are stored: a folder, or an address such as s3://BUCKET/PREFIX."
 
 Runs = Annotated[Path, Opt("--runs DIR", RUNS_HELP, envvar="UNCORK_RUNS", show_default=True)]

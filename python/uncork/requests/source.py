@@ -19,22 +19,6 @@ from uncork.experiment.spec.time_zones import TimeZones, offset_values
 from uncork.model.units import format_duration, parse_duration, parse_share
 from uncork.store.query import RunReader
 
-__all__ = [
-    "Options",
-    "Published",
-    "Source",
-    "case_folder",
-    "case_source",
-    "changes_of",
-    "file_source",
-    "file_text",
-    "made_source",
-    "published_figures",
-    "run_source",
-    "starter",
-    "text_source",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Options:

@@ -34,8 +34,6 @@ from uncork.requests.words import (
     warm_up_contradictions,
 )
 
-__all__ = ["cluster_of_sql", "read_request", "sweep_of_sql"]
-
 ReadFile = Callable[[str], str]
 ListFolder = Callable[[str], Sequence[str] | None]
 """Return the paths of a folder's .sql files in the order of their names, and of a recording's transactions;

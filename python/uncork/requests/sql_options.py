@@ -51,8 +51,6 @@ from uncork.requests.shared_options import (
     WatchedPort,
 )
 
-__all__ = ["SqlOptions"]
-
 _connect, _what, _how, _when = (partial(opt, panel=panel) for panel in (CONNECT, WHAT, HOW, WHEN))
 _sweep, _output, _tables = (partial(opt, panel=panel) for panel in (SWEEP, OUTPUT, INITIALIZE))
 _watch = partial(opt, panel=WATCH)

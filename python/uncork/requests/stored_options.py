@@ -10,20 +10,6 @@ from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.requests.option import Location, Opt, opt, whole
 from uncork.requests.shared_options import RUNS_HELP, AsJson, Html, Markdown, Runs
 
-__all__ = [
-    "LEAST_WINDOW",
-    "AcknowledgeOptions",
-    "CompareOptions",
-    "ExportOptions",
-    "HistoryOptions",
-    "ImportOptions",
-    "McpOptions",
-    "MergeOptions",
-    "QueryOptions",
-    "ReportOptions",
-    "ServeOptions",
-]
-
 LEAST_WINDOW: Final = 5
 """With fewer runs, it is unknown how much they differ: `uncork.stats.run_comparison.KNOWN_RUNS`."""
 LastRun = Annotated[str, Opt("[RUN]", "Stored run: its id, a name, or last. Default: last.")]

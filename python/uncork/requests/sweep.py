@@ -10,8 +10,6 @@ from uncork.model.sweep import SweepAxis, SweepSpec, parse_objectives
 from uncork.model.units import format_duration
 from uncork.requests.jobs import SweepRequest
 
-__all__ = ["SweepOptions", "most_clients", "sweep_request"]
-
 _STEP_NS: Final = 2_000_000_000
 _SHORTEST_NS: Final = 200_000_000
 _BUDGET_NS: Final = 180_000_000_000

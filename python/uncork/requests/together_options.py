@@ -18,8 +18,6 @@ from uncork.requests.option import names_given, opt, options_of
 from uncork.requests.part import PART
 from uncork.requests.sql_options import SqlOptions
 
-__all__ = ["TogetherOptions", "check_together", "named_loads", "together_job"]
-
 Job = TypeVar("Job", LoadJob, HttpJob)
 
 _LEAST: Final = 2

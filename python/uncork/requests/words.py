@@ -17,15 +17,6 @@ if TYPE_CHECKING:
     from uncork.requests.http_options import HttpOptions
     from uncork.requests.sql_options import SqlOptions
 
-__all__ = [
-    "advise_contradictions",
-    "local_logs",
-    "read_arrivals",
-    "refuse",
-    "source_contradictions",
-    "warm_up_contradictions",
-]
-
 _BURST: Final = whole(1, 1_000_000)
 
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-__all__ = ["bearer", "form_key", "host_is_ours", "is_cross_site", "same", "signed_in_key"]
-
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?")
 
 

@@ -14,8 +14,6 @@ from starlette.responses import HTMLResponse, Response
 from uncork.report.write.html import policy_of
 from uncork.serve import access
 
-__all__ = ["MEDIA", "file_of", "packed", "page_of"]
-
 _SVG: Final = "image/svg+xml"
 MEDIA: Final = MappingProxyType(
     {

@@ -16,8 +16,6 @@ from uncork.serve.report_cache import ReportCache, StillDrawingError, TooBusyErr
 from uncork.serve.run_cache import NoSuchRunError, RunCache
 from uncork.serve.settings import Settings
 
-__all__ = ["create_app"]
-
 
 def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -> App:
     """Return the dashboard as an ASGI application; it calls `started` once it has read the runs."""

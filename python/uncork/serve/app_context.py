@@ -25,8 +25,6 @@ from uncork.serve.report_cache import ReportCache
 from uncork.serve.run_cache import RunCache
 from uncork.serve.settings import Settings
 
-__all__ = ["AppContext", "context_of", "fragment", "message", "show"]
-
 
 @dataclass(slots=True)
 class SeriesSeen:

@@ -13,9 +13,6 @@ from starlette.responses import PlainTextResponse, Response
 from uncork.report.write.html import source
 from uncork.serve.answers import packed
 
-__all__ = ["ADDRESSES", "VENDORED", "static"]
-
-
 VENDORED: Final = ("htmx.min.js", "idiomorph-ext.min.js", "sse.min.js")
 """Third-party files, unchanged. `vendor/README.md` lists their origin."""
 

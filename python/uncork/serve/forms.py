@@ -15,8 +15,6 @@ from uncork.serve import access
 from uncork.serve.app_context import context_of, message, show
 from uncork.store.catalogue import set_tag
 
-__all__ = ["sign_in", "tag"]
-
 _WRONG_S: Final = 0.5
 """Delay after a wrong token."""
 _MOST_FIELDS: Final = 10

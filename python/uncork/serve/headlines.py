@@ -11,8 +11,6 @@ from uncork.model.stored_run import StoredRun
 from uncork.report.headline import split_answer
 from uncork.store.answers import read_answer
 
-__all__ = ["HeadlineCache"]
-
 _MOST: Final = 2_000
 
 

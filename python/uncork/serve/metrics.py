@@ -11,8 +11,6 @@ from typing import Final
 from uncork.model.results.figure import Figure, RunFigures
 from uncork.model.stored_run import StoredRun
 
-__all__ = ["Metrics", "exposition"]
-
 _BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 _MOST_FIGURES: Final = 200

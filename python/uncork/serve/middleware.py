@@ -16,8 +16,6 @@ from uncork.serve import access
 from uncork.serve.metrics import Metrics
 from uncork.serve.settings import Settings
 
-__all__ = ["MAX_BODY", "POLICY", "Guard"]
-
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -13,8 +13,6 @@ from uncork.model.results.figure import RunFigures
 from uncork.model.stored_run import StoredRun
 from uncork.store.remote.mirrors import fetched
 
-__all__ = ["NamedFigures"]
-
 _MOST: Final = 50
 """Named runs whose metrics are served, the newest first."""
 

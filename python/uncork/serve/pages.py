@@ -14,8 +14,6 @@ from uncork.serve.metrics import exposition
 from uncork.serve.report_cache import document_of
 from uncork.workbench.experiment.case_list import all_cases, case_page
 
-__all__ = ["broken", "case", "cases", "metrics", "not_allowed", "not_found", "still_drawing"]
-
 
 async def cases(request: Request) -> Response:
     """Return the page that lists the published cases."""

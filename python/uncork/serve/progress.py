@@ -17,8 +17,6 @@ from uncork.store.layout import PARTS, read_manifest
 from uncork.store.query import RunReader
 from uncork.store.snapshots import SNAPSHOTS, read_snapshots
 
-__all__ = ["RunProgress", "has_progress", "run_progress"]
-
 _SHOWN: Final = 12
 """Snapshots that the table lists."""
 _LOAD_COLUMNS: Final = (

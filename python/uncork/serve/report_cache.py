@@ -26,16 +26,6 @@ from uncork.workbench.documents.run_document import (
     run_document,
 )
 
-__all__ = [
-    "Drawn",
-    "HistoryWanted",
-    "ReportCache",
-    "StillDrawingError",
-    "TooBusyError",
-    "compared_query",
-    "document_of",
-]
-
 _MOST_BYTES: Final = 256 << 20
 _AT_ONCE: Final = 2
 _PATIENCE_S: Final = 8.0

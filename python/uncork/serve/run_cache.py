@@ -13,8 +13,6 @@ from uncork.analysis.runs.listing import RunList, read_runs
 from uncork.model.stored_run import StoredRun
 from uncork.store.layout import Manifest
 
-__all__ = ["NoSuchRunError", "RunCache", "Seen"]
-
 _FRESH_S: Final = 1.0
 """Age up to which a list is fresh. An older one is shown too, and read again in the background."""
 _OLD_S: Final = 10.0

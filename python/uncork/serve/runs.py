@@ -30,22 +30,6 @@ from uncork.serve.report_cache import document_of
 from uncork.serve.run_cache import NoSuchRunError
 from uncork.store.remote.mirrors import shown
 
-__all__ = [
-    "all_runs",
-    "details",
-    "events",
-    "exported",
-    "first",
-    "live",
-    "markdown",
-    "no_such_run",
-    "report",
-    "result",
-    "rows",
-    "telemetry",
-    "too_busy",
-]
-
 _A_PAGE: Final = 100
 _LONGEST_TEXT: Final = 200
 _POLL_S: Final = 1.0

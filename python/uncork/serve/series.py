@@ -18,8 +18,6 @@ from uncork.serve.app_context import context_of, message, show
 from uncork.serve.report_cache import Drawn, HistoryWanted, compared_query
 from uncork.serve.run_cache import NoSuchRunError
 
-__all__ = ["compared", "compared_exported", "histories", "history_exported"]
-
 _MOST_COMPARED: Final = 10
 _MOST_SERIES: Final = 200
 _LONGEST: Final = 400

@@ -16,8 +16,6 @@ from uncork.errors import SetupError, UsageError
 from uncork.serve.app import create_app
 from uncork.serve.settings import Settings
 
-__all__ = ["is_loopback", "serve"]
-
 _HEADERS_BYTES = 16 * 1024
 _LEAST_TOKEN = 16
 

@@ -7,8 +7,6 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Settings"]
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:

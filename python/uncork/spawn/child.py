@@ -23,16 +23,6 @@ from uncork.errors import SetupError
 from uncork.spawn import reaper
 from uncork.spawn.reaper import TOKEN, start_of
 
-__all__ = [
-    "Child",
-    "Done",
-    "owned_environment",
-    "remove_at_death",
-    "run",
-    "scratch_folder",
-    "start",
-]
-
 Child = subprocess.Popen[Any]
 """A running child process."""
 Done = subprocess.CompletedProcess[Any]

@@ -33,8 +33,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-__all__ = ["TOKEN", "Orders", "Process", "all_pids", "belonging", "processes", "start_of"]
-
 TOKEN = "UNCORK_OWNER"  # noqa: S105 -- the name of a variable
 """The environment variable that identifies the descendants of a process."""
 ASKED_S = 1.0

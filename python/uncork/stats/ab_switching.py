@@ -46,8 +46,6 @@ from uncork.stats.effect import AUTOCORRELATION_UNITS, inflation_of
 from uncork.stats.interval import FloatArray, lag_one
 from uncork.stats.student import student_reach
 
-__all__ = ["LEAST_UNITS", "UNIT", "SwitchedEstimate", "adjusted_estimate", "disagree", "plain_estimate"]
-
 UNIT: Final = 4
 """Quadruples per unit. Quadruples are chosen at random independently; the pairs within one are not
 independent."""

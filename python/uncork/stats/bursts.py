@@ -37,8 +37,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CROWDED", "EVEN", "FEWEST", "FLOOR", "MOST", "WIDTH", "cycle_weights"]
-
 WIDTH = 5.0
 """How many scaled MADs above the median a cycle's share of delay must be."""
 FLOOR = 0.02

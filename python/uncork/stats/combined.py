@@ -19,8 +19,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Bounded", "difference", "total"]
-
 
 @dataclass(frozen=True, slots=True)
 class Bounded:

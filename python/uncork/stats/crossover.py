@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from uncork.model.verdict import Judgement, Verdict
 from uncork.stats.compare import Better, Effect
 
-__all__ = ["Crossover", "Level", "crossovers"]
-
 _SHOWN = (Verdict.FASTER, Verdict.SLOWER)
 
 

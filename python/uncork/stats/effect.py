@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 from uncork.stats.interval import FloatArray, bounded_exp, lag_one, log_e_value, radius, summary
 from uncork.stats.sample import UnitKind, Units
 
-__all__ = ["AUTOCORRELATION_UNITS", "Effect", "estimate", "inflation_of"]
-
 AUTOCORRELATION_UNITS = 8  # with fewer units, a lag-1 autocorrelation is only noise
 
 _ROUNDING = 1e-12  # logarithms of equal values, such as counts, may differ by this much

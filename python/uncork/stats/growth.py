@@ -33,8 +33,6 @@ from numpy.typing import NDArray
 
 from uncork.stats.student import student_reach
 
-__all__ = ["LEAST_ROUNDS", "LEAST_SIZES", "Growth", "Predicted", "fit_growth"]
-
 LEAST_SIZES: Final = 3
 """Every shape fits two sizes exactly, so nothing could be rejected."""
 LEAST_ROUNDS: Final = 3

@@ -34,17 +34,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "PRIOR_PRECISION",
-    "confidence_sequence",
-    "e_value",
-    "lag_one",
-    "log_e_value",
-    "radius",
-    "summary",
-    "units_needed",
-]
-
 PRIOR_PRECISION = 0.25
 
 FloatArray = NDArray[np.float64]

@@ -16,8 +16,6 @@ from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.effect import Effect
 from uncork.stats.sample import Units
 
-__all__ = ["is_disturbed", "short_to_long"]
-
 
 def short_to_long(units: Units, long_rounds: Collection[int]) -> Units:
     """Return one log ratio, short over long, for each round of long slices.

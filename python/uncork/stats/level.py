@@ -16,8 +16,6 @@ from uncork.stats.interval import bounded_exp, lag_one, log_e_value, radius, sum
 from uncork.stats.proportion import log_e_of_share, share_interval
 from uncork.stats.sample import UnitKind
 
-__all__ = ["Level", "share_level", "value_level"]
-
 
 @dataclass(frozen=True, slots=True)
 class Level:

@@ -31,8 +31,6 @@ from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.gates.history import Past, beside_past, share_beside_past
 from uncork.stats.run_comparison import KNOWN_RUNS, ComparableRun, RunDifference, compare_effects, log_odds
 
-__all__ = ["POINTS", "NewestJudgement", "judge_newest"]
-
 POINTS: Final = 0.01
 """The difference of shares that matters in practice."""
 

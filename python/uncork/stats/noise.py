@@ -11,8 +11,6 @@ from uncork.model.units import count_words
 from uncork.stats.effect import Effect, estimate
 from uncork.stats.sample import Units
 
-__all__ = ["NoiseFloor", "noise_floor"]
-
 LEAST_ROUNDS = 3
 """With fewer rounds the noise floor is unknown."""
 

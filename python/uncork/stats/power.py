@@ -30,21 +30,6 @@ import numpy as np
 from uncork.model.units import share_text
 from uncork.stats.interval import radius
 
-__all__ = [
-    "Costs",
-    "Design",
-    "Feasibility",
-    "Part",
-    "StdDevs",
-    "cautious_scatter",
-    "detectable_change",
-    "detection_power",
-    "estimate_scatter",
-    "expected_half_width",
-    "feasible",
-    "variance_parts",
-]
-
 Part = Literal["rounds", "blocks", "cycles"]
 
 _SCALES: Final = 400

@@ -43,18 +43,6 @@ from uncork.stats.effect import AUTOCORRELATION_UNITS, inflation_of
 from uncork.stats.interval import FloatArray, bounded_exp, lag_one, log_e_value, radius, summary
 from uncork.stats.sample import UnitKind
 
-__all__ = [
-    "Counted",
-    "ShareEffect",
-    "ShareUnits",
-    "estimate_share",
-    "log_e_of_requests",
-    "log_e_of_share",
-    "requests_interval",
-    "share_interval",
-    "share_units",
-]
-
 _HALVINGS = 46
 """Halvings that locate an end of the interval to 10⁻¹³."""
 _LEAST = 1e-300

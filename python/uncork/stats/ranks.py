@@ -21,8 +21,6 @@ import numpy as np
 
 from uncork.model.results.experiment import RankEffect
 
-__all__ = ["contradiction", "rank_effect"]
-
 _EXACT: Final = 60
 """Up to this many units, the distribution of the signed-rank statistic is computed exactly."""
 _MOST: Final = 2_000

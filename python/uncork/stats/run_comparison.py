@@ -50,26 +50,6 @@ from uncork.stats.effect import AUTOCORRELATION_UNITS, inflation_of
 from uncork.stats.interval import lag_one, radius
 from uncork.stats.student import student_quantile, student_tail
 
-__all__ = [
-    "ASSUMED_STD_DEV",
-    "KNOWN_RUNS",
-    "LEAST_CALLS",
-    "STRETCH",
-    "TAILS",
-    "Claim",
-    "ComparableRun",
-    "Measured",
-    "RunDifference",
-    "RunToRun",
-    "benjamini_hochberg",
-    "claims",
-    "compare_effects",
-    "compare_runs",
-    "compare_shares",
-    "log_odds",
-    "run_to_run",
-]
-
 KNOWN_RUNS: Final = 5
 """With fewer comparable runs it is unknown how much they differ, so no verdict is given."""
 TAILS: Final = 2.5

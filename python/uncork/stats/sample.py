@@ -35,8 +35,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Observation", "UnitKind", "Units", "block_units", "grouped_units", "noise_units", "round_units"]
-
 UnitKind = Literal["round", "block", "host", "wave"]
 
 

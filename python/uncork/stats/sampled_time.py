@@ -21,8 +21,6 @@ from typing import Final
 
 from uncork.stats.student import student_reach
 
-__all__ = ["BATCHES", "MeanOverTime", "mean_over_time"]
-
 BATCHES: Final = 20
 """Parts to divide the time into: enough for an estimate of the variance, few enough to be long."""
 _CONFIDENCE: Final = 0.95

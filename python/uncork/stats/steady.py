@@ -38,8 +38,6 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FALSE_ALARMS", "LEAST_VALUES", "Steadiness", "find_steady_part", "geweke", "limit_of"]
-
 FALSE_ALARMS: Final = 0.05
 """At most this share of steady series is not called steady from the start, at autocorrelations up to 0.7."""
 LEAST_VALUES: Final = 10

@@ -37,18 +37,6 @@ from uncork.stats.effect import AUTOCORRELATION_UNITS, inflation_of
 from uncork.stats.interval import lag_one
 from uncork.stats.student import student_tail
 
-__all__ = [
-    "FALSE_ALARMS",
-    "LEAST_POINTS",
-    "LEAST_STRETCH",
-    "WINDOW",
-    "ChangePoint",
-    "Steps",
-    "change_points",
-    "energy_split",
-    "hunter",
-]
-
 WINDOW: Final = 50
 """Points per window, as in the paper."""
 FALSE_ALARMS: Final = 0.05

@@ -12,8 +12,6 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
 
-__all__ = ["student_quantile", "student_reach", "student_tail"]
-
 _TINY: Final = 1e-300
 _CLOSE: Final = 1e-15
 _MOST: Final = 10_000

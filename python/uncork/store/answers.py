@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-__all__ = ["read_answer"]
-
 _BEGINNING: Final = 1 << 16
 """Bytes of the stored result that are read: the answer stands near its beginning."""
 _ANSWER: Final = re.compile(r'^ "answer": ("(?:[^"\\\n]|\\.)*")', re.MULTILINE)

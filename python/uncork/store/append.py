@@ -13,8 +13,6 @@ import pyarrow.parquet as pq
 from uncork.model.tables.register import SCHEMA_VERSION, TABLES, Table
 from uncork.store.layout import write_atomically
 
-__all__ = ["append_rows", "append_table", "arrow_schema"]
-
 _ARROW = {
     "text": pa.string(),
     "integer": pa.int64(),

@@ -23,8 +23,6 @@ from uncork.errors import StoreError, UncorkError, UsageError
 from uncork.store.layout import Manifest, age_of, manifest_of, read_manifest, write_atomically
 from uncork.store.remote import mirrors
 
-__all__ = ["CATALOGUE", "Catalogue", "CataloguedRun", "read_catalogue", "run_in", "set_tag", "tags_of"]
-
 CATALOGUE: Final = ".catalogue.json"
 _VERSION: Final = 1
 _SETTLED_NS: Final = 60 * 10**9

@@ -25,8 +25,6 @@ from uncork.model.results.cure import (
 )
 from uncork.store.layout import check_version, unreadable
 
-__all__ = ["CURE_FILE", "read_cure"]
-
 CURE_FILE: Final = "cure.json"
 
 

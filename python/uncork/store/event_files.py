@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-__all__ = ["EventFile", "EventFiles"]
-
 _RISING = frozenset({"time", "offset"})
 """Columns that hardly fall from row to row: their differences are small."""
 _VARIED = frozenset({"duration_us", "parameters", "message", "detail", "plan"})

@@ -18,8 +18,6 @@ from uncork.store.append import append_table, arrow_schema
 from uncork.store.layout import write_atomically
 from uncork.store.remote.mirrors import fetch
 
-__all__ = ["read_evidence", "release_memory", "rows_table", "write_evidence"]
-
 
 def rows_table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Build a stored table from rows; ignore keys that have no column."""

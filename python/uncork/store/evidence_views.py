@@ -14,8 +14,6 @@ from uncork.model.trial import Cell
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["add_evidence"]
-
 
 def add_evidence(connection: duckdb.DuckDBPyConnection, folder: Path) -> frozenset[str]:
     """Add the evidence of a run's variants to a connection; if collected twice, the newest.

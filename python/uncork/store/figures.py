@@ -13,8 +13,6 @@ from uncork.errors import StoreError
 from uncork.model.results.figure import Figure, PlanShape, RunFigures
 from uncork.store.remote.files import put_copy
 
-__all__ = ["recall_figures", "remember_figures"]
-
 _NAME: Final = "figures.json"
 _VERSION: Final = 1
 """Increase this whenever the metrics computed from a run change."""

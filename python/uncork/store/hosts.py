@@ -10,8 +10,6 @@ from typing import Final
 from uncork.model.stored_run import HostRounds, RunHost
 from uncork.store.layout import unreadable, write_atomically
 
-__all__ = ["HOST", "host_text", "hosts_and_waves", "read_host", "read_hosts", "write_hosts"]
-
 HOST: Final = "host.json"
 """The file of each run of an experiment that says where it was measured."""
 HOSTS: Final = "hosts.json"

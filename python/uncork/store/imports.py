@@ -13,8 +13,6 @@ from uncork.model.results.figure import Figure
 from uncork.store.append import append_rows
 from uncork.store.query import RunReader
 
-__all__ = ["read_figures", "write_figures"]
-
 _KEPT: Final = ("subject", "name", "value", "unit", "better", "scale", "count", "of", "within")
 
 

@@ -53,28 +53,6 @@ from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.stored_run import BASELINE, RunStatus
 from uncork.store.remote import mirrors
 
-__all__ = [
-    "PARTS",
-    "Attempt",
-    "Manifest",
-    "RunKind",
-    "check_version",
-    "check_writable",
-    "closed",
-    "failed_since",
-    "failure_reason",
-    "find_run",
-    "list_runs",
-    "name_run",
-    "names_of_runs",
-    "new_run_folder",
-    "part_of",
-    "read_manifest",
-    "read_names",
-    "unreadable",
-    "write_atomically",
-]
-
 MANIFEST_VERSION = 1
 PARTS: Final = "parts"
 """The folder of a run's parts, which are runs of their own."""

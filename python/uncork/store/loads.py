@@ -27,8 +27,6 @@ from uncork.store.rows import read_rows
 from uncork.store.snapshots import read_snapshots
 from uncork.store.system import SystemWriter
 
-__all__ = ["LoadReader", "write_environment", "write_measurement", "write_plan"]
-
 _COUNTED: Final = ("errors", "connect_errors", "retries")
 """Columns of totals that hold counts by SQLSTATE as JSON."""
 

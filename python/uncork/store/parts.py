@@ -15,19 +15,6 @@ from uncork.model.load import LoadInterval, LoadProgress
 from uncork.store.layout import PARTS, write_atomically
 from uncork.store.snapshots import read_snapshots
 
-__all__ = [
-    "MERGED",
-    "RESERVATIONS",
-    "keep_part",
-    "merged_parts",
-    "part_folder",
-    "read_merged",
-    "reserved_operations",
-    "seen_intervals",
-    "stored_progress",
-    "write_merged",
-]
-
 RESERVATIONS: Final = "reservations"
 """The file in which the core keeps, for each thread, an upper bound of the operations that it has begun."""
 MERGED: Final = "merged.json"

@@ -9,8 +9,6 @@ from pathlib import Path
 from uncork.model.services.program import RunningProgram
 from uncork.store.layout import unreadable, write_atomically
 
-__all__ = ["LoadedService", "read_service", "write_service"]
-
 _FILE = "service.json"
 
 

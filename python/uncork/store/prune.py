@@ -14,8 +14,6 @@ from uncork.store.catalogue import run_in
 from uncork.store.layout import read_names
 from uncork.store.remote import mirrors
 
-__all__ = ["remove_leftovers", "remove_run", "size_of"]
-
 _PRUNED: Final = ".pruned-"
 _BEFORE_MANIFEST: Final = frozenset({"experiment.toml", "files", "plan.json"})
 _ABANDONED_S: Final = 86_400.0

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = ["DUCKDB_TYPES", "RunReader", "arrow_of"]
-
 
 class RunReader:
     """One stored run. If the run is at an address, its files are fetched first.

@@ -30,8 +30,6 @@ from uncork.store.sandbox import Answer, ask_sandboxed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["RUN_COLUMNS", "AllRunsReader"]
-
 Found = TypeVar("Found")
 
 PACKED: Final = ".packed"

@@ -10,8 +10,6 @@ import pyarrow.parquet as pq
 
 from uncork.errors import StoreError
 
-__all__ = ["read_rows"]
-
 
 def read_rows(folder: Path, name: str) -> list[dict[str, Any]]:
     """Return all rows of a table of a run, in the order they were stored.

@@ -19,8 +19,6 @@ from uncork.model.units import format_count
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Answer", "ask_sandboxed"]
-
 MOST_ROWS: Final = 5_000_000
 """Rows of one table that are copied. A larger table would need gigabytes of memory."""
 _CLOSED: Final = (

@@ -11,8 +11,6 @@ from typing import Any
 from uncork.model.bottleneck import Component, DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.store.layout import unreadable, write_atomically
 
-__all__ = ["Pressed", "read_pressed", "write_pressed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pressed:

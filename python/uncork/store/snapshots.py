@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["SNAPSHOTS", "add_snapshot", "delete_snapshots", "read_snapshots"]
-
 SNAPSHOTS: Final = "glances.jsonl"
 _MOST_BYTES: Final = 4 << 20
 """The most that is read from the end of the file: four hours of one snapshot a second."""

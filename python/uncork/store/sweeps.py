@@ -14,8 +14,6 @@ from uncork.store.append import append_rows
 from uncork.store.layout import write_atomically
 from uncork.store.loads import LoadReader
 
-__all__ = ["SweepReader", "append_load_step", "write_sweep", "write_verification"]
-
 _VERIFIED: Final = "sweep-verified.json"
 
 

@@ -16,8 +16,6 @@ from uncork.model.tables.register import TABLES
 from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.store.append import append_table, arrow_schema
 
-__all__ = ["SystemWriter", "read_system", "system_tables"]
-
 _SAMPLINGS = "system_samplings"
 
 

@@ -16,8 +16,6 @@ from uncork.store.append import append_rows
 from uncork.store.layout import write_atomically
 from uncork.store.system import SystemWriter
 
-__all__ = ["RunWriter"]
-
 _SLICE = tuple(item.name for item in fields(Slice) if item.name != "arm")
 
 

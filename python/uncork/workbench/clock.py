@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["now_text"]
-
 
 def now_text() -> str:
     """Return the time in UTC, to the second."""

@@ -18,8 +18,6 @@ from uncork.model.load import LoadProgress
 from uncork.model.sweep import LoadStep, SweepSpec
 from uncork.model.units import count_words, format_duration
 
-__all__ = ["RunSteps", "event_line", "load_step_line", "progress_line", "time_left"]
-
 
 class RunSteps:
     """Words the steps and rounds of an experiment, one line each. Single trials get no line."""

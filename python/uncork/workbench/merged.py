@@ -10,8 +10,6 @@ from uncork.store.layout import find_run, read_manifest
 from uncork.workbench.experiment.merging import merge_experiments
 from uncork.workbench.load.merging import merge_runs
 
-__all__ = ["merge_stored"]
-
 
 def merge_stored(root: Path, runs: Sequence[str]) -> Path:
     """Merge runs into a new run; return its folder.

@@ -18,8 +18,6 @@ from uncork.store.remote.address import parse_address
 from uncork.store.remote.mirror import AddressMirror, open_mirror
 from uncork.store.remote.mirrors import mirror_of, opened, shown
 
-__all__ = ["Sent", "open_runs", "pull_runs", "push_runs", "send_pending", "send_written", "unsent"]
-
 _KILLED = "its process was killed"
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uncork.model.units import format_bytes, format_count
 
-__all__ = ["reading_line"]
-
 
 def reading_line(done: int, entries: int, size: int | None, seconds: float) -> str:
     """Return the progress of reading logs: `done` of `size` bytes (None if unknown) in `seconds`."""

@@ -25,8 +25,6 @@ from uncork.store.layout import Manifest, RunKind, closed, new_run_folder, write
 from uncork.workbench.clock import now_text
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["RunRecord", "draft", "start_run"]
-
 _RESULTS: Final[Mapping[RunKind, str]] = {
     "experiment": "trials/*.parquet",
     "load": "load_totals",

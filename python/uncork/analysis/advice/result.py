@@ -21,8 +21,6 @@ from uncork.model.results.database import DatabaseResult
 from uncork.model.results.log import LogResult
 from uncork.store.layout import part_of, read_manifest
 
-__all__ = ["advice_of"]
-
 _TO_WATCH: Final = {
     "service": "add --postgres DSN to `uncork profile service`",
     "load": "repeat the load with --advise",

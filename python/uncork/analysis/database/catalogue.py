@@ -28,8 +28,6 @@ from uncork.model.system import SERVER, SystemUse
 from uncork.profile import deltas
 from uncork.profile.system import system_use
 
-__all__ = ["catalogue_of"]
-
 Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
 
@@ -211,7 +209,10 @@ def _processors(use: SystemUse | None) -> int | None:
     if use is None:
         return None
     limits = [
-        limit for bound in use.bounds if bound.role == SERVER for limit in (bound.allowed_cpus, bound.quota_cpus)
+        limit
+        for bound in use.bounds
+        if bound.role == SERVER
+        for limit in (bound.allowed_cpus, bound.quota_cpus)
     ]
     known = [math.ceil(limit) for limit in (use.cpus, *limits) if limit is not None]
     return min(known, default=None)

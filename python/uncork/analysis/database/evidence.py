@@ -30,8 +30,6 @@ from uncork.profile.statement_shape import statement_shape
 from uncork.profile.workload.literals import with_keys
 from uncork.stats.sampled_time import BATCHES
 
-__all__ = ["evidence_of", "main_roles", "pieces_of", "statement_of"]
-
 Row = Mapping[str, Any]
 _PLACE: Final = ("template", "state", "wait_class", "wait_event", "application", "user")
 _SHAPES: Final = 2_000

@@ -8,8 +8,6 @@ from typing import Any, Final, Literal
 from uncork.model.database.missing import HiddenWork
 from uncork.model.tables.database import HIDDEN_STATEMENTS
 
-__all__ = ["hidden_work"]
-
 Row = Mapping[str, Any]
 
 _LEAST_ACTIVE: Final = 0.05

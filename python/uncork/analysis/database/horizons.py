@@ -10,8 +10,6 @@ from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.database_transactions import HorizonHolder
 from uncork.profile.activity import CLIENT
 
-__all__ = ["horizon_holders"]
-
 Row = Mapping[str, Any]
 _MOST: Final = 10
 _STANDBY: Final = "walsender"

@@ -14,8 +14,6 @@ from uncork.model.database.plan import StatementPlan, has_plan
 from uncork.model.results.database import PlanFacts
 from uncork.profile.plans.tree import plan_hash, statement_plan
 
-__all__ = ["plans_of", "statement_plans", "unplanned"]
-
 Row = Mapping[str, Any]
 
 _UNKNOWN: Final = "does not exist"

@@ -48,8 +48,6 @@ from uncork.profile.transactions import in_transactions, row_writers
 from uncork.store.evidence import read_evidence, release_memory
 from uncork.store.layout import Manifest, read_manifest
 
-__all__ = ["database_result", "database_run_facts", "stored_database_evidence", "stored_database_result"]
-
 Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
 

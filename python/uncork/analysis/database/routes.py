@@ -9,8 +9,6 @@ from typing import Any, Final
 from uncork.model.results.database import RouteActivity
 from uncork.profile import activity
 
-__all__ = ["routes_of"]
-
 _MOST: Final = 100
 """The most routes that a report shows."""
 _MOST_TEMPLATES: Final = 20

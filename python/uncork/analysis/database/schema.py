@@ -11,8 +11,6 @@ import pyarrow as pa
 from uncork.model.results.database import ForeignKeyFacts, IndexFacts, Island, TableFacts
 from uncork.profile import deltas, relations
 
-__all__ = ["NEEDED_BEFORE", "NOT_NEEDED", "qualified_name", "schema_facts"]
-
 Row = Mapping[str, Any]
 
 MOST_TABLES: Final = 1_000

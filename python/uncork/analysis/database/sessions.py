@@ -9,8 +9,6 @@ from typing import Final
 from uncork.model.database.sessions import SessionRates
 from uncork.model.results.database import CounterFacts, DatabaseResult
 
-__all__ = ["session_rates", "session_rates_of"]
-
 _VIEW: Final = "pg_stat_database"
 _SESSIONS: Final = 14
 """The first version whose pg_stat_database counts sessions."""

@@ -9,8 +9,6 @@ from uncork.model.bottleneck import COMMIT_EVENTS
 from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.database import CountedTime, TimeNode, TimeStep
 
-__all__ = ["active_sessions", "commit_sessions", "counted_time", "steps_of", "waits_of_statements"]
-
 
 def counted_time(
     statements: Iterable[Mapping[str, Any]], snapshots: Mapping[str, Mapping[str, Any]]

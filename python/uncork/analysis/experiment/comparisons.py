@@ -10,8 +10,6 @@ import pyarrow as pa
 from uncork.model.results.experiment import Comparison
 from uncork.model.trial import Cell
 
-__all__ = ["COMPARISONS", "comparisons_table"]
-
 COMPARISONS: Final = "comparisons"
 """The name of the table."""
 _NUMBERS: Final = (

@@ -16,8 +16,6 @@ from uncork.stats.gates.decision import Exact
 from uncork.stats.proportion import ShareEffect
 from uncork.stats.sample import UnitKind
 
-__all__ = ["cost_effects"]
-
 
 def cost_effects(
     trials: Sequence[Mapping[str, Any]],

@@ -13,8 +13,6 @@ from uncork.stats.compare import AnyEffect, Effect
 from uncork.stats.proportion import ShareEffect
 from uncork.stats.ranks import contradiction
 
-__all__ = ["beside_itself", "contradicting", "effect_numbers"]
-
 
 def effect_numbers(effect: AnyEffect | None) -> dict[str, Any]:
     """Return an effect as fields of a `Comparison`; None if there is none, and for infinite bounds."""

@@ -11,8 +11,6 @@ from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.store.query import RunReader
 
-__all__ = ["client_warnings", "clients_in_doubt", "engine_facts"]
-
 _CLIENTS_DIFFER = "the clients differ"
 
 

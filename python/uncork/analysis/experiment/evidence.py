@@ -16,8 +16,6 @@ from uncork.model.evidence import CallShare, EvidenceFacts, WaitShare
 from uncork.model.results.experiment import RunResult
 from uncork.model.results.stacks import StackResult, StackRunFacts
 
-__all__ = ["best_variant", "evidence_facts"]
-
 _MOST_WAITS: Final = 6
 _MOST_CALLS: Final = 8
 _MOST_ENTRIES: Final = 2

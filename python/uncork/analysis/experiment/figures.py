@@ -16,8 +16,6 @@ from uncork.requests.source import run_source
 from uncork.stats.effect import Effect
 from uncork.store.query import RunReader
 
-__all__ = ["experiment_figures"]
-
 
 def experiment_figures(reader: RunReader) -> tuple[tuple[Figure, ...], tuple[PlanShape, ...]]:
     """Return the metrics and the plans of a stored experiment.

@@ -11,8 +11,6 @@ from uncork.model.results.growth import GrowthFacts, GrowthLine
 from uncork.stats.growth import fit_growth
 from uncork.store.query import RunReader
 
-__all__ = ["growth_facts"]
-
 Series = dict[int, dict[float, float]]
 """For each round, the mean time in nanoseconds by size."""
 

@@ -11,8 +11,6 @@ from uncork.model.results.hosts import HostFacts, HostScopes, ScopeEffect
 from uncork.stats.effect import Effect
 from uncork.store.hosts import read_hosts
 
-__all__ = ["host_facts", "host_scopes"]
-
 
 def host_scopes(ledger: Ledger, item: Judged) -> HostScopes | None:
     """Return the effect of a comparison on these hosts, on others, and at other times; None for one host."""

@@ -13,8 +13,6 @@ from uncork.model.results.experiment import OwnMetricFacts
 from uncork.model.trial import Cell
 from uncork.store.query import RunReader
 
-__all__ = ["own_metric_facts"]
-
 Key = tuple[str, str, str, str]
 _NOTHING: Final = "{}"
 

@@ -11,8 +11,6 @@ from uncork import cases
 from uncork.model.results.experiment import BatchFacts, Cost, Levels, PublishedFigure, RequestCounts
 from uncork.model.trial import Cell
 
-__all__ = ["WORDS", "beside_ours", "published_in_costs"]
-
 Values = Mapping[tuple[str, str, str], float]
 """Each variant's metric, by cell name, workload and variant."""
 

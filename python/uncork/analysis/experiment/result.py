@@ -63,8 +63,6 @@ from uncork.store.hosts import read_hosts
 from uncork.store.query import RunReader
 from uncork.store.system import read_system
 
-__all__ = ["build_result"]
-
 CURVE_POINTS = 160
 """Points of a latency curve: enough for a chart, few enough for a page with a hundred curves."""
 

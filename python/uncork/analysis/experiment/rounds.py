@@ -8,8 +8,6 @@ from statistics import fmean
 
 from uncork.stats.steady import Steadiness, find_steady_part
 
-__all__ = ["Rounds", "rounds_warning"]
-
 Rounds = Sequence[tuple[int, float | None]]
 """A metric by round, in order."""
 

@@ -15,14 +15,6 @@ from uncork.model.units import format_duration
 from uncork.stats.proportion import share_interval
 from uncork.store.query import RunReader
 
-__all__ = [
-    "answer_differences",
-    "http_protocol",
-    "own_services",
-    "request_counts",
-    "shares_of_success",
-]
-
 
 def request_counts(reader: RunReader, spec: Spec, cells: Mapping[str, Cell]) -> Iterator[RequestCounts]:
     """Yield how the requests of each variant ended; nothing for workloads that send none."""

@@ -9,8 +9,6 @@ from uncork.model.trial import Arm, Trial
 from uncork.store.hosts import hosts_and_waves
 from uncork.store.query import RunReader
 
-__all__ = ["judged_ledger", "stored_ledger"]
-
 
 def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:
     """Return a ledger with every trial of a stored run; refusals are not included.

@@ -12,8 +12,6 @@ from uncork.analysis.stacks.result import of_measure
 from uncork.model.tables.stacks import STACK_TABLES
 from uncork.store.evidence import read_evidence
 
-__all__ = ["EVIDENCE_FOLDER", "processor_stacks", "stored_evidence"]
-
 EVIDENCE_FOLDER: Final = "evidence"
 """The folder of evidence within a run."""
 

@@ -20,8 +20,6 @@ from uncork.model.results.guard import GuardResult, SideDifference
 from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.profile.stacks import beside, sum_frames
 
-__all__ = ["explained", "frame_differences"]
-
 _MOST_FRAMES: Final = 20
 """Frames of a place that are kept: those whose share changed most."""
 _SURE: Final = 3.0

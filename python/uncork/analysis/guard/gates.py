@@ -28,8 +28,6 @@ from uncork.stats.sample import UnitKind
 from uncork.store.hosts import hosts_and_waves
 from uncork.store.query import RunReader
 
-__all__ = ["SAME_ANSWER", "GateJudge", "Judged", "Place", "check_of"]
-
 SAME_ANSWER: Final = Gate("same answer", "answer", "unchanged", "=", 1.0)
 """The gate that every guard has: the candidate's answers equal the baseline's. Shown only if it is broken."""
 

@@ -8,8 +8,6 @@ from uncork.model.results.experiment import PlanFacts
 from uncork.model.results.guard import PlanDifference
 from uncork.profile.plans.difference import plan_difference
 
-__all__ = ["plan_differences"]
-
 
 def plan_differences(
     before: Sequence[PlanFacts],

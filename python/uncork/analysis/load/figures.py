@@ -16,8 +16,6 @@ from uncork.model.sweep import SweepSpec
 if TYPE_CHECKING:
     from uncork.model.results.sweep import SweepResult
 
-__all__ = ["CLOSED_LOOP", "asked_of_load", "asked_of_sweep", "load_figures", "sweep_figures"]
-
 _RESOLUTION: Final = 0.0005
 """A histogram's quantiles have three significant digits."""
 _LEAST_INTERVALS: Final = 10

@@ -16,8 +16,6 @@ from uncork.stats.load.parts import disagreements
 from uncork.store.loads import LoadReader
 from uncork.store.parts import part_folder, read_merged
 
-__all__ = ["parts_facts"]
-
 _COMPARED: Final = {"p50": 0.5, "p99": 0.99}
 
 

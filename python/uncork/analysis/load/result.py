@@ -43,8 +43,6 @@ from uncork.store.loads import LoadReader
 from uncork.store.seen import Pressed, read_pressed
 from uncork.store.system import read_system
 
-__all__ = ["build_load_result", "build_measured_result", "load_result", "went_wrong"]
-
 _VERSIONS: Final[dict[str, HttpProtocol]] = {
     "1.1": "HTTP/1.1",
     "2": "HTTP/2",

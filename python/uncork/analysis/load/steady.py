@@ -11,8 +11,6 @@ from uncork.model.load import LoadInterval
 from uncork.model.results.load import SecondFacts, SteadyFacts
 from uncork.stats.steady import find_steady_part
 
-__all__ = ["steady_facts"]
-
 _NOTHING = 0.5
 """A second without success counts as this many successes, because 0 has no logarithm."""
 

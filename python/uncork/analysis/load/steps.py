@@ -10,8 +10,6 @@ from uncork.analysis.database.steps import active_sessions, commit_sessions, wai
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import LoadStep, LoadStepName, StepGap
 
-__all__ = ["WatchedLoad", "load_steps", "step_gaps", "watched_of"]
-
 _MOST: Final = 1.15
 """Statements that a source may count for each statement of the load; more are of other clients."""
 _LEAST_POOLED: Final = 0.85

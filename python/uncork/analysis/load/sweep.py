@@ -35,8 +35,6 @@ from uncork.store.layout import Manifest, part_of
 from uncork.store.seen import Pressed, read_pressed
 from uncork.store.sweeps import SweepReader
 
-__all__ = ["build_sweep_result", "sweep_result"]
-
 _UNWATCHED: Final = "The machines of the nodes are not watched, so no bottleneck is named."
 
 

@@ -9,8 +9,6 @@ from uncork.errors import StoreError
 from uncork.model.results.load import LoadOfTogether, TogetherResult, TogetherRunFacts
 from uncork.store.layout import part_of, read_manifest
 
-__all__ = ["build_together_result"]
-
 
 def build_together_result(folder: Path) -> TogetherResult:
     """Build the result of a run whose loads started together; loads that measured nothing are left out.

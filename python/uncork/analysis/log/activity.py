@@ -23,17 +23,6 @@ from uncork.model.results.log_activity import (
     VacuumWork,
 )
 
-__all__ = [
-    "checkpoint_work_of",
-    "filter_of",
-    "hours_of",
-    "peak_of",
-    "query_ids_of",
-    "sessions_of",
-    "slowest_of",
-    "vacuum_work_of",
-]
-
 _MOST: Final = 100
 _KIB: Final = 1024
 

@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from uncork.model.results.log import Blocking
 
-__all__ = ["blocking_of"]
-
 _MOST = 100
 """The most pairs that a report shows; the table of the run holds all of them."""
 

@@ -15,8 +15,6 @@ from uncork.model.results.log_comparison import (
     TemplateChange,
 )
 
-__all__ = ["absent_from", "compare_logs"]
-
 _NOTABLE: Final = 0.1
 """A smaller relative change of the mean, or of executions a second, is not worth mentioning."""
 _ENOUGH: Final = 10

@@ -8,8 +8,6 @@ from typing import Any, Final
 from uncork.analysis.log.statement_kind import kind_of
 from uncork.model.results.log import OTHERS, Contribution
 
-__all__ = ["COUNTED", "contributions", "kinds_of", "of_template"]
-
 COUNTED: Final = ("executions", "sum_us", "max_us")
 """The columns that are added up."""
 _MOST: Final = 100

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from uncork.model.database.finding import Finding
     from uncork.model.database.plan import PlanNode, StatementPlan
 
-__all__ = ["WITH_PLAN", "costly_parts_of_log"]
-
 _MOST: Final = 3
 """Statements to account for."""
 WITH_PLAN: Final = frozenset(

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from uncork.model.database.plan import StatementPlan
     from uncork.model.database.statement import StatementShape
 
-__all__ = ["evidence_of_log", "executed_plans", "log_seconds"]
-
 _SHAPES: Final = 200
 """Statements that are taken apart, and whose plans are read: those with the most time. Each takes 0.4 ms."""
 _PARAMETER: Final = "$1"

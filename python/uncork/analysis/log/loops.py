@@ -12,8 +12,6 @@ from uncork.advise.log_loops import is_loop, is_pipeline
 from uncork.model.results.log_activity import NameCount
 from uncork.model.results.log_loop import LogLoop, LoopTemplate
 
-__all__ = ["loops_of"]
-
 _MOST = 100
 """The most loops that a report lists; the table of the run holds all of them."""
 _AMOUNTS: Final = (

@@ -11,8 +11,6 @@ from uncork.model.database.missing import Missing
 from uncork.model.results.costly_parts import unexplained_part
 from uncork.model.results.log import LogResult
 
-__all__ = ["missing_of_log", "plan_settings"]
-
 _SLOW_NS: Final = 20_000_000
 """Mean time from which on auto_explain can log plans by their duration; faster statements need a sample."""
 

@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from uncork.model.results.log import PoolConnections, PoolFacts
 
-__all__ = ["pool_facts"]
-
 
 def pool_facts(averages: Mapping[str, Mapping[str, int]], connections: pa.Table) -> PoolFacts | None:
     """Return the facts of a pooler; None if the log has none. Pure."""

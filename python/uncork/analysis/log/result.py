@@ -58,8 +58,6 @@ from uncork.model.tables.register import HISTOGRAM_COLUMNS
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, read_manifest
 
-__all__ = ["log_result", "log_run_facts", "stored_log_result", "template_key"]
-
 MOST_TEMPLATES: Final = 2_000
 """The most templates of a result; the tables of the run hold all of them."""
 MOST_SERIES = 100

@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from uncork.model.results.log_activity import RouteFacts, RouteKind, RouteStatement
 
-__all__ = ["routes_of"]
-
 _MOST: Final = 200
 """The most routes that a report shows; the table of the run holds all of them."""
 _MOST_STATEMENTS: Final = 20

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode, StatementPlan
     from uncork.model.results.database import TableFacts
 
-__all__ = ["tables_of"]
-
 _BLOCK = 8192
 _TUPLE_COST = 0.0125
 """The planner's charge for a row of a scan with one condition, with PostgreSQL's default costs."""

@@ -13,8 +13,6 @@ from uncork.analysis.log.activity import checkpoint_work_of, hours_of
 from uncork.model.results.log import ErrorFacts, FileFacts, NameCount, NamedSeries, Point
 from uncork.model.results.log_activity import LogServer, Peak
 
-__all__ = ["added_up", "errors_of", "series_by_server", "servers_of", "several"]
-
 _KEYS: Final = {
     "log_series": ("kind", "name", "template", "start_us"),
     "log_activity": ("kind", "name", "template"),
@@ -100,7 +98,9 @@ def servers_of(
             errors[row["server"]] += row["count"]
     found = []
     for server in facts["servers"]:
-        name, peak, sessions, points = (server[key] for key in ("name", "peak", "most_sessions", "checkpoints"))
+        name, peak, sessions, points = (
+            server[key] for key in ("name", "peak", "most_sessions", "checkpoints")
+        )
         spent = sum(each for each, _ in times[name])
         quantiles = server["quantiles_us"] or (None, None, None)
         most, number = min(times[name], key=lambda one: (-one[0], texts[one[1]]), default=(0, None))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["kind_of"]
-
 _TOKEN = re.compile(r'"(?:[^"]|"")*"|[^\W\d][\w$]*|[()]')
 _DEPTH = {"(": 1, ")": -1}
 _MAIN = {"select", "insert", "update", "delete", "merge", "values", "table"}

@@ -16,8 +16,6 @@ from uncork.stats.run_comparison import ComparableRun, RunToRun, log_odds, run_t
 from uncork.store.layout import Manifest, list_runs
 from uncork.store.remote.mirrors import fetch
 
-__all__ = ["MOST_COMPARABLE", "ComparableRuns", "alike", "seconds_of"]
-
 MOST_COMPARABLE: Final = 200
 """The most comparable runs that are read, the newest first: more add little."""
 _AHEAD: Final = 100

@@ -12,8 +12,6 @@ from uncork.errors import UncorkError
 from uncork.model.results.figure import Figure
 from uncork.store.layout import Manifest
 
-__all__ = ["ComparableSeries", "FigureEntry", "comparable_series", "figure_entries"]
-
 _COMPLETE: Final = "complete"
 
 

@@ -11,8 +11,6 @@ from uncork.model.stored_run import BASELINE
 from uncork.model.units import parse_share
 from uncork.store.layout import failure_reason, find_run, read_manifest, read_names
 
-__all__ = ["compared_runs", "comparison_kind", "practical_share"]
-
 _MOST: Final = 20
 
 

@@ -41,8 +41,6 @@ from uncork.stats.run_comparison import (
 )
 from uncork.store.layout import Manifest, names_of_runs, watch_of
 
-__all__ = ["CONFIDENCE", "PRACTICAL", "compare_stored", "verdict_of"]
-
 CONFIDENCE: Final = 0.95
 PRACTICAL: Final = 0.03
 _SPEED: Final = ("ns", "/s")

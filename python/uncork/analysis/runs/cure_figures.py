@@ -10,8 +10,6 @@ from uncork.model.results.cure import Change, CureResult, StatementEffect, appli
 from uncork.model.results.figure import Figure
 from uncork.store.layout import find_run, read_manifest, watch_of
 
-__all__ = ["CuredWatch", "cure_figures", "cured_watch", "proven_words"]
-
 _S: Final = 1e9
 _LONGEST: Final = 80
 

@@ -8,8 +8,6 @@ from typing import Final
 from uncork.model.results.figure import RunFigures
 from uncork.model.results.run_comparison import EnvironmentDifference
 
-__all__ = ["differences", "same_machine", "surroundings", "unasked_differences"]
-
 _GRAVE: Final = ("architecture", "processor", "processors", "memory", "virtualised")
 """Facts of a machine that make metrics incomparable."""
 _PASSING: Final = ("load average at start", "other uncork runs at start", "python")

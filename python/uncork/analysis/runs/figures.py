@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from uncork.model.results.database import DatabaseResult, TemplateActivity, TimeNode
     from uncork.model.results.log import LogResult
 
-__all__ = [
-    "ASKED_FILES",
-    "FIGURED",
-    "asked_of",
-    "remember",
-    "remembered_figures",
-    "run_figures",
-    "statement_subjects",
-]
-
 _MOST_TEMPLATES: Final = 20
 MEAN: Final = "mean"
 ROWS: Final = "rows each"

@@ -26,8 +26,6 @@ from uncork.store.catalogue import tags_of
 from uncork.store.layout import Manifest, find_run, list_runs, names_of_runs
 from uncork.store.remote.mirrors import fetched
 
-__all__ = ["stored_history"]
-
 _COMPLETE: Final = "complete"
 _NAMED: Final = 12
 _MOST: Final = 1_000

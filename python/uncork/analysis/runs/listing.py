@@ -13,8 +13,6 @@ from uncork.model.stored_run import RunStatus, StoredRun
 from uncork.store.catalogue import Catalogue, CataloguedRun, read_catalogue
 from uncork.store.layout import RunKind, names_of_runs
 
-__all__ = ["RunList", "check_filter", "read_runs"]
-
 _WORDS: Final = {"kind": get_args(RunKind), "status": (*get_args(RunStatus), "killed")}
 
 

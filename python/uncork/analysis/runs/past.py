@@ -25,17 +25,6 @@ from uncork.stats.run_comparison import KNOWN_RUNS, ComparableRun, RunDifference
 from uncork.store.catalogue import read_catalogue
 from uncork.store.layout import read_names
 
-__all__ = [
-    "BROKEN",
-    "POINTS",
-    "PRACTICAL",
-    "ComparablePast",
-    "Found",
-    "Place",
-    "find_past",
-    "held_against",
-]
-
 BROKEN: Final = "guard-broken"
 """The tag of runs that a guard found broken: they do not count as history."""
 PRACTICAL: Final = 0.03

@@ -12,8 +12,6 @@ from typing import Final
 from uncork.engines.checkout import commits_of_branch
 from uncork.store.layout import Manifest
 
-__all__ = ["RunSelection", "branches_of"]
-
 _LEAST_ABBREVIATED: Final = 7
 
 

@@ -12,8 +12,6 @@ from uncork.model.results.run_comparison import RunSeries, SeriesPoint
 from uncork.model.results.sweep import SweepResult
 from uncork.store.layout import read_manifest
 
-__all__ = ["load_series", "run_series", "sweep_series"]
-
 _LEAST_NS: Final = 250_000_000
 """A shorter last interval is left out: its rate would be chance."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from uncork.engines import process
 from uncork.store.layout import Manifest
 
-__all__ = ["status_of"]
-
 
 def status_of(manifest: Manifest) -> str:
     """Return a run's status; ``killed`` if it is marked as running but its process is gone.

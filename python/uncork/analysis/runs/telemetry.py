@@ -24,8 +24,6 @@ from uncork.model.telemetry import Attribute, Metric, Point, Telemetry
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.loads import LoadReader
 
-__all__ = ["run_telemetry"]
-
 _FIGURES: Final = {
     "ns": ("uncork.figure.duration", "s", 1e-9),
     "B": ("uncork.figure.size", "By", 1.0),

@@ -11,8 +11,6 @@ from uncork.model.load import LoadMeasurement, LoadTimes
 from uncork.model.results.load import LoadResult
 from uncork.model.telemetry import Attribute, HistogramPoint, Metric
 
-__all__ = ["load_durations"]
-
 _HTTP_BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 _DATABASE_BOUNDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 """The bounds of buckets, in seconds, that the conventions recommend."""

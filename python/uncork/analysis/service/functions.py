@@ -13,8 +13,6 @@ from uncork.model.results.service import RequestFunctions
 from uncork.model.results.stacks import FrameFacts
 from uncork.profile.stacks import beside, sum_frames
 
-__all__ = ["WHOLE_PROCESS", "functions_by_request"]
-
 WHOLE_PROCESS: Final = "process "
 """How the frame of a whole process begins, with py-spy."""
 _ASLEEP: Final = "off-cpu"

@@ -14,8 +14,6 @@ from uncork.model.bottleneck import COMMIT_EVENTS, Component, Seen
 from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.service import PlaceKind, TimePlace, WorkerFacts
 
-__all__ = ["foreign_share", "time_places", "with_branches"]
-
 _READS: Final = frozenset({"BufferIO", "BufferIo"})
 """Waits for a page that another session reads at this moment."""
 _KINDS: Final[Mapping[str, PlaceKind]] = {

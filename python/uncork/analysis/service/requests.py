@@ -10,8 +10,6 @@ from uncork.model.results.service import SentTemplate
 from uncork.model.tables.service import ALL, NONE
 from uncork.stats.load.per_request import Rise, background_rate, per_request
 
-__all__ = ["Join", "connections_opened", "join_requests"]
-
 Row = Mapping[str, Any]
 _LEAST_CALLS = 0.01
 """Executions for each request below which a template does not belong to it."""

@@ -37,8 +37,6 @@ from uncork.stats.load.stall import waits_for_acknowledgements
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, read_manifest
 
-__all__ = ["ServiceParts", "stored_service_result"]
-
 _MOST_ORIGINS: Final = 50
 _EVERY_STATEMENT: Final = ("log_min_duration_statement", "0")
 _PAUSE_NS: Final = 40e6

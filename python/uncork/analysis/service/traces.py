@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from uncork.load.traceparent import group_of
 from uncork.model.results.service import SentTemplate
 
-__all__ = ["Traced", "join_traces"]
-
 Row = Mapping[str, Any]
 
 

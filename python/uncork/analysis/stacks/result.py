@@ -31,16 +31,6 @@ from uncork.profile.stacks import FrameSums, beside, sum_frames
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, find_run, read_manifest
 
-__all__ = [
-    "StackRun",
-    "of_measure",
-    "samples_of",
-    "stack_result",
-    "stack_run_facts",
-    "stacks_of",
-    "stored_stacks",
-]
-
 MOST_FRAMES: Final = 200
 """The most frames that a report lists, by own share and by total share each."""
 _MOST_ENTRIES: Final = 20

@@ -14,8 +14,6 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from uncork.cli.help.page import Panel, Row, Style, page_text
 
-__all__ = ["HelpCommand", "HelpGroup"]
-
 _FORCED: Final = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")
 """Environment variables that ask for colours where the output is not a terminal."""
 

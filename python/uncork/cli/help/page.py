@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["Panel", "Row", "Style", "page_text"]
-
 _STYLES: Final = {
     "usage": "1;33",
     "name": "1;36",

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from uncork.cluster.loads import ClusterLoad
     from uncork.workbench.load.sweeps import SweepSession
 
-__all__ = ["cluster_load", "cluster_sweep", "confirm_cluster"]
-
 
 def cluster_load(
     job: LoadJob | HttpJob, request: ClusterRequest, options: SqlOptions | HttpOptions

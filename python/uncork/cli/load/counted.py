@@ -9,8 +9,6 @@ from uncork.cli import console
 from uncork.model.load import LoadProgress
 from uncork.model.units import format_count
 
-__all__ = ["counted_progress"]
-
 
 @contextmanager
 def counted_progress(total: int | None, noun: str) -> Iterator[Callable[[LoadProgress], None] | None]:

@@ -19,8 +19,6 @@ from uncork.requests.sql_options import SqlOptions
 from uncork.workbench.documents.kinds import Kind, kind_named
 from uncork.workbench.load.sql import write_hdr_log
 
-__all__ = ["check_outputs", "finish_load"]
-
 
 def check_outputs(options: SqlOptions | HttpOptions) -> None:
     """Raise UsageError if a file that the options name could not be written."""

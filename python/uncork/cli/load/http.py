@@ -28,8 +28,6 @@ from uncork.workbench.load.http import HttpSession, new_http_load
 if TYPE_CHECKING:
     from uncork.cluster.loads import ClusterLoad
 
-__all__ = ["load_http"]
-
 
 def load_http(options: HttpOptions) -> None:
     """Load a service, or sweep the load, and show the result; or convert recorded traffic."""

@@ -30,8 +30,6 @@ from uncork.workbench.load.sql import LoadSession, make_tables, new_load, sql_fi
 if TYPE_CHECKING:
     from uncork.cluster.loads import ClusterLoad
 
-__all__ = ["load_sql"]
-
 
 def load_sql(options: SqlOptions) -> None:
     """Load a server, sweep the load, create pgbench's tables, or show built-in scripts."""

@@ -16,8 +16,6 @@ from uncork.workbench.documents.kinds import Kind, kind_named
 from uncork.workbench.event_words import load_step_line
 from uncork.workbench.load.sweeps import new_sweep
 
-__all__ = ["sweep_load"]
-
 
 def sweep_load(
     job: LoadJob | HttpJob,

@@ -38,8 +38,6 @@ from uncork.workbench.event_words import progress_line
 from uncork.workbench.load.sql import sql_files
 from uncork.workbench.load.together import new_together
 
-__all__ = ["itself", "load_together"]
-
 Options = TypeVar("Options", SqlOptions, HttpOptions)
 
 

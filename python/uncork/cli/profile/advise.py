@@ -28,8 +28,6 @@ from uncork.workbench.advice.experiment import experiment_of
 from uncork.workbench.advice.sources import tell_apart
 from uncork.workbench.profile.databases import DatabaseRecord, check_rate, record_database
 
-__all__ = ["advise"]
-
 
 def advise(options: AdviseOptions) -> None:
     """Gather evidence, and show what is wrong."""

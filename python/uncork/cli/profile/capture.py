@@ -21,8 +21,6 @@ from uncork.workbench.cure.capture import captured_workload
 from uncork.workbench.cure.files import check_folder, write_workload
 from uncork.workbench.profile.databases import DatabaseRecord, check_rate, record_database
 
-__all__ = ["capture"]
-
 
 def capture(options: CaptureOptions) -> None:
     """Watch a server or read its stored run, and write its workload; or record the sessions of its logs."""

@@ -22,8 +22,6 @@ from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.profile.stack_files import draw_flame, export_stacks
 from uncork.workbench.profile.stacks import StackRequest, check_stacks, profile_stacks
 
-__all__ = ["profile_cpu"]
-
 
 def profile_cpu(options: CpuOptions) -> None:
     """Profile stacks, write the files that the options name, and show the result."""

@@ -26,8 +26,6 @@ from uncork.workbench.cure.curing import cure
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.profile.databases import check_rate, record_database
 
-__all__ = ["cure_command"]
-
 
 def cure_command(options: CureOptions) -> None:
     """Watch unless a watch is stored, try the changes, and show the result."""

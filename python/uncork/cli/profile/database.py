@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-__all__ = ["end_if_hidden", "profile_db", "watch_server"]
-
 
 def profile_db(options: DatabaseOptions) -> None:
     """Profile a server, and show the result."""

@@ -29,8 +29,6 @@ from uncork.workbench.cure.demo import COPY_SETTINGS, CUSTOMERS, LINES, ORDERS, 
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.profile.databases import record_database
 
-__all__ = ["demo"]
-
 _WATCH_S: Final = 13.0
 _MARGIN_S: Final = 1.0
 """How long the traffic lasts before and after the watch."""

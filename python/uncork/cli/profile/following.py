@@ -16,8 +16,6 @@ from uncork.workbench.profile.following import ProgressSnapshot, follow_logs
 from uncork.workbench.profile.log_files import is_log
 from uncork.workbench.profile.log_servers import LogServers
 
-__all__ = ["Following"]
-
 
 @dataclass(frozen=True, slots=True)
 class Following:

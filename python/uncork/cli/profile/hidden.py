@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-__all__ = ["hide_pandas", "load_arrow_alone"]
-
 _HIDDEN: Final[set[str]] = set()
 
 

@@ -19,8 +19,6 @@ from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.documents.log_comparison import compare_stored_logs
 from uncork.workbench.profile.logs import LogRun
 
-__all__ = ["compare_log_runs"]
-
 
 def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | None, top: int = 10) -> None:
     """Show what changed between two logs, and write it beside the later one."""

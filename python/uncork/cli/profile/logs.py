@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from uncork.cli.profile.following import Following
     from uncork.store.event_files import EventFiles
 
-__all__ = ["profile_logs", "read_log_run", "reading_progress"]
-
 _EVERY_S = 1.0
 """Seconds between progress lines where standard error is no terminal."""
 

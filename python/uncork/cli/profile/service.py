@@ -23,8 +23,6 @@ from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.documents.services import ServiceRun
 from uncork.workbench.profile.services import profile_service
 
-__all__ = ["profile_service_command"]
-
 
 def profile_service_command(options: ServiceOptions) -> None:
     """Profile a service, and show the result."""

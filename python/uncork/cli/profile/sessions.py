@@ -12,8 +12,6 @@ from uncork.workbench.cure.files import check_folder
 from uncork.workbench.profile.log_files import bytes_of, log_request
 from uncork.workbench.profile.recordings import record_sessions, write_recording
 
-__all__ = ["capture_sessions"]
-
 
 def capture_sessions(options: CaptureOptions) -> None:
     """Read logs, and write the transactions of their sessions."""

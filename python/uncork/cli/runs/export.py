@@ -20,8 +20,6 @@ from uncork.requests.stored_options import ExportOptions
 from uncork.store.layout import find_run, write_atomically
 from uncork.workbench.load.collector import metrics_address, send_requests
 
-__all__ = ["export"]
-
 _HEADERS: Final = "OTEL_EXPORTER_OTLP_HEADERS"
 
 

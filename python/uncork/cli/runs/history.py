@@ -22,8 +22,6 @@ from uncork.requests.moments import since_of
 from uncork.requests.stored_options import HistoryOptions
 from uncork.store.layout import write_atomically
 
-__all__ = ["history"]
-
 
 def history(options: HistoryOptions) -> None:
     """Show the history of a metric; raise typer.Exit with 3 or 4 if the newest run is worse or undecided."""

@@ -14,8 +14,6 @@ from uncork.requests.moments import moment_of
 from uncork.requests.stored_options import ImportOptions
 from uncork.workbench.profile.imports import Imported, Labels, import_results
 
-__all__ = ["import_files"]
-
 _LISTED: Final = 20
 """Runs of one file that are listed one by one."""
 

@@ -13,9 +13,6 @@ from uncork.errors import UsageError
 from uncork.model.units import count_words, format_bytes, format_count
 from uncork.requests.moments import age_of
 
-__all__ = ["prune", "tag"]
-
-
 _SHOWN: Final = 20
 
 

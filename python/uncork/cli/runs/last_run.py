@@ -8,8 +8,6 @@ from uncork.cli import console
 from uncork.model.units import count_words
 from uncork.store.layout import LAST, failed_since, failure_reason
 
-__all__ = ["note_skipped"]
-
 
 def note_skipped(root: Path, *words: str | None) -> None:
     """Print a note if one of the words is ``last`` and newer runs failed, so that nobody takes them for it.

@@ -17,8 +17,6 @@ from uncork.model.units import count_words, format_duration
 if TYPE_CHECKING:
     from uncork.model.stored_run import StoredRun
 
-__all__ = ["app"]
-
 _control: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Terminal control characters; the question of a run may come from anybody."""
 _GAP: Final = 2

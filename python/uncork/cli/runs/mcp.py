@@ -9,8 +9,6 @@ from uncork.errors import UsageError
 from uncork.model.extras import install_extra
 from uncork.requests.stored_options import McpOptions
 
-__all__ = ["mcp"]
-
 
 def mcp(options: McpOptions) -> None:
     """Serve until the client closes standard input, or Ctrl-C."""

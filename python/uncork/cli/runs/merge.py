@@ -16,8 +16,6 @@ from uncork.store.layout import read_manifest
 from uncork.workbench.documents.kinds import Kind, kind_named
 from uncork.workbench.merged import merge_stored
 
-__all__ = ["merge"]
-
 
 def merge(options: MergeOptions) -> None:
     """Merge the runs, and show the report of the new one; raise typer.Exit unless all parts went well."""

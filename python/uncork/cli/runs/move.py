@@ -11,8 +11,6 @@ from uncork.cli import console, places
 from uncork.errors import StoreError, UsageError
 from uncork.model.units import count_words
 
-__all__ = ["pull", "push"]
-
 
 def push(
     context: typer.Context,

@@ -12,8 +12,6 @@ from psycopg import sql
 from uncork.engines.copying.scratch import ScratchDatabase
 from uncork.errors import SetupError
 
-__all__ = ["LeftBehind", "ScratchAnswers", "unstable_columns"]
-
 _TYPES = "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'uncork_types'"
 _CHANGED = """
 SELECT relid::bigint, schemaname, relname FROM pg_stat_xact_user_tables

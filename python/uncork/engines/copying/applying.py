@@ -11,8 +11,6 @@ from uncork.engines.copying.ddl import Step, identifier
 from uncork.errors import SetupError
 from uncork.model.database.copy import NotCopied
 
-__all__ = ["Applier", "fatal", "refusal"]
-
 _MEANING: Final = {
     "schema": "nothing in this schema is in the copy",
     "extension": "statements that use it fail on the copy",

@@ -19,8 +19,6 @@ from uncork.model.database.role_settings import (
     PLAN_SETTINGS,
 )
 
-__all__ = ["ChosenSetting", "apply_settings", "read_settings", "start_settings"]
-
 _CHOSEN: Final = """
 SELECT name, coalesce(own.value, current_setting(name)), context
   FROM pg_settings

@@ -21,8 +21,6 @@ from uncork.engines.copying.pace import Pace
 from uncork.engines.copying.rows import transfer
 from uncork.model.database.copy import NotCopied
 
-__all__ = ["Link", "close_sample", "links"]
-
 _ROUNDS: Final = 12
 _DELETIONS: Final = 200
 _BATCH: Final = 5000

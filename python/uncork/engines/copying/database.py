@@ -34,8 +34,6 @@ from uncork.errors import SetupError, UsageError
 from uncork.model.database.copy import CopiedTable, CopyFacts, NotCopied
 from uncork.model.units import count_words
 
-__all__ = ["copy_source"]
-
 _BEGIN: Final = (
     "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     "SET LOCAL statement_timeout = '60s'",

@@ -15,8 +15,6 @@ from uncork.engines.copying import objects
 from uncork.engines.copying.objects import Column, Constraint, Schema, Table
 from uncork.model.database.names import literal
 
-__all__ = ["Step", "after_rows", "before_rows", "identifier", "materialise", "reloptions"]
-
 _SAFE_EXTENSIONS: Final = frozenset(
     [
         *("amcheck", "bloom", "btree_gin", "btree_gist", "citext", "cube", "dict_int", "dict_xsyn"),

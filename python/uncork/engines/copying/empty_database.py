@@ -14,8 +14,6 @@ from uncork.errors import SetupError, UsageError
 from uncork.model.database.copy import NotCopied
 from uncork.model.database.names import literal
 
-__all__ = ["drop_database", "make_database"]
-
 _LOCALE: Final = """
 SELECT pg_encoding_to_char(encoding)::text, datcollate::text, datctype::text,
        coalesce(to_jsonb(d) ->> 'datlocprovider', 'c'),

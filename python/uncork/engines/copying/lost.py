@@ -11,8 +11,6 @@ from uncork.engines.copying.objects import Schema
 from uncork.engines.copying.schema import OWN
 from uncork.model.database.copy import NotCopied
 
-__all__ = ["read_lost", "without"]
-
 _ISOLATED: Final = "a copy must not reach other systems"
 _UNKNOWN: Final = "uncork cannot create it from the catalogue"
 _FAILS: Final = "statements that use it fail on the copy"

@@ -5,26 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-__all__ = [
-    "Aggregate",
-    "Collation",
-    "Column",
-    "Constraint",
-    "DomainCheck",
-    "Extension",
-    "Index",
-    "Range",
-    "Routine",
-    "Rule",
-    "Schema",
-    "SequenceFacts",
-    "Statistics",
-    "Table",
-    "Trigger",
-    "UserType",
-    "View",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Extension:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["Pace"]
-
 _BURST_S: Final = 0.1
 """Unused time that a reader may catch up with, in seconds."""
 

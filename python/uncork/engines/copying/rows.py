@@ -14,8 +14,6 @@ from psycopg import pq
 
 from uncork.engines.copying.pace import Pace
 
-__all__ = ["SourceFailed", "Transferred", "transfer"]
-
 _BLOCK: Final = 256 * 1024
 """How many bytes to pass on at once. From 64 KiB to 1 MiB the speed is the same."""
 

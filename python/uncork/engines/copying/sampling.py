@@ -21,8 +21,6 @@ from typing import Final
 
 from uncork.engines.copying.objects import Constraint, Table
 
-__all__ = ["Unit", "cyclic", "roots", "shares", "units"]
-
 _WHOLE: Final = 0.5
 _FOR_CYCLES: Final = 0.3
 _STEPS: Final = 40

@@ -13,8 +13,6 @@ from psycopg.rows import class_row
 
 from uncork.engines.copying import objects
 
-__all__ = ["OWN", "read_schema"]
-
 T = TypeVar("T")
 
 OWN: Final = "n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'"

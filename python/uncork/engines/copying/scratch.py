@@ -20,8 +20,6 @@ from uncork.engines.watch.observe import has_statements
 from uncork.errors import RunError, SetupError
 from uncork.model.units import format_duration
 
-__all__ = ["Executed", "ScratchDatabase", "count_statements", "indexable_columns"]
-
 _NAME: Final = "uncork_rehearsal"
 _INDEXABLE: Final = """
 SELECT pg_catalog.quote_ident(a.attname)

@@ -38,8 +38,6 @@ from typing import Any, TextIO
 from uncork.engines.drivers.engines import Driver, Prepared, Session, open_driver
 from uncork.model.answer import canonical
 
-__all__ = ["main"]
-
 NOTHING = "SELECT 1"
 """A statement that every engine understands and that costs next to nothing."""
 

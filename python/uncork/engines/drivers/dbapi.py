@@ -36,8 +36,6 @@ from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell
 from uncork.spawn.child import remove_at_death
 
-__all__ = ["MYSQL_DSN", "DbapiEngine", "remove_folders"]
-
 MYSQL_DSN = "UNCORK_MYSQL_DSN"
 """Environment variable with the address of the MySQL or MariaDB server, ``mysql://user:password@host:port``.
 """

@@ -22,8 +22,6 @@ from uncork.errors import LoadError, ServerCrash
 from uncork.model.measurement import Latency, Measurement, Outcome
 from uncork.model.request import LoadRequest
 
-__all__ = ["run_driven"]
-
 _CONNECT_S = 120.0
 """How much longer than a trial's own limit opening files, connecting and warming up may take."""
 

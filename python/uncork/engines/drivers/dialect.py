@@ -9,8 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Piece", "may_write", "place", "returns_rows", "split_script"]
-
 _TOKEN = re.compile(
     r"""
       (?P<skip>

@@ -15,8 +15,6 @@ from typing import Any
 
 from uncork.engines.drivers.dialect import place, returns_rows
 
-__all__ = ["Driver", "Session", "open_driver"]
-
 _Joined = tuple[Any, Callable[[], object] | None, Callable[[], object]]
 
 

@@ -14,8 +14,6 @@ from uncork.model.server import Target
 from uncork.model.units import format_duration
 from uncork.spawn.child import run, scratch_folder
 
-__all__ = ["last_line_of"]
-
 _MOST_SHOWN = 200
 
 

@@ -19,21 +19,6 @@ from typing import Final
 
 from uncork.spawn.reaper import all_pids
 
-__all__ = [
-    "Held",
-    "Service",
-    "ServiceWatch",
-    "ThreadTimes",
-    "find_service",
-    "is_here",
-    "listeners",
-    "listening_inodes",
-    "overflows_in",
-    "parent_of",
-    "process_tree",
-    "unconnected_inodes",
-]
-
 _LISTENS: Final = "0A"
 """The state of a listening socket in /proc/net/tcp."""
 _UNCONNECTED: Final = "07"

@@ -43,8 +43,6 @@ from uncork.model.service import Served, ServiceJob
 from uncork.model.units import series_words
 from uncork.spawn.child import remove_at_death
 
-__all__ = ["LocalServices", "database_url", "database_words", "remove_leftover_services"]
-
 _LEAST_SECRET = 4
 _OWN = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """A variable of uncork's own environment."""

@@ -27,8 +27,6 @@ from uncork.model.services.tls import own_service_tls, speaks_only_http2
 from uncork.spawn.child import start
 from uncork.spawn.reaper import all_pids
 
-__all__ = ["END_S", "ServiceProcess", "end_together", "of_folder", "session_cpu_ns", "session_of"]
-
 END_S: Final = 10.0
 """How long a service may take to end after SIGTERM before it is killed."""
 LOG_BYTES: Final = 1 << 20

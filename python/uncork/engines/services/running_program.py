@@ -11,8 +11,6 @@ from pathlib import Path
 from uncork.engines.services.inspection import is_here, listeners, parent_of
 from uncork.model.services.program import RunningProgram, stored_program
 
-__all__ = ["listening_program"]
-
 
 def listening_program(host: str, port: int, wanted: Sequence[int] = ()) -> RunningProgram | None:
     """Return the program that listens on a port of this machine, or of the processes given by id.

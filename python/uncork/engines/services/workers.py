@@ -19,8 +19,6 @@ from typing import Final
 from uncork.engines.services.inspection import process_tree
 from uncork.model.results.service import Runtime, WorkerFacts
 
-__all__ = ["WorkerWatch", "runtime_of", "socket_ports"]
-
 _NS_A_TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _BY_NAME: Final[tuple[tuple[str, Runtime], ...]] = (
     *(("python", "python"), ("pypy", "python"), ("uwsgi", "python"), ("node", "node"), ("nodejs", "node")),

@@ -25,8 +25,6 @@ from uncork.engines.watch.planner import Planner
 from uncork.engines.watch.session import WatchSession
 from uncork.errors import SetupError
 
-__all__ = ["RESTORES", "SETTINGS", "SparseCopy", "read_source_sizes"]
-
 RESTORES: Final = planner_statistics.RESTORES
 """The only version whose statistics can be restored, and that the embedded server has."""
 SETTINGS: Final = {

@@ -13,8 +13,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-__all__ = ["KeyColumn", "btree_height", "btree_pages", "other_pages"]
-
 _PAGE: Final = 8192
 _USABLE: Final = _PAGE - 24 - 16
 """A page without its header and the special space of a B-tree."""

@@ -14,8 +14,6 @@ import struct
 from pathlib import Path
 from typing import Final
 
-__all__ = ["btree_levels", "extend"]
-
 _PAGE: Final = 8192
 _SEGMENT_PAGES: Final = 131_072
 """Pages of a file: a relation of more than 1 GiB has several."""

@@ -13,8 +13,6 @@ import psycopg
 
 from uncork.engines.sparse.estimate import Entries, KeyColumn, btree_pages, entries_of, other_pages
 
-__all__ = ["IndexFacts"]
-
 _INDEX: Final = """
 SELECT i.indrelid::regclass::text, am.amname::text, i.indisunique,
        coalesce((SELECT option_value::int FROM pg_options_to_table(c.reloptions)

@@ -9,8 +9,6 @@ import psycopg
 
 from uncork.engines.watch.connection import MARK
 
-__all__ = ["Relation", "SourceSizes", "read_sizes"]
-
 _OWN: Final = "n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'"
 _RELATIONS: Final = f"""
 SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpages, c.reltuples, c.relallvisible,

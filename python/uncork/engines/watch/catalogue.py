@@ -14,8 +14,6 @@ from uncork.engines.watch import catalogue_sql
 from uncork.model.redaction import without_literal_secrets
 from uncork.model.tables.register import TABLES
 
-__all__ = ["CatalogueScope", "ReadCatalogue", "read_catalogue"]
-
 Row = dict[str, Any]
 Ask = Callable[[str, Mapping[str, Any] | None], list[tuple[Any, ...]]]
 

@@ -11,25 +11,6 @@ from typing import Final
 
 from uncork.engines.watch.snapshot_sql import MARK, OURS
 
-__all__ = [
-    "CONSTRAINTS",
-    "FUNCTION_BODY",
-    "FUNCTION_COUNTERS",
-    "LOCKED",
-    "OPTIONS",
-    "OWN_SETTINGS",
-    "POLICIES",
-    "ROLE_SETTINGS",
-    "SERVER_SETTINGS",
-    "STATISTICS",
-    "TRIGGERS",
-    "VIEWS",
-    "VIEW_DEFINITION",
-    "columns",
-    "functions",
-    "locale",
-]
-
 LOCKED: Final = f"""
 SELECT {MARK} DISTINCT l.relation::bigint FROM pg_catalog.pg_locks AS l
  WHERE l.mode = 'AccessExclusiveLock' AND l.relation IS NOT NULL

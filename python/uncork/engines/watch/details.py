@@ -19,8 +19,6 @@ from uncork.engines.watch import relation_sql
 from uncork.engines.watch.catalogue_sql import LOCKED
 from uncork.model.tables.rows import Rows
 
-__all__ = ["MOST_RELATIONS", "Details", "add_details", "add_index_scans", "chosen_tables", "read_details"]
-
 Ask = Callable[[str, Mapping[str, Any] | None], list[tuple[Any, ...]]]
 
 MOST_RELATIONS: Final = 1000

@@ -11,8 +11,6 @@ from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.watch.snapshot_sql import LOCKS_HELD
 from uncork.errors import ServerCrash
 
-__all__ = ["LockProbe"]
-
 _Lock = tuple[str, int, str]
 
 

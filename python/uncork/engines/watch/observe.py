@@ -18,18 +18,6 @@ from uncork.model.answer import Answer, canonical
 from uncork.model.request import LoadRequest
 from uncork.model.server import LOAD_APPLICATION, ExecutedPlan, Relation, Snapshot
 
-__all__ = [
-    "answer_digest",
-    "answers",
-    "explain",
-    "first_column",
-    "has_statements",
-    "relations",
-    "server_facts",
-    "snapshot",
-    "updates",
-]
-
 _CAST = re.compile(r"\?::(?:\"[^\"]+\"|[a-z_]+(?: [a-z]+)*)(?:\([?,]+\))?(?:\[\])?")
 _NUMBER = re.compile(r"(?<![\w$.])-?\d+(?:\.\d+)?(?![\w.])")
 

@@ -12,8 +12,6 @@ from psycopg import sql
 from uncork.engines.connecting import connect_to_watch
 from uncork.errors import SetupError
 
-__all__ = ["QUIET", "SETTING_OBSERVERS", "SettingObserver", "count_statements", "create_extension", "refusal"]
-
 Setting = str | int | float | bool
 
 

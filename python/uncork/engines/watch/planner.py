@@ -17,8 +17,6 @@ from uncork.errors import ServerCrash
 from uncork.model.database.plan import ColumnValues, has_plan
 from uncork.model.database.workload import RowSample, Sample, SampledExpression, SampledRows
 
-__all__ = ["Explained", "Planner"]
-
 _NAME: Final = b"uncork_plan"
 _GENERIC_PLAN: Final = 16
 """The first version of EXPLAIN (GENERIC_PLAN). It prunes no partitions; EXPLAIN EXECUTE with NULLs prunes

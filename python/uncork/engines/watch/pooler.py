@@ -13,8 +13,6 @@ import psycopg
 from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.errors import ConnectError, ServerCrash
 
-__all__ = ["PoolerConsole", "PoolerCounts", "pool_counted"]
-
 _CONSOLE: Final = "pgbouncer"
 """The console's own row among the databases."""
 

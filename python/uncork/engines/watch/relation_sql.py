@@ -15,18 +15,6 @@ from typing import Final
 
 from uncork.engines.watch.snapshot_sql import MARK, OURS
 
-__all__ = [
-    "DEFINITIONS",
-    "FOREIGN_KEYS",
-    "INDEX_COUNTERS",
-    "KEY_COLUMNS",
-    "RELATIONS",
-    "RELATION_COUNTERS",
-    "SIZES",
-    "WIDTHS",
-    "indexes",
-]
-
 _COUNTERS: Final = """
        pg_catalog.pg_stat_get_numscans(c.oid), pg_catalog.pg_stat_get_tuples_returned(c.oid),
        pg_catalog.pg_stat_get_tuples_fetched(c.oid), pg_catalog.pg_stat_get_tuples_inserted(c.oid),

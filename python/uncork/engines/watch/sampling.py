@@ -13,8 +13,6 @@ from uncork.engines.watch.session import WatchSession
 from uncork.engines.watch.snapshot_sql import MARK
 from uncork.model.database.workload import CalledOperation, RowSample, Sample, SampledExpression, SampledRows
 
-__all__ = ["read_rows", "read_sample"]
-
 Found = TypeVar("Found", Sample, RowSample)
 
 _BLOCKS: Final = 100

@@ -6,8 +6,6 @@ from typing import Final
 
 from uncork.engines.watch.snapshot_sql import MARK
 
-__all__ = ["CATEGORY", "EXTENT", "IMMUTABLE"]
-
 EXTENT: Final = f"""
 SELECT {MARK}
        (SELECT coalesce(sum(pg_catalog.pg_relation_size(f.oid)), 0)

@@ -23,8 +23,6 @@ from uncork.engines.watch.snapshot_sql import MARK, VALUES_OF_SETTINGS, backend
 from uncork.errors import ConnectError
 from uncork.model.database.names import literal
 
-__all__ = ["WatchSession", "add_own_query", "own_queries"]
-
 _ROUND_TRIPS: Final = 20
 _ROUND_TRIPS_NS: Final = 200_000_000
 """Most empty statements whose time is measured, and for how long at most."""

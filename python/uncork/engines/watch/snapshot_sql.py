@@ -12,35 +12,6 @@ from typing import Final
 from uncork.model.server import WATCH_APPLICATION
 from uncork.model.tables.database import DROPPED_DATABASE, DROPPED_ROLE
 
-__all__ = [
-    "COLUMN_VALUES",
-    "CONNECTIONS",
-    "CONNECTION_LIMITS",
-    "EXTENSION",
-    "HIDDEN_STATEMENTS",
-    "HORIZONS",
-    "KERNEL",
-    "LEAST_VERSION",
-    "LOCKS_HELD",
-    "MARK",
-    "OURS",
-    "SERVER",
-    "SESSIONS_BEGUN",
-    "SESSION_PORTS",
-    "SESSION_SETTINGS",
-    "SETTINGS",
-    "STATEMENTS_INFO",
-    "STATEMENT_COLUMNS",
-    "STATEMENT_COUNTS",
-    "STATEMENT_TEXTS",
-    "VALUES_OF_SETTINGS",
-    "activity",
-    "backend",
-    "counters",
-    "kernel_counts",
-    "statements",
-]
-
 LEAST_VERSION: Final = 13
 MARK: Final = "/* uncork */"
 

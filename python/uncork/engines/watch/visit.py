@@ -12,8 +12,6 @@ from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.host import machine_facts
 from uncork.engines.watch.observe import server_facts
 
-__all__ = ["describe", "vacuum"]
-
 _USUAL: Final = (
     "VACUUM pgbench_branches",
     "VACUUM pgbench_tellers",

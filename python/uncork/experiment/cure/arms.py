@@ -18,8 +18,6 @@ from uncork.experiment.cure.setups import NEW_COPY, CopyKeeps, SetupRefused, set
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 
-__all__ = ["CONTROL", "Arm", "arms_of", "as_sent", "control", "unique_names"]
-
 MOST_ARMS: Final = 3
 """Changes tried for one finding. Each more costs as much time as the others, and widens all intervals."""
 

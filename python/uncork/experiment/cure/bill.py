@@ -25,8 +25,6 @@ from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Net, StatementEffect
 from uncork.stats.combined import Bounded, total
 
-__all__ = ["Account", "account_of", "saved_by"]
-
 _NS: Final = 1e9
 
 

@@ -17,8 +17,6 @@ from uncork.model.database.workload import CapturedWorkload
 from uncork.model.results.cure import Net, StatementEffect
 from uncork.stats.combined import Bounded, difference
 
-__all__ = ["needless", "promising"]
-
 Comparison = tuple[str, int]
 """The name of a change, and the template of a statement."""
 

@@ -18,8 +18,6 @@ from uncork.model.database.names import literal, quoted
 from uncork.model.results.cure import Change
 from uncork.model.units import format_count
 
-__all__ = ["down_sql", "up_sql"]
-
 _PART: Final = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 _BUILT: Final = re.compile(
     rf"CREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<index>{_PART})\s+"

@@ -21,17 +21,6 @@ from uncork.experiment.spec.sqltext import named, numbers_in
 from uncork.model.database.finding import Candidate, ClientHabit, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 
-__all__ = [
-    "ROWS",
-    "Batches",
-    "LoopArm",
-    "batches_of",
-    "loop_arms",
-    "loop_habit",
-    "loops_experiment",
-    "own_cost",
-]
-
 ROWS: Final = 20
 """Rows of a batch if enough values differ: fewer than most loops have, so gains are cautious."""
 LEAST_ROWS: Final = 4

@@ -15,8 +15,6 @@ from typing import Final
 from uncork.experiment.cure.rewrites import RewriteRefused
 from uncork.experiment.spec.sqltext import masked, numbers_in, renumbered
 
-__all__ = ["ManyRows", "many_rows"]
-
 _WORD: Final = re.compile(r"[A-Za-z_][\w$]*|[()]")
 _PER_STATEMENT: Final = frozenset(
     "GROUP HAVING LIMIT FETCH OFFSET DISTINCT UNION INTERSECT EXCEPT WINDOW OR WITH".split()  # noqa: SIM905 -- words

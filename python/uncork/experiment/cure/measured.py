@@ -9,8 +9,6 @@ from typing import Final
 from uncork.experiment.cure.arms import Arm
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 
-__all__ = ["COVERED", "MOST_STATEMENTS", "measured_statements"]
-
 COVERED: Final = 0.98
 """Part of the time of all statements that a change can touch from which on no further one is measured."""
 MOST_STATEMENTS: Final = 20

@@ -11,8 +11,6 @@ from uncork.experiment.spec.sqltext import numbers_in, plain_colons, renumbered
 from uncork.model.database.workload import CapturedStatement
 from uncork.model.results.cure import StatementEffect
 
-__all__ = ["effect_of_times", "parameters_of", "statement_texts", "usable_sets"]
-
 _MOST_SETS: Final = 100
 _NS: Final = 1e9
 

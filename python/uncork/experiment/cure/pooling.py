@@ -20,17 +20,6 @@ from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import PRACTICAL, Net, StatementEffect
 from uncork.model.units import count_words
 
-__all__ = [
-    "POOL",
-    "Request",
-    "connecting_habit",
-    "net_of_requests",
-    "pool_arm",
-    "pooling_experiment",
-    "request_of",
-    "times_known",
-]
-
 POOL: Final = "pool"
 """The name of the change, and of its variant."""
 _MOST_STATEMENTS: Final = 20

@@ -12,8 +12,6 @@ from typing import Final
 
 from uncork.experiment.spec.sqltext import numbers_in, renumbered
 
-__all__ = ["RewriteRefused", "with_captured_parameters"]
-
 _TOKEN: Final = re.compile(
     r"""\s+ | --[^\n]* | /\*.*?\*/
       | (?P<token> [eE]?'(?:[^'\\]|\\.|'')*' | "(?:[^"]|"")*" | \$\d+ | \d+(?:\.\d+)?(?:[eE][+-]?\d+)?

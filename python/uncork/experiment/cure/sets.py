@@ -12,8 +12,6 @@ from uncork.experiment.cure.setups import table_named
 from uncork.experiment.spec.sqltext import statements_in
 from uncork.model.results.cure import Net
 
-__all__ = ["SET", "combine", "compatible", "joined", "leave_one_out", "replaceable"]
-
 SET: Final = "set"
 """The name and the kind of several changes together."""
 

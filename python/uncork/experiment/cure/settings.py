@@ -7,8 +7,6 @@ from typing import Final
 
 from uncork.experiment.spec.sqltext import statements_in
 
-__all__ = ["SettingRefused", "reloads", "setting_in", "settings_in"]
-
 _SET: Final = re.compile(
     r"""
     (?: SET (?:\s+(?:SESSION|LOCAL))?

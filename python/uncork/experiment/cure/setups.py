@@ -10,16 +10,6 @@ from typing import Final
 from uncork.experiment.spec.sqltext import numbers_in, plain_colons, statements_in
 from uncork.model.database.index import within_transaction
 
-__all__ = [
-    "NEW_COPY",
-    "CopyKeeps",
-    "SetupRefused",
-    "gathers_statistics",
-    "on_expression",
-    "setup_script",
-    "table_named",
-]
-
 _PART: Final = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 _TABLE: Final = rf"(?P<table>{_PART}(?:\.{_PART})?)"
 

@@ -9,8 +9,6 @@ from typing import Final
 from uncork.experiment.cure.rewrites import RewriteRefused
 from uncork.experiment.spec.sqltext import masked, numbers_in, statements_in
 
-__all__ = ["Split", "split_counter"]
-
 _NAME: Final = r'(?:"[^"]+"|[\w$]+)'
 _TABLE: Final = rf"{_NAME}(?:\.{_NAME})?"
 _UPDATE: Final = re.compile(

@@ -13,8 +13,6 @@ from uncork.experiment.spec.sqltext import named, numbers_in, plain_colons
 from uncork.model.database.names import literal
 from uncork.model.database.workload import CapturedStatement
 
-__all__ = ["BASELINE", "experiment_of_arms", "guard_toml", "parameter_line", "uses_up", "workload_name"]
-
 BASELINE: Final = "current"
 """The variant that changes nothing."""
 

@@ -26,19 +26,6 @@ from uncork.model.database.workload import CapturedStatement
 from uncork.model.results.cure import Net, StatementEffect
 from uncork.model.units import count_words, format_duration
 
-__all__ = [
-    "TransactionArm",
-    "doubt_of_queue",
-    "held_times",
-    "net_of_transactions",
-    "transaction_arms",
-    "transaction_habits",
-    "transaction_steps",
-    "transactions_experiment",
-    "whole_transaction",
-    "with_one_row",
-]
-
 _HABITS: Final[frozenset[ClientHabit]] = frozenset({"pauses", "locks early", "counts in one row"})
 _QUEUES: Final[frozenset[ClientHabit]] = frozenset({"locks early", "counts in one row"})
 """Habits because of which sessions queue for rows that they change."""

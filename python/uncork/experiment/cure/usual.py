@@ -13,8 +13,6 @@ from uncork.experiment.cure.arms import Arm
 from uncork.model.database.workload import CapturedWorkload
 from uncork.model.units import count_words
 
-__all__ = ["USUAL", "usual_arms"]
-
 USUAL: Final = "usual"
 """The kind of these changes."""
 _MEMORY: Final = "work_mem"

@@ -28,20 +28,6 @@ from uncork.experiment.spec.gates import parse_gate, write_bound
 from uncork.experiment.spec.problems import Problem, hint, in_order, toml_message
 from uncork.model.results.guard import Acknowledgement, Gate, GateCheck, GateOutcome, known_metric, metric_of
 
-__all__ = [
-    "FILE_NAME",
-    "HEADER",
-    "Known",
-    "acknowledge",
-    "acknowledgement_of",
-    "entry_text",
-    "limit_words",
-    "parse_acknowledged",
-    "parse_limit",
-    "same_gate",
-    "wider",
-]
-
 FILE_NAME: Final = "uncork-acknowledged.toml"
 HEADER: Final = (
     "# Accepted changes: `uncork guard` raises no alarm for them. `uncork acknowledge` adds entries.\n"

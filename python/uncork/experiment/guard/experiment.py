@@ -21,8 +21,6 @@ from uncork.experiment.spec.problems import hint
 from uncork.experiment.spec.schema import Spec
 from uncork.model.results.guard import GuardSide
 
-__all__ = ["BASELINE", "CANDIDATE", "Guarded", "SideRequest", "guarded"]
-
 BASELINE: Final = "baseline"
 CANDIDATE: Final = "candidate"
 

@@ -24,8 +24,6 @@ from uncork.stats.level import Level, share_level, value_level
 from uncork.stats.proportion import Counted, ShareEffect, estimate_share, share_units
 from uncork.stats.sample import Observation, UnitKind, block_units, round_units
 
-__all__ = ["GateEvidence", "cost_evidence", "gate_evidence", "size_evidence"]
-
 Row = Mapping[str, Any]
 
 _BLOCKS: Final = 1_000_000

@@ -10,8 +10,6 @@ from typing import Final, Literal
 
 from uncork.errors import UsageError
 
-__all__ = ["SIDE_FORMS", "Side", "parse_side"]
-
 SIDE_FORMS: Final = {
     "variant": "variant=NAME",
     "commit": "commit=REV",

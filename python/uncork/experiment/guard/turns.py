@@ -15,8 +15,6 @@ from typing import Any, Final, Literal
 from uncork.model.load import LoadMeasurement, LoadTimes
 from uncork.stats.compare import MINIMUM_ROUNDS
 
-__all__ = ["LONGEST_TURN_NS", "SHORTEST_TURN_NS", "TURN_NS", "Turn", "plan_turns", "turn_ns", "turn_row"]
-
 TURN_NS: Final = 2_000_000_000
 """Minimum length of a trial: connecting and warming a connection then take a few percent of it."""
 LONGEST_TURN_NS: Final = 10_000_000_000

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["OVERHEAD_NS", "end_of_rounds", "reserved_ns", "round_share", "shares"]
-
 OVERHEAD_NS = 500_000_000
 """Assumed time per round for restarting, restoring data and warming, until the first round has measured
 it."""

@@ -7,8 +7,6 @@ from typing import Final
 
 from uncork.model.evidence import Sampling
 
-__all__ = ["LOADED_BEFORE_NS", "SYSCALLS_NS", "WATCH_NS", "evidence_ns", "sampling"]
-
 WATCH_NS: Final = 5_000_000_000
 """How long stacks and sessions are usually sampled: about five hundred samples of each busy process."""
 SYSCALLS_NS: Final = 3_000_000_000

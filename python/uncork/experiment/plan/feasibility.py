@@ -20,15 +20,6 @@ from uncork.model.trial import Cell
 from uncork.model.units import count_words, format_duration, series_words
 from uncork.stats.power import Feasibility, feasible
 
-__all__ = [
-    "LARGE_SETUP",
-    "budget_overrun",
-    "budget_shortage",
-    "feasibility_words",
-    "setup_notice",
-    "smaller_question",
-]
-
 _RESTART_NS = 300_000_000.0
 """Minimum time of a round besides its blocks. Restarts on two virtual processors took 0.2 to 0.3 s."""
 

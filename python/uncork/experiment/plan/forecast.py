@@ -23,21 +23,6 @@ from uncork.experiment.plan.slicing import (
 from uncork.model.units import format_duration
 from uncork.stats.power import Costs, Design, StdDevs, expected_half_width
 
-__all__ = [
-    "ASSUMED",
-    "BLOCK_OVERHEAD_NS",
-    "OPERATION_NS",
-    "ROUND_OVERHEAD_NS",
-    "TYPICAL",
-    "Limits",
-    "Seen",
-    "WorkloadForecast",
-    "budget_needed",
-    "expected_design",
-    "forecast_workload",
-    "reasons",
-]
-
 TYPICAL = StdDevs(cycle=0.10, block=0.01, round=0.015)
 """Standard deviations of log ratios of equal arms on a small shared machine. docs/concepts/statistics.md says
 how they were measured (`uncork doctor` shows the values of your machine)."""

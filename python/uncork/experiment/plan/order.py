@@ -30,18 +30,6 @@ from uncork.experiment.spec.sqltext import substitute
 from uncork.model.engine import POSTGRESQL
 from uncork.model.trial import Arm, Cell, Trial
 
-__all__ = [
-    "PLAN_VERSION",
-    "Visit",
-    "arms",
-    "cells",
-    "estimate_trial_ns",
-    "plan_document",
-    "plan_round",
-    "plan_warnings",
-    "texts_for",
-]
-
 PLAN_VERSION = 1
 
 RESTORE_NS = 270_000_000

@@ -8,8 +8,6 @@ from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import substitute
 from uncork.model.trial import Arm, Cell
 
-__all__ = ["Placement", "Placements", "database_settings", "session_settings"]
-
 Placement = tuple[Cell, Arm]
 """The first cell and arm whose data is in a database; it identifies that data to the server."""
 

@@ -7,8 +7,6 @@ from typing import Final
 from uncork.experiment.spec.schema import Spec
 from uncork.model.engine import POSTGRESQL
 
-__all__ = ["OF_A_SERVER", "server_settings"]
-
 OF_A_SERVER: Final = frozenset(
     [
         "archive_command",

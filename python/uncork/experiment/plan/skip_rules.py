@@ -8,8 +8,6 @@ from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 
-__all__ = ["NOT_HERE", "SKIPPING", "TOO_SLOW", "answer_deadline_ns", "too_slow"]
-
 TOO_SLOW = "too slow for this budget"
 """The beginning of the reason when a comparison is skipped as too slow."""
 

@@ -15,22 +15,6 @@ from dataclasses import dataclass, replace
 
 from uncork.model.block import SliceSize
 
-__all__ = [
-    "BLOCK_NS",
-    "CYCLES_TOGETHER",
-    "LONG_SLICE_NS",
-    "SLICE_NS",
-    "Pilot",
-    "block_count",
-    "changes_allowed",
-    "cycle_ns",
-    "cycle_order",
-    "has_long_slices",
-    "lengthened",
-    "slice_sizes",
-    "warmup_operations",
-]
-
 SLICE_NS = 20_000_000
 LONG_SLICE_NS = 5 * SLICE_NS
 """Every third round has slices of this length, to check whether short ones disturb each other. The cost to an

@@ -27,8 +27,6 @@ from uncork.stats.load.knee import (
     judge_share,
 )
 
-__all__ = ["Edge", "SweepFindings", "findings", "next_step", "stress_level"]
-
 _GROWTH: Final = 1.05
 """If a doubled level increases throughput by less than this ratio, it counts as no increase."""
 _FINE: Final = 1.5

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["PATTERNS", "done_between", "turns"]
-
 PATTERNS = ((True, False, False, True), (False, True, True, False))
 """The two orders of a quadruple: on-off-off-on and its opposite."""
 

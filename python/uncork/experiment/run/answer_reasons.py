@@ -11,8 +11,6 @@ from uncork.experiment.spec.schema import Spec
 from uncork.model.http_trial import HttpAnswer
 from uncork.model.services.answers import AnswerRules, Change, Difference, allowing
 
-__all__ = ["OTHER_DATA", "asked_again", "changing_requests", "changing_rows", "wrong_requests"]
-
 OTHER_DATA: Final = "it leaves different data behind than the baseline (the check query's rows differ)"
 
 _WRITES: Final = re.compile(r"\b(insert|update|delete|merge|call|copy|nextval|do)\b", re.IGNORECASE)

@@ -12,8 +12,6 @@ from uncork.model.request import LoadRequest
 from uncork.model.server import Snapshot
 from uncork.model.system import Strain
 
-__all__ = ["counted", "disturbances", "reads_updates"]
-
 STEAL_SHARE = 0.01
 """A trial is marked as affected by steal if the hypervisor took more than this fraction of it."""
 

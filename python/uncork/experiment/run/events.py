@@ -7,20 +7,6 @@ from dataclasses import dataclass
 from uncork.model.measurement import Measurement
 from uncork.model.trial import Cell, Trial
 
-__all__ = [
-    "BudgetShort",
-    "Event",
-    "Evidenced",
-    "Finished",
-    "Preparing",
-    "Recovered",
-    "Refused",
-    "RoundEnded",
-    "RoundStarted",
-    "Skipped",
-    "TrialEnded",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Preparing:

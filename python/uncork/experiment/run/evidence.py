@@ -12,8 +12,6 @@ from uncork.experiment.spec.schema import Spec
 from uncork.model.http_trial import HttpTrial, TrialRequest
 from uncork.model.trial import Cell
 
-__all__ = ["evidence_places", "evidence_request"]
-
 _DEADLINE_NS: Final = 60_000_000_000
 
 

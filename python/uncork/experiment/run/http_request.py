@@ -18,8 +18,6 @@ from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
 from uncork.model.trial import Cell, Trial
 
-__all__ = ["READING", "asked_requests", "http_clients", "http_trial", "reads_only", "service_jobs"]
-
 READING = ("GET", "HEAD", "OPTIONS")
 """Methods that change nothing according to HTTP; data is not restored before such requests."""
 

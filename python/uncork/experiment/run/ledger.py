@@ -29,8 +29,6 @@ from uncork.stats.sample import (
     round_units,
 )
 
-__all__ = ["LEAST_HOSTS", "Compared", "Judged", "Ledger", "SliceCheck"]
-
 LEAST_HOSTS = MINIMUM_ROUNDS
 """Hosts from which on something can be claimed about others; for waves, about other times."""
 

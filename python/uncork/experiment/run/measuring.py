@@ -41,8 +41,6 @@ from uncork.model.service import Served
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.stats.bursts import cycle_weights
 
-__all__ = ["Fit", "Measuring"]
-
 _WRITING = 0.1
 """From this many write-ahead log records per operation on, a workload counts as writing. Reads occasionally
 write one too, when they set hints or clean a page."""

@@ -15,8 +15,6 @@ from uncork.experiment.spec.services import fill_texts
 from uncork.experiment.spec.sqltext import substitute
 from uncork.model.trial import Trial
 
-__all__ = ["own_metrics"]
-
 
 def own_metrics(spec: Spec, server: Server, trial: Trial, home: Placement) -> dict[str, float | None]:
     """Return the numbers of the file's metrics, of the data at `home` as the trial left it; None for NULL.

@@ -11,8 +11,6 @@ import numpy as np
 from uncork.errors import SetupError
 from uncork.experiment.spec.schema import Generator, Workload
 
-__all__ = ["ROWS_FOR_A_DURATION", "draw"]
-
 ROWS_FOR_A_DURATION = 4096
 """Number of parameter rows drawn for a trial of fixed duration, which uses them repeatedly."""
 

@@ -45,8 +45,6 @@ from uncork.model.request import Statement
 from uncork.model.services.answers import AnswerRules, allowing, answer_differences
 from uncork.model.trial import Arm, Cell
 
-__all__ = ["Preparation"]
-
 _LONG_NS = 2 * 10**9
 """If filling one template takes longer than this, its services are started before the next is filled."""
 

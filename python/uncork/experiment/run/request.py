@@ -18,19 +18,6 @@ from uncork.model.request import LoadRequest, Pause, Statement
 from uncork.model.server import Target
 from uncork.model.trial import Cell, Trial
 
-__all__ = [
-    "ANSWER_OPERATIONS",
-    "FITTED_NS",
-    "answer_request",
-    "batch_of",
-    "explained_request",
-    "nothing_request",
-    "queries_for",
-    "trial_operations",
-    "trial_request",
-    "undo_for",
-]
-
 ANSWER_OPERATIONS = 20
 """Number of operations that the answer check compares by default, unless a trial has fewer."""
 

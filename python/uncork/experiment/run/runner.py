@@ -51,8 +51,6 @@ from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.units import count_words, format_duration
 
-__all__ = ["MAXIMUM_CRASHES", "Runner"]
-
 MAXIMUM_CRASHES = 3
 """A run stops after this many crashes of the server, because it then measures the crash, not the question."""
 

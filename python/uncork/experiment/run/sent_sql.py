@@ -14,8 +14,6 @@ from uncork.experiment.spec.sqltext import bind, substitute
 from uncork.model.engine import POSTGRESQL
 from uncork.model.trial import Cell
 
-__all__ = ["Form", "SentSql", "sent_sql"]
-
 _ROWS = f"uncork_rows AS {BATCH}"
 """Stands for the rows of a batch; every way of sending them is a table expression like this."""
 

@@ -15,8 +15,6 @@ from uncork.model.server import Target
 from uncork.model.service import Served, ServiceJob
 from uncork.model.trial import Arm, Cell
 
-__all__ = ["ServiceManager", "with_service_cost"]
-
 
 class ServiceManager:
     """Starts services before they get requests, and ends them before their data changes.

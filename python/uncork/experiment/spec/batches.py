@@ -18,18 +18,6 @@ from typing import Literal
 from uncork.experiment.spec.sqltext import names_in, substitute
 from uncork.model.request import Batch, Form, Statement
 
-__all__ = [
-    "BATCH",
-    "CHUNKED",
-    "MAXIMUM_PARAMETERS",
-    "Carried",
-    "Strategy",
-    "carry",
-    "chunk_rows",
-    "plain_values",
-    "takes_rows",
-]
-
 Strategy = Literal["rows", "transaction", "pipeline", "values", "unnest", "copy"]
 
 BATCH = "batch"

@@ -19,8 +19,6 @@ from uncork.model.engine import ENGINES, POSTGRESQL, engine_kind
 if TYPE_CHECKING:
     from uncork.experiment.spec.schema import Spec
 
-__all__ = ["check_spec"]
-
 
 MOST_CLIENTS = 1000
 

@@ -9,8 +9,6 @@ from pydantic import Field, model_validator
 from uncork.experiment.spec.fields import Nanoseconds, Section, needs_sql
 from uncork.experiment.spec.services import Command
 
-__all__ = ["DataCheck", "OwnMetric"]
-
 
 class DataCheck(Section):
     """A query that runs once on each variant's data, after set-up. Reports show its result.

@@ -10,19 +10,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from uncork.model.redaction import redact
 from uncork.model.units import parse_duration, parse_share
 
-__all__ = [
-    "Confidence",
-    "Name",
-    "Nanoseconds",
-    "Section",
-    "Setting",
-    "Share",
-    "Word",
-    "needs_sql",
-    "refuse_password",
-    "several",
-]
-
 
 def _duration(value: object) -> object:
     if isinstance(value, str):

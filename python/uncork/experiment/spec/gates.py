@@ -37,16 +37,6 @@ from uncork.model.units import parse_bytes, parse_duration
 if TYPE_CHECKING:
     from uncork.experiment.spec.schema import Spec
 
-__all__ = [
-    "GATE_METRICS",
-    "GateMetric",
-    "default_gates",
-    "gate_workloads",
-    "parse_gate",
-    "unfit",
-    "write_bound",
-]
-
 _RELATIONS: Final[dict[str, Relation]] = {
     "<=": "<=",
     "=<": "<=",

@@ -12,8 +12,6 @@ from uncork.experiment.spec.fields import Section, Word
 if TYPE_CHECKING:
     from uncork.experiment.spec.schema import Spec
 
-__all__ = ["Growth", "check_growth"]
-
 
 class Growth(Section):
     """How an operation's time grows along a factor, and a prediction far beyond its levels."""

@@ -16,8 +16,6 @@ from uncork.model.results.guard import Gate
 if TYPE_CHECKING:
     from uncork.experiment.spec.schema import Spec
 
-__all__ = ["Guard", "check_gates", "check_guard"]
-
 
 class Guard(Section):
     """What `uncork guard` requires of a candidate."""

@@ -14,16 +14,6 @@ from uncork.experiment.spec import problems
 from uncork.experiment.spec.fields import Section
 from uncork.model.http import BodyKind, Capture, Checks, Request
 
-__all__ = [
-    "VALUE_NAME",
-    "CaptureTable",
-    "ChecksTable",
-    "RequestTable",
-    "RequestTables",
-    "Status",
-    "ValueName",
-]
-
 VALUE_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _NAME = re.compile(rf"\$?\{{{VALUE_NAME}(?:\.{VALUE_NAME})?\}}")
 _JSON_TYPE, _FORM_TYPE = "application/json", "application/x-www-form-urlencoded"

@@ -13,8 +13,6 @@ from uncork.experiment.spec.http_requests import RequestTable, Status
 from uncork.model.http import OnClose
 from uncork.model.services.answers import AnswerRules
 
-__all__ = ["HttpFacts", "Path", "RequestFacts"]
-
 
 def path_text(value: str) -> str:
     """Return a path unchanged; raise ValueError if it does not begin with a slash."""

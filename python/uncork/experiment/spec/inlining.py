@@ -7,8 +7,6 @@ from typing import Any
 
 from uncork.experiment.spec.problems import Problem
 
-__all__ = ["inline_files", "service_files"]
-
 Read = Callable[[str], str]
 
 

@@ -13,8 +13,6 @@ from uncork.model.units import count_words
 if TYPE_CHECKING:
     from uncork.experiment.spec.schema import Spec
 
-__all__ = ["MOST_COMPARISONS", "MOST_VARIANTS", "too_many_comparisons", "too_many_variants"]
-
 MOST_VARIANTS: Final = 200
 MOST_COMPARISONS: Final = 2000
 """Largest number of comparisons. Five rounds of two blocks of 40 ms take about 13 minutes at this size."""

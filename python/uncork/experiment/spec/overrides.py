@@ -8,8 +8,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from uncork.experiment.spec.fields import Nanoseconds, Section, needs_sql, refuse_password
 
-__all__ = ["OwnSetup", "OwnWorkload", "Setup"]
-
 
 class Setup(Section):
     """How a variant's data is made, once for each variant and cell."""

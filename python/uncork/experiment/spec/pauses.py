@@ -12,8 +12,6 @@ from uncork.model.engine import POSTGRESQL
 if TYPE_CHECKING:
     from uncork.experiment.spec.schema import Spec
 
-__all__ = ["check_pauses", "is_pause", "pause_line", "pause_ns", "paused_ns", "without_pauses"]
-
 _PAUSE: Final = re.compile(r"\\sleep\s+(\d+)\s*(us|ms|s)?", re.IGNORECASE)
 _UNITS_NS: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _LONGEST_NS: Final = 60 * _UNITS_NS["s"]

@@ -7,8 +7,6 @@ from typing import Final
 
 from uncork.experiment.spec.problems import Problem
 
-__all__ = ["fill_in", "places_to_fill"]
-
 _MARK: Final = "FILL IN: "
 _PLACE: Final = re.compile(rf'{_MARK}([^"\n]+)')
 

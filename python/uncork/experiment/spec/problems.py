@@ -16,18 +16,6 @@ from pydantic_core import PydanticCustomError
 from uncork.errors import SpecError
 from uncork.model.units import count_words
 
-__all__ = [
-    "Problem",
-    "at",
-    "from_validation",
-    "hint",
-    "in_order",
-    "line_of",
-    "refuse",
-    "toml_data",
-    "toml_message",
-]
-
 _HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$")
 _WORD = r"""(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')"""
 _KEY = re.compile(rf"\s*({_WORD}(?:\s*\.\s*{_WORD})*)\s*=")

@@ -14,8 +14,6 @@ from uncork.model.http_trial import names_in_braces
 if TYPE_CHECKING:
     from uncork.experiment.spec.schema import Spec
 
-__all__ = ["check_services", "http_names"]
-
 
 def check_services(spec: Spec) -> list[problems.Problem]:
     """Check that every service is known and can start, and that every HTTP workload has one."""

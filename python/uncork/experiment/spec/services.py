@@ -11,16 +11,6 @@ from uncork.experiment.spec.fields import Name, Nanoseconds, Section, needs_sql
 from uncork.experiment.spec.http_workloads import Path
 from uncork.model.http import OnClose
 
-__all__ = [
-    "RESERVED",
-    "Database",
-    "OwnHttp",
-    "OwnService",
-    "Service",
-    "fill_texts",
-    "text_names",
-]
-
 RESERVED = ("HOST", "PORT", "FOLDER", "DATABASE_URL", "PATH", "HOME", "LANG")
 """Variables that uncork sets for every service."""
 

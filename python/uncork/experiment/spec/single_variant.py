@@ -7,8 +7,6 @@ from typing import Any
 
 from uncork.experiment.spec import problems
 
-__all__ = ["too_few", "with_variant"]
-
 
 def with_variant(data: dict[str, Any]) -> dict[str, Any]:
     """Return a file's data with a baseline added if it has one variant or none."""

@@ -8,8 +8,6 @@ from pydantic import Field, model_validator
 
 from uncork.experiment.spec.fields import Section, Word
 
-__all__ = ["BatchFacts", "Generator", "Parameter"]
-
 
 class Generator(Section):
     """Numbers for a parameter, generated from the seed."""

@@ -9,18 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-__all__ = [
-    "bind",
-    "masked",
-    "named",
-    "names_in",
-    "numbers_in",
-    "plain_colons",
-    "renumbered",
-    "statements_in",
-    "substitute",
-]
-
 _TOKEN = re.compile(
     r"""
       (?P<skip>

@@ -9,8 +9,6 @@ from pydantic import Field, model_validator
 from uncork.experiment.spec.fields import Confidence, Nanoseconds, Section, Share
 from uncork.stats.compare import MINIMUM_ROUNDS
 
-__all__ = ["StoppingRule"]
-
 
 class StoppingRule(Section):
     """When to stop measuring, and which differences matter."""

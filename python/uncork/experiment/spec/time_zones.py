@@ -15,8 +15,6 @@ from pydantic import Field, model_validator
 
 from uncork.experiment.spec.fields import Section
 
-__all__ = ["OffsetRange", "TimeZones", "offset_ranges", "offset_values"]
-
 _STEP = datetime.timedelta(hours=6)
 """Changes of offset that are undone sooner are missed; the IANA database has had none since 1970."""
 _SECOND = datetime.timedelta(seconds=1)

@@ -5,20 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = [
-    "Catalogue",
-    "ColumnFacts",
-    "ConstraintFacts",
-    "FunctionFacts",
-    "PolicyFacts",
-    "RoleSetting",
-    "ServerSetting",
-    "TableOptions",
-    "TriggerBody",
-    "TriggerFacts",
-    "ViewFacts",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:

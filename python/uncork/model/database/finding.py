@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["Bill", "Candidate", "CandidateKind", "ClientHabit", "Finding"]
-
 _EXECUTED: Final = frozenset({"index", "ddl", "maintenance"})
 """Kinds of changes that are SQL in a copy of the database."""
 

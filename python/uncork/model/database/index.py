@@ -8,8 +8,6 @@ from typing import Final
 
 from uncork.model.database.names import quoted, sql_name
 
-__all__ = ["IndexKey", "IndexShape", "create_index", "drop_index", "new_name", "within_transaction"]
-
 _CONCURRENTLY: Final = re.compile(r"\b(INDEX) CONCURRENTLY\b")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["HiddenWork", "Missing", "Unplanned", "WhyUnplanned", "grant"]
-
 WhyUnplanned = Literal[
     "not readable",
     "not writable",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["content_query", "literal", "quoted", "sql_name"]
-
 _KEYWORDS: Final = frozenset(
     [
         *("all", "analyse", "analyze", "and", "any", "array", "as", "asc", "both", "case", "cast", "check"),

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["ColumnValues", "PlanNode", "PlanSource", "StatementPlan", "has_plan"]
-
 _FIRST_WORD: Final = re.compile(r"(?:[\s(]|--[^\n]*\n|/\*.*?\*/)*(\w+)", re.DOTALL)
 _PLANNED: Final = frozenset({"select", "insert", "update", "delete", "merge", "with", "values", "table"})
 

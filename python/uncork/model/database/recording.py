@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["TRANSACTIONS", "LoggedStatement", "LoggedTransaction", "RecordedTransaction", "Recording"]
-
 TRANSACTIONS = "transactions.jsonl"
 """The file of a recording that has one transaction a line."""
 

@@ -8,15 +8,6 @@ from typing import Final
 
 from uncork.model.database.catalogue import RoleSetting
 
-__all__ = [
-    "LIST_SETTINGS",
-    "NO_PLAN_PATTERN",
-    "PLAN_PATTERN",
-    "PLAN_SETTINGS",
-    "decides_plans",
-    "settings_of_role",
-]
-
 PLAN_SETTINGS: Final = (
     *("shared_buffers", "work_mem", "hash_mem_multiplier", "maintenance_work_mem", "effective_cache_size"),
     *("effective_io_concurrency", "maintenance_io_concurrency", "default_statistics_target", "temp_buffers"),

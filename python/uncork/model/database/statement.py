@@ -10,17 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "ColumnName",
-    "CommonTable",
-    "OrderKey",
-    "Predicate",
-    "StatementShape",
-    "Subquery",
-    "TableUse",
-    "ValueKind",
-]
-
 ValueKind = Literal["parameter", "constant", "column", "subquery", "expression", "none"]
 
 

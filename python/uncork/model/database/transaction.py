@@ -7,8 +7,6 @@ from typing import Literal
 
 from uncork.model.database.workload import CapturedStatement
 
-__all__ = ["CapturedTransaction", "OrderedStatement", "StatementOrder", "TransactionOrigin"]
-
 TransactionOrigin = Literal["log", "samples"]
 """Where the order of the statements comes from: the server's log, or samples of sessions."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CPU", "IDLE"]
-
 CPU: Final = "CPU"
 """The class of sessions that are active and wait for nothing."""
 IDLE: Final = "idle in transaction"

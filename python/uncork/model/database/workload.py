@@ -6,20 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = [
-    "CalledOperation",
-    "CapturedStatement",
-    "CapturedWorkload",
-    "NotCaptured",
-    "Reference",
-    "RowSample",
-    "Sample",
-    "SampleShape",
-    "SampledExpression",
-    "SampledRows",
-    "ValueOrigin",
-]
-
 ValueOrigin = Literal["none", "executed", "seen", "drawn", "rows"]
 """Where the values of parameters come from: the statement has none, executions in a log, texts of sessions
 that were seen, the statistics of the columns, or rows of a table that give the values of several columns

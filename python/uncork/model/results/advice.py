@@ -8,8 +8,6 @@ from uncork.model.database.finding import Finding
 from uncork.model.database.missing import HiddenWork, Missing, Unplanned
 from uncork.model.results.costly_parts import CostlyPart
 
-__all__ = ["ADVICE_VERSION", "AdviceResult", "AdviceSource", "LookedAt"]
-
 ADVICE_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 

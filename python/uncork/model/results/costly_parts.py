@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["LARGE_SHARE", "CostlyPart", "unexplained_part"]
-
 LARGE_SHARE: Final = 0.2
 """Share of the time from which on a part must be found or fine, or no report says that all is well."""
 

@@ -8,8 +8,6 @@ from typing import Final, Literal
 
 from uncork.model.results.experiment import Cost
 
-__all__ = ["COSTS", "HOT_UPDATES", "CostItem", "CostUnit"]
-
 CostUnit = Literal["ns", "B", "", "share"]
 HOT_UPDATES: Final = "HOT updates"
 """The cost that is a share: of updated rows, those whose indexes stayed as they were."""

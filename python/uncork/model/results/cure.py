@@ -11,19 +11,6 @@ from uncork.model.database.missing import HiddenWork, Missing
 from uncork.model.results.advice import LookedAt
 from uncork.model.results.costly_parts import CostlyPart
 
-__all__ = [
-    "CURE_VERSION",
-    "PRACTICAL",
-    "Change",
-    "ChangeState",
-    "CureResult",
-    "Handed",
-    "Net",
-    "StatementEffect",
-    "Tried",
-    "application_changes",
-]
-
 CURE_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 

@@ -20,35 +20,6 @@ from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.database_transactions import HorizonHolder, InTransaction, RowWriter
 from uncork.model.system import SystemUse
 
-__all__ = [
-    "DATABASE_RESULT_VERSION",
-    "IDLE_TEMPLATE",
-    "ActivityLayer",
-    "BlockerFacts",
-    "Busiest",
-    "CountedTime",
-    "CounterFacts",
-    "DatabaseResult",
-    "DatabaseRunFacts",
-    "ForeignKeyFacts",
-    "History",
-    "IndexFacts",
-    "Island",
-    "KernelFacts",
-    "PlanFacts",
-    "RouteActivity",
-    "SettingFacts",
-    "StatementFacts",
-    "StepName",
-    "TableFacts",
-    "TemplateActivity",
-    "TimeNode",
-    "TimeStep",
-    "Usage",
-    "WaiterFacts",
-    "WatchFacts",
-]
-
 DATABASE_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 IDLE_TEMPLATE: Final = -2

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-__all__ = ["Direction", "Figure", "FigureUnit", "PlanShape", "RunFigures", "Scale"]
-
 FigureUnit = Literal["ns", "B", "/s", "share", "ratio", ""]
 """Nanoseconds, bytes, a second, a share from 0 to 1, a ratio to a baseline, or a plain number."""
 Direction = Literal["lower", "higher", ""]

@@ -9,16 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = [
-    "GATE_METRICS",
-    "OWN_METRIC",
-    "GateMetric",
-    "Source",
-    "metric_words",
-    "own_metric",
-    "trial_value",
-]
-
 Source = Literal["latency", "rate", "share", "cost", "size", "plan", "own"]
 """The source of a value: a trial's times, its operations a second, its share of operations that succeed or
 fail, the costs of an operation, the tables and indexes of a variant, its plans, or a query of the experiment

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from uncork.model.evidence import Levels
 
-__all__ = ["GrowthFacts", "GrowthLine"]
-
 
 @dataclass(frozen=True, slots=True)
 class GrowthLine:

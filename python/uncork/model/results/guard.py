@@ -16,23 +16,6 @@ from uncork.model.evidence import Levels
 from uncork.model.results.gate_metrics import GATE_METRICS, OWN_METRIC, GateMetric, own_metric
 from uncork.model.results.run_comparison import EnvironmentDifference
 
-__all__ = [
-    "GUARD_VERSION",
-    "Acknowledgement",
-    "Bound",
-    "Gate",
-    "GateCheck",
-    "GateOutcome",
-    "GuardResult",
-    "GuardSide",
-    "PlanDifference",
-    "Relation",
-    "SideDifference",
-    "guard_status",
-    "known_metric",
-    "metric_of",
-]
-
 GUARD_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 

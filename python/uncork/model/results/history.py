@@ -12,8 +12,6 @@ from uncork.model.results.figure import Direction, FigureUnit
 from uncork.model.results.guard import GateOutcome
 from uncork.model.results.run_comparison import EnvironmentDifference, RunVerdict
 
-__all__ = ["HISTORY_VERSION", "History", "HistoryChange", "HistoryRun", "NewestRun", "history_status"]
-
 HISTORY_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from uncork.model.results.figure import Figure
 
-__all__ = ["ImportedRun"]
-
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:

@@ -13,33 +13,6 @@ from uncork.model.database.finding import Finding
 from uncork.model.load import ArrivalKind, LoadOutcome, Protocol, Stalls
 from uncork.model.system import SystemUse
 
-__all__ = [
-    "LOAD_RESULT_VERSION",
-    "TOGETHER_VERSION",
-    "Connections",
-    "Distribution",
-    "FailureFacts",
-    "GeneratorFacts",
-    "HttpFacts",
-    "HttpProtocol",
-    "LoadCounts",
-    "LoadOfTogether",
-    "LoadResult",
-    "LoadRunFacts",
-    "LoadSettings",
-    "LoadStep",
-    "LoadStepName",
-    "LoginFacts",
-    "PartFacts",
-    "PartsFacts",
-    "ScriptFacts",
-    "SecondFacts",
-    "StatementFacts",
-    "SteadyFacts",
-    "TogetherResult",
-    "TogetherRunFacts",
-]
-
 HttpProtocol = Literal["HTTP/1.1", "HTTP/2", "HTTP/3", "HTTP/2 or HTTP/1.1"]
 LOAD_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""

@@ -5,24 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "CheckpointWork",
-    "HourFacts",
-    "LeftOut",
-    "LogFilter",
-    "LogServer",
-    "NameCount",
-    "Peak",
-    "QueryId",
-    "RouteFacts",
-    "RouteKind",
-    "RouteStatement",
-    "SessionFacts",
-    "SessionTally",
-    "SlowStatement",
-    "VacuumWork",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class NameCount:

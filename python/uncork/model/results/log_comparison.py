@@ -10,16 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "LOG_COMPARISON_VERSION",
-    "ApplicationChange",
-    "Change",
-    "LogComparison",
-    "Part",
-    "Period",
-    "TemplateChange",
-]
-
 LOG_COMPARISON_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from uncork.model.results.log_activity import NameCount
 
-__all__ = ["LogLoop", "LoopTemplate"]
-
 
 @dataclass(frozen=True, slots=True)
 class LoopTemplate:

@@ -5,21 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = [
-    "COST_VERSION",
-    "CatalogueCost",
-    "CostVerdict",
-    "IdleCost",
-    "ObserverCost",
-    "ObserverCosts",
-    "Pushes",
-    "Ratio",
-    "Slice",
-    "Switched",
-    "cost_verdict",
-    "processor_verdict",
-]
-
 COST_VERSION: Final = 1
 
 CostVerdict = Literal["costs less", "costs more", "costs something", "not enough evidence"]

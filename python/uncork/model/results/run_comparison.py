@@ -12,20 +12,6 @@ from typing import Literal
 
 from uncork.model.results.figure import Direction, FigureUnit, Scale
 
-__all__ = [
-    "RUN_COMPARISON_VERSION",
-    "EnvironmentDifference",
-    "FigureComparison",
-    "NextStep",
-    "PlanChange",
-    "RunComparison",
-    "RunPair",
-    "RunSeries",
-    "RunSide",
-    "RunVerdict",
-    "SeriesPoint",
-]
-
 RUN_COMPARISON_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 

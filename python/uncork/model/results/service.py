@@ -17,23 +17,6 @@ from uncork.model.results.load import LoadResult
 from uncork.model.results.log import LogResult
 from uncork.model.results.stacks import FrameFacts, StackResult
 
-__all__ = [
-    "SERVICE_RESULT_VERSION",
-    "FindingName",
-    "OriginFacts",
-    "PlaceKind",
-    "PoolUse",
-    "RequestFacts",
-    "RequestFunctions",
-    "Runtime",
-    "SentTemplate",
-    "ServiceFinding",
-    "ServiceResult",
-    "ServiceRunFacts",
-    "TimePlace",
-    "WorkerFacts",
-]
-
 SERVICE_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 

@@ -10,23 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = [
-    "LEAST_SAMPLES",
-    "STACK_RESULT_VERSION",
-    "EntryFacts",
-    "FrameFacts",
-    "LabelShare",
-    "MeasureFacts",
-    "MethodFacts",
-    "ProcessFacts",
-    "ProfileFormat",
-    "RouteFrames",
-    "StackFinding",
-    "StackResult",
-    "StackRunFacts",
-    "SyscallFacts",
-]
-
 LEAST_SAMPLES: Final = 100
 """Samples from which on a report names hot functions and draws a flame graph."""
 

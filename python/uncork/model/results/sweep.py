@@ -12,22 +12,6 @@ from uncork.model.bottleneck import Resource
 from uncork.model.database.finding import Finding
 from uncork.model.sweep import SweepAxis
 
-__all__ = [
-    "FEWEST_ROUNDS",
-    "SWEEP_RESULT_VERSION",
-    "BottleneckFacts",
-    "CliffFacts",
-    "KneeFacts",
-    "LawFacts",
-    "LevelFacts",
-    "ObjectiveFacts",
-    "SaturationFacts",
-    "SweepResult",
-    "SweepRunFacts",
-    "VerifiedFacts",
-    "VerifiedObjective",
-]
-
 SWEEP_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 

@@ -17,8 +17,6 @@ from typing import Any, Final
 from uncork.model.http_trial import HttpAnswer
 from uncork.model.units import count_words
 
-__all__ = ["AnswerRules", "Change", "Difference", "allowing", "answer_differences"]
-
 _SHOWN: Final = 60
 _CONTEXT: Final = 20
 """Characters beside a differing place of a text: enough to find the place, and to match nothing else."""

@@ -9,8 +9,6 @@ from typing import Final
 
 from uncork.model.redaction import is_secret, redact
 
-__all__ = ["HIDDEN", "RunningProgram", "stored_program"]
-
 HIDDEN: Final = "***"
 """Stands for a secret."""
 

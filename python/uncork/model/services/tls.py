@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ssl
 
-__all__ = ["own_service_tls", "speaks_only_http2"]
-
 
 def own_service_tls(*protocols: str) -> ssl.SSLContext:
     """Return a context that accepts any certificate, and offers these protocols (ALPN)."""

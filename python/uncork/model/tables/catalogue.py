@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uncork.model.tables.table import Column, Table
 
-__all__ = ["CATALOGUE_TABLES"]
-
 _OID = Column("oid", "integer", "", "the server's number of it")
 _TABLE_OID = Column("table_oid", "integer", "", "the table it belongs to")
 _SCHEMA = Column("schema", "text", "", "schema")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uncork.model.tables.table import PLAN_HASH, Column, Table
 
-__all__ = ["DATABASE_TABLES", "DROPPED_DATABASE", "DROPPED_ROLE", "HIDDEN_STATEMENTS"]
-
 DROPPED_DATABASE = "(dropped database)"
 DROPPED_ROLE = "(dropped role)"
 """The name of a role that was dropped while the server still counts its statements."""

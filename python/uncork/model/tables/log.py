@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uncork.model.tables.table import Column, Table
 
-__all__ = ["HISTOGRAM_COLUMNS", "LOG_EVENTS", "LOG_TABLES"]
-
 HISTOGRAM_COLUMNS = (
     *("under_1ms", "under_5ms", "under_10ms", "under_25ms", "under_50ms", "under_100ms", "under_500ms"),
     *("under_1s", "under_10s", "over_10s"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
-__all__ = ["Rows"]
-
 Values = tuple[Any, ...]
 
 

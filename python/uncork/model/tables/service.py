@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uncork.model.tables.table import Column, Table
 
-__all__ = ["ALL", "APART", "NONE", "SERVICE_TABLES"]
-
 ALL = "all"
 """The kind of the slice in which all requests are sent together."""
 NONE = "none"

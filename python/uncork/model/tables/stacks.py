@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uncork.model.tables.table import Column, Table
 
-__all__ = ["EVIDENCE", "STACK_TABLES"]
-
 _PID = Column("pid", "integer", "", "process; null if the profiler does not report it")
 _PROCESS = Column("process", "text", "", "its name; empty if the profiler does not report it")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uncork.model.tables.table import Column, Table
 
-__all__ = ["SWEEP_VISITS"]
-
 SWEEP_VISITS = Table(
     "sweep_visits",
     "One load step: a load at one level of a sweep.",

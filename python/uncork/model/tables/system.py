@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uncork.model.tables.table import Column, Table
 
-__all__ = ["SYSTEM_TABLES"]
-
 _SAMPLING = Column("sampling", "integer", "", "sampling, by number from 0; a load or profile has one")
 _TICK = Column("tick", "integer", "", "interval between two readings, by number from 0")
 _PROCESS = Column("process", "integer", "", "process, by number from 0 within its sampling")

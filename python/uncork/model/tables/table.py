@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["PLAN_HASH", "Column", "Table", "Type"]
-
 Type = Literal["text", "integer", "real", "flag", "bytes", "time"]
 
 

@@ -10,8 +10,6 @@ from uncork.model.results.figure import Figure
 from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import share, throughput, time, time_ns
 
-__all__ = ["read"]
-
 _END: Final = re.compile(r"^finished in (\S+), ([\d.]+) req/s", re.MULTILINE)
 _ROWS: Final = {"request": "", "connect": "connect ", "TTFB": "first byte ", "to 1st byte": "first byte "}
 _COLUMNS: Final = {"mean": "mean", "median": "p50", "p50": "p50", "p95": "p95", "p99": "p99"}

@@ -10,8 +10,6 @@ from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import mean_figure, time
 from uncork.profile.imported.strict import Value
 
-__all__ = ["read"]
-
 
 def read(data: Any) -> ImportedRun | None:
     """Return the results of hyperfine; None if the data is not its export.

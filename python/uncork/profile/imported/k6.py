@@ -13,8 +13,6 @@ from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import share, throughput, time
 from uncork.profile.imported.strict import Value
 
-__all__ = ["read"]
-
 _TIMES: Final = {
     "http_req_duration": "",
     "http_req_waiting": "first byte ",

@@ -11,8 +11,6 @@ from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import is_known, share, throughput, time
 from uncork.profile.imported.strict import Value
 
-__all__ = ["read"]
-
 _CUT_OFF: Final = "aborted due to deadline"
 """Requests under way when the time was over; oha's success rate does not count them either."""
 _PERCENTILES: Final = (

@@ -9,8 +9,6 @@ from typing import Final
 
 from uncork.model.results.figure import Direction, Figure, FigureUnit
 
-__all__ = ["is_known", "mean_figure", "share", "throughput", "time", "time_ns"]
-
 _UNITS: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9}
 _TIME: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
 

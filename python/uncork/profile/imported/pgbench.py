@@ -10,8 +10,6 @@ from uncork.model.results.figure import Figure
 from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import share, throughput, time
 
-__all__ = ["read"]
-
 _ASKED: Final = {
     "transaction type": "transaction type",
     "scaling factor": "scaling factor",

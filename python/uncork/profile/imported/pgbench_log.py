@@ -11,8 +11,6 @@ from uncork.model.results.figure import Figure
 from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import share, throughput, time
 
-__all__ = ["read"]
-
 _NUMBERS: Final = re.compile(r"\d+(?: (?:\d+|skipped|failed|serialization|deadlock)){5,}")
 _EPOCH_LEAST, _EPOCH_MOST = 1_000_000_000, 10_000_000_000
 _QUANTILES: Final = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999))

@@ -17,8 +17,6 @@ from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import mean_figure
 from uncork.profile.imported.strict import shown
 
-__all__ = ["COLUMNS", "read"]
-
 _REQUIRED: Final = ("time", "metric", "value")
 COLUMNS: Final = (*_REQUIRED, "commit", "branch", "of", "unit", "better")
 _SEPARATORS: Final = (",", ";", "\t")

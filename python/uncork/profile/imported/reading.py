@@ -22,8 +22,6 @@ from uncork.profile.imported import (
     wrk,
 )
 
-__all__ = ["KNOWN", "read_results"]
-
 KNOWN: Final = (
     "pgbench (output, or logs of -l), h2load, wrk, k6 (JSON summary), oha (JSON), hyperfine (JSON), and CSV "
     "with the columns time, metric and value"

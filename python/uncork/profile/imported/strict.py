@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Value", "shown"]
-
 _SHOWN: Final = 40
 
 

@@ -10,8 +10,6 @@ from uncork.model.results.figure import Figure
 from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import share, throughput, time, time_ns
 
-__all__ = ["read"]
-
 _HEAD: Final = re.compile(
     r"^Running (\S+) test @ (\S+)\s*\n\s+(\d+) threads and (\d+) connections", re.MULTILINE
 )

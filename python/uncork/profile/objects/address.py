@@ -9,8 +9,6 @@ from urllib.parse import unquote, urlsplit
 
 from uncork.errors import UsageError
 
-__all__ = ["LogObject", "ObjectAddress", "is_object_address", "parse_object_address", "ssh_words"]
-
 Backend = Literal["s3", "gs", "az", "http", "ssh"]
 
 _BACKENDS: Final[dict[str, Backend]] = {

@@ -15,8 +15,6 @@ from uncork.profile.objects.clients import Clients
 from uncork.profile.objects.layouts import CLOSE, FIRST, named_times
 from uncork.profile.objects.loop import LoopThread
 
-__all__ = ["object_begins"]
-
 _HEADS: Final = (64 << 10, 1 << 20)
 """How many bytes of an object are fetched; the second number if the first shows no entry, as with bzip2."""
 _AT_ONCE: Final = 16

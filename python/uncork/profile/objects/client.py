@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from obstore import Bytes, ObjectMeta
     from obstore.store import ClientConfig, ObjectStore
 
-__all__ = ["Absent", "Changed", "Client", "pause_s"]
-
 Answer = TypeVar("Answer")
 
 _RANGE_ATTEMPTS: Final = 9

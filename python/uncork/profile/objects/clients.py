@@ -6,8 +6,6 @@ from uncork.profile.objects.address import LogObject, ObjectAddress
 from uncork.profile.objects.client import Client
 from uncork.profile.objects.ssh import SshClient
 
-__all__ = ["Clients", "open_client"]
-
 
 def open_client(address: ObjectAddress) -> Client | SshClient:
     """Return a client for an address; `close` ends it.

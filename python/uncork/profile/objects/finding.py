@@ -16,8 +16,6 @@ from uncork.profile.objects.layouts import is_named_as_log
 from uncork.profile.objects.loop import LoopThread
 from uncork.profile.objects.ssh import SshClient
 
-__all__ = ["FoundObjects", "find_objects", "glob_pattern"]
-
 _HEAD: Final = 64 << 10
 """How many bytes of an object show whether it can be a log."""
 _AT_ONCE: Final = 16

@@ -22,8 +22,6 @@ from typing import Final
 
 from uncork.profile.objects.address import LogObject
 
-__all__ = ["CLOSE", "FIRST", "NamedTimes", "can_be_within", "is_named_as_log", "named_times", "undated"]
-
 _PACKED: Final = r"(?:\.(?:gz|zst|bz2|xz|lz4))?$"
 _RDS: Final = re.compile(r"postgresql\.log\.(\d{4})-(\d\d)-(\d\d)-(\d\d)(\d\d)?(?:\.(?:csv|json))?" + _PACKED)
 _CLOUD_SQL: Final = re.compile(

@@ -10,8 +10,6 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-__all__ = ["LoopThread"]
-
 Answer = TypeVar("Answer")
 
 _PATIENCE_S: Final = 5.0

@@ -8,8 +8,6 @@ from typing import Final, Literal
 
 from uncork.profile.objects.address import Backend, ObjectAddress
 
-__all__ = ["Problem", "problem_of"]
-
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _CODE: Final = re.compile(r"<Code>([A-Za-z]+)</Code>")
 _METADATA: Final = re.compile(

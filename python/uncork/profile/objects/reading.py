@@ -18,9 +18,6 @@ from uncork.profile.objects.loop import LoopThread
 if TYPE_CHECKING:
     from obstore import Bytes
 
-
-__all__ = ["ObjectReader"]
-
 _AT_ONCE: Final = 32
 """The most requests at once, if objects are small."""
 _WAIT_S: Final = 0.1

@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 from uncork.errors import UsageError
 from uncork.profile.objects.address import Backend, ObjectAddress
 
-__all__ = ["Settings", "settings_of"]
-
 _ENDPOINTS: Final[dict[Backend, tuple[str, ...]]] = {
     "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "FSSPEC_S3_ENDPOINT_URL"),
     "gs": ("STORAGE_EMULATOR_HOST", "GOOGLE_BASE_URL"),

@@ -21,8 +21,6 @@ from uncork.profile.objects.address import LogObject, ObjectAddress, ssh_words
 from uncork.profile.objects.client import Absent, Changed, pause_s
 from uncork.spawn.child import Child, remove_at_death, start
 
-__all__ = ["SshClient", "listing_command", "range_command", "reason_of", "stat_command"]
-
 _OPTIONS: Final = {
     "BatchMode": "yes",
     "ControlPersist": "no",

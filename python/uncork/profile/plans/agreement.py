@@ -25,8 +25,6 @@ from typing import Any, Final
 from uncork.model.database.plan import PlanNode
 from uncork.model.units import count_words, series_words
 
-__all__ = ["Difference", "first_difference", "is_parallel"]
-
 _KEPT: Final = "Materialize"
 _GATHERED: Final = frozenset({"Gather", "Gather Merge"})
 _APPENDED: Final = frozenset({"Append", "Merge Append"})

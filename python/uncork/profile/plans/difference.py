@@ -14,8 +14,6 @@ from typing import Final, Literal
 
 from uncork.model.units import format_count
 
-__all__ = ["PlanLine", "plan_difference", "plan_lines"]
-
 _NODE: Final = re.compile(
     r"^(?P<indent> *)(?:-> +)?(?P<name>\S.*?) +\(cost=(?P<startup>[\d.]+)\.\.(?P<cost>[\d.]+) "
     r"rows=(?P<rows>\d+) width=(?P<width>\d+)\)"

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["parse_plan_text"]
-
 _NODE: Final = re.compile(
     r"^(?P<indent> *)(?P<arrow>-> +)?(?P<name>\S.*?) +\(cost=(?P<startup>[\d.]+)\.\.(?P<cost>[\d.]+) "
     r"rows=(?P<rows>\d+) width=(?P<width>\d+)\)"

@@ -10,8 +10,6 @@ from typing import Any, Final
 from uncork.model.database.plan import PlanNode, PlanSource, StatementPlan
 from uncork.profile.plans.text import parse_plan_text
 
-__all__ = ["plan_hash", "plan_shape", "plan_tree", "statement_plan"]
-
 _CONDITIONS: Final = (
     *("Index Cond", "Recheck Cond", "Order By", "TID Cond", "Hash Cond", "Merge Cond", "Join Filter"),
     *("Filter", "One-Time Filter", "Run Condition", "Cache Key", "Function Call", "Table Function Call"),

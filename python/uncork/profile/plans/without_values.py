@@ -9,8 +9,6 @@ import json
 import re
 from typing import Any, Final
 
-__all__ = ["message_without_values", "plan_without_values", "statement_without_values"]
-
 _HIDDEN: Final = "?"
 _NAMES: Final = frozenset(
     {

@@ -12,8 +12,6 @@ from uncork.errors import SetupError, UsageError
 from uncork.profile.logs import LogReading, LogRequest, core_request, log_reading
 from uncork.profile.portions.tasks import PART_BYTES, LogTask, log_tasks
 
-__all__ = ["CarryOut", "Done", "ignore", "is_complete", "read_in_tasks"]
-
 Done = Callable[[LogTask, bytes], None]
 """Takes what a task has gathered as soon as it has, in any order and from any thread."""
 

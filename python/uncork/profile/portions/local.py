@@ -16,8 +16,6 @@ from uncork.profile.portions.joining import Done, ignore
 from uncork.profile.portions.tasks import LogTask
 from uncork.spawn.child import Child, scratch_folder, start
 
-__all__ = ["in_processes"]
-
 _ATTEMPTS: Final = 2
 """How often a task is begun: a process that ended may have been killed by mistake, but hardly twice."""
 

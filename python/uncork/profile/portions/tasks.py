@@ -11,8 +11,6 @@ from uncork.errors import SetupError, UsageError
 from uncork.profile.logs import LogRequest, core_request, log_name
 from uncork.profile.objects.address import LogObject
 
-__all__ = ["PART_BYTES", "LogTask", "gather_task", "log_tasks"]
-
 PART_BYTES: Final = 256 << 20
 """Size of the parts of a large plain file. Others are read as a whole."""
 

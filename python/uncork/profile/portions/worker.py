@@ -12,8 +12,6 @@ import sys
 from uncork.errors import UncorkError
 from uncork.profile.portions.tasks import gather_task
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Carry out the tasks that standard input brings."""

@@ -12,8 +12,6 @@ from uncork.model.units import count_words, format_duration, share_text
 from uncork.profile.recording.texts import ScriptStatement, script_statement, whole_statement
 from uncork.profile.recording.transactions import LoggedSessions
 
-__all__ = ["recording_of"]
-
 _SCRIPTS: Final = 100
 """Sequences of statements with a script of their own; others share one by their number of statements."""
 _LONGEST: Final = 1_000

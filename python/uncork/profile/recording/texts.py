@@ -12,8 +12,6 @@ from uncork.model.database.recording import LoggedStatement
 from uncork.profile.shapes.nodes import tokens_of
 from uncork.profile.workload.literals import with_values
 
-__all__ = ["ScriptStatement", "parameter_values", "script_statement", "whole_statement"]
-
 _CONSTANTS: Final = frozenset(
     {"SCONST", "USCONST", "ICONST", "FCONST", "BCONST", "XCONST", "TRUE_P", "FALSE_P", "NULL_P"}
 )

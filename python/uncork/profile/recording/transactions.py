@@ -11,8 +11,6 @@ from typing import Any, Final
 from uncork.model.database.recording import LoggedStatement, LoggedTransaction
 from uncork.profile.shapes.nodes import tokens_of
 
-__all__ = ["COLUMNS", "LoggedSessions", "logged_transactions"]
-
 COLUMNS: Final = (
     *("time", "file", "offset", "pid", "duration_us", "statement_id", "server", "severity", "kind", "step"),
     *("session", "database", "statement", "parameters"),

@@ -27,8 +27,6 @@ from uncork.profile.shapes.nodes import (
     plain_sql_of,
 )
 
-__all__ = ["Columns", "body_for_all_rows"]
-
 Columns = Mapping[str, Sequence[ColumnFacts]]
 
 _ROW: Final = "one_row"

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from uncork.profile.shapes.nodes import kind_of, parsed
 
-__all__ = ["assigned_values"]
-
 _NUMBERS: Final = {"ival": "ival", "fval": "fval"}
 
 

@@ -11,8 +11,6 @@ from typing import Final
 
 from uncork.profile.shapes.nodes import tokens_of
 
-__all__ = ["body_statements", "returned_after"]
-
 _SQL: Final = frozenset({"select", "with", "insert", "update", "delete", "merge", "values"})
 _TARGETS: Final = frozenset({"insert", "merge"})
 """Words after which INTO names the table."""

@@ -11,8 +11,6 @@ from uncork.profile.shapes.parts import Parts
 from uncork.profile.shapes.queries import QUERIES, Walk
 from uncork.profile.shapes.scopes import Scope, table_name
 
-__all__ = ["command", "walk_command"]
-
 _COMMANDS: Final = {
     "create_stmt": "create table",
     "index_stmt": "create index",

@@ -7,8 +7,6 @@ from typing import Final
 
 from uncork.profile.statement_shape import statement_shape
 
-__all__ = ["compared_values"]
-
 _READ: Final = 12
 _AGREE: Final = 3
 """Texts to read, and how many different ones without a parameter must agree: their values may all be

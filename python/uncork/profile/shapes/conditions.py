@@ -14,8 +14,6 @@ from uncork.profile.shapes.nodes import chained, enum_of, kind_of, sql_of
 from uncork.profile.shapes.operands import Operand, columns_in, operand, operands, table_of
 from uncork.profile.shapes.scopes import Scope
 
-__all__ = ["Clause", "Condition", "Conditions"]
-
 Clause = Literal["where", "on", "having"]
 
 _FLIPPED: Final = {

@@ -6,8 +6,6 @@ from typing import Any
 
 from uncork.model.database.index import IndexKey, IndexShape
 
-__all__ = ["index_shape"]
-
 
 def index_shape(definition: str, name: str, table: str) -> IndexShape | None:
     """Return the parts of a CREATE INDEX statement as pg_get_indexdef writes it; None if it is none.

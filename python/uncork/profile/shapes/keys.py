@@ -11,8 +11,6 @@ from uncork.profile.shapes.nodes import chained, column_fields, enum_of, kind_of
 from uncork.profile.shapes.operands import columns_in, resolved, table_of
 from uncork.profile.shapes.scopes import Scope, Source
 
-__all__ = ["directed", "grouped", "key_of", "of_sources", "ordinal", "output_name", "target_of"]
-
 
 def grouped(nodes: Iterable[Any]) -> Iterator[Any]:
     """Yield the expressions of GROUP BY, also those in GROUPING SETS, ROLLUP and CUBE."""

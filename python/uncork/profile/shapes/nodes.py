@@ -5,23 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-__all__ = [
-    "chained",
-    "children",
-    "column_fields",
-    "conjuncts",
-    "descendants",
-    "enum_of",
-    "function_name",
-    "kind_of",
-    "name_of",
-    "parsed",
-    "plain_sql_of",
-    "sql_of",
-    "tokens_of",
-    "type_name",
-]
-
 _COMMENTS: Final = frozenset({"SQL_COMMENT", "C_COMMENT"})
 _HIDDEN_SCHEMAS: Final = frozenset({"pg_catalog", "public"})
 _TYPES: Final = {

@@ -18,8 +18,6 @@ from uncork.profile.shapes.nodes import (
 )
 from uncork.profile.shapes.scopes import Resolved, Scope
 
-__all__ = ["Operand", "columns_in", "operand", "operands", "resolved", "table_of"]
-
 _LONGEST_LIST: Final = 10
 """The values of longer lists are not kept."""
 _SIMPLE: Final[Mapping[str, ValueKind]] = {

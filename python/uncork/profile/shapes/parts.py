@@ -16,8 +16,6 @@ from uncork.model.database.statement import (
 )
 from uncork.profile.shapes.scopes import CommonName
 
-__all__ = ["Parts"]
-
 
 @dataclass(slots=True)
 class Parts:

@@ -12,8 +12,6 @@ from uncork.model.database.plan import PlanNode
 from uncork.model.database.statement import Predicate
 from uncork.profile.statement_shape import statement_shape
 
-__all__ = ["filter_predicates"]
-
 _SUBPLAN: Final = re.compile(r"\((?:hashed )?SubPlan \d+\)")
 _INIT_PLAN: Final = re.compile(r"\(InitPlan \d+\)\.col\d+")
 """EXPLAIN prints these in place of subqueries: one for each row, and one that is executed once."""

@@ -15,8 +15,6 @@ from uncork.model.database.names import sql_name
 from uncork.model.database.statement import Predicate, StatementShape, TableUse
 from uncork.profile.statement_shape import statement_shape
 
-__all__ = ["with_policies"]
-
 _COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "update": ("update", "select"),
     "delete": ("delete", "select"),

@@ -29,8 +29,6 @@ from uncork.profile.shapes.operands import operand, resolved
 from uncork.profile.shapes.parts import Parts
 from uncork.profile.shapes.scopes import CommonName, Outputs, Scope, Source, table_name
 
-__all__ = ["QUERIES", "Walk"]
-
 QUERIES: Final = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
 
 _Joined = Literal["", "inner", "left", "right", "full"]

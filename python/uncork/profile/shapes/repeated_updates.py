@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from uncork.profile.shapes.nodes import kind_of, parsed
 
-__all__ = ["RepeatedUpdates", "Sent", "count_repeated_updates"]
-
 _LITERAL: Final = re.compile(
     r"'(?:[^']|'')*'|(?<![\w$.'\"])-?\d+(?:\.\d+)?(?![\w.\"])|\b(?:null|true|false)\b", re.IGNORECASE
 )

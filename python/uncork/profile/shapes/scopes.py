@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from uncork.model.database.statement import ColumnName
 
-__all__ = ["CommonName", "Outputs", "Resolved", "Scope", "Source", "table_name"]
-
 
 @dataclass(frozen=True, slots=True)
 class Outputs:

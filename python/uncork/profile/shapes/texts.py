@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from uncork.profile.shapes.nodes import parsed, tokens_of
 
-__all__ = ["accepted", "numbered"]
-
 _PRECISE: Final = frozenset(
     {
         *("BIT", "CHAR_P", "CHARACTER", "NCHAR", "VARCHAR", "VARYING", "FLOAT_P", "INTERVAL", "SECOND_P"),

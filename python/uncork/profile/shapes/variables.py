@@ -12,8 +12,6 @@ from uncork.profile.shapes.nodes import column_fields, descendants, parsed, toke
 from uncork.profile.shapes.scopes import table_name
 from uncork.profile.statement_shape import statement_shape
 
-__all__ = ["function_statements", "with_parameters"]
-
 Tables = Mapping[str, Collection[str]]
 _SYSTEM: Final = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"})
 _NUMBER: Final = re.compile(r"\$(\d+)")

@@ -33,8 +33,6 @@ from uncork.profile.workload.roles import TakenApart, take_apart
 from uncork.profile.workload.sets import SETS, CannotCapture, drawn_sets, replaced_keys, undrawable
 from uncork.profile.workload.together import Together, drawn_together
 
-__all__ = ["Execution", "SeenStatement", "build_workload", "columns_of", "rows_of", "samples_of"]
-
 _ENOUGH: Final = 3
 """Sets of real values that stand for the others. Fewer are completed with drawn sets if possible."""
 _NEARLY: Final = 0.5

@@ -18,8 +18,6 @@ from uncork.profile.shapes.nodes import (
     sql_of,
 )
 
-__all__ = ["Compared", "compared", "sampled", "shifts"]
-
 _SWAPPED: Final = {
     **{"<": ">", "<=": ">=", ">": "<", ">=": "<="},
     **{"@>": "<@", "<@": "@>", ">>=": "<<=", "<<=": ">>="},

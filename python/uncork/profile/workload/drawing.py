@@ -16,8 +16,6 @@ from typing import Final
 
 from uncork.model.database.catalogue import ColumnFacts
 
-__all__ = ["ColumnDraw", "filler", "is_integer", "pattern_of", "strata"]
-
 _INTEGERS: Final = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 2**63 - 1}
 _NUMBERS: Final = frozenset({"numeric", "real", "double precision"})
 _TIMES: Final = frozenset({"date", "timestamp without time zone", "timestamp with time zone"})

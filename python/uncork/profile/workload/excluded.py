@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from uncork.model.database.workload import CapturedWorkload, NotCaptured
 
-__all__ = ["without_statements"]
-
 
 def without_statements(workload: CapturedWorkload, reasons: Mapping[int, str]) -> CapturedWorkload:
     """Return a workload without some statements, by template; they are missing for the given reasons."""

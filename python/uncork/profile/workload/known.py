@@ -16,8 +16,6 @@ from uncork.profile.workload.drawing import ColumnDraw
 from uncork.profile.workload.roles import Parameter
 from uncork.profile.workload.view_columns import beneath
 
-__all__ = ["Known"]
-
 _WORD: Final = re.compile(r"[a-z_][\w$]*")
 _WRITES: Final = frozenset({"insert", "update", "delete", "merge", "truncate", "nextval"})
 _DYNAMIC: Final = re.compile(r"\bEXECUTE\b", re.IGNORECASE)

@@ -10,18 +10,6 @@ from typing import Final
 
 from uncork.profile.shapes.nodes import kind_of, parsed, tokens_of
 
-__all__ = [
-    "Constant",
-    "FoundValue",
-    "array_text",
-    "as_arrays",
-    "found_values",
-    "inlined",
-    "quoted",
-    "with_keys",
-    "with_values",
-]
-
 Token = tuple[str, str]
 """The text of a token, and its kind."""
 

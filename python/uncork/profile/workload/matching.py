@@ -18,8 +18,6 @@ from uncork.profile.shapes.nodes import (
     plain_sql_of,
 )
 
-__all__ = ["MatchingRows", "matching_rows"]
-
 _CHANGING: Final = ("update_stmt", "delete_stmt")
 
 

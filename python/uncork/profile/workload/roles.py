@@ -12,8 +12,6 @@ from uncork.profile.statement_parts import aliases_of, statement_parts
 from uncork.profile.workload.compared import Compared, compared, shifts
 from uncork.profile.workload.literals import opener_words
 
-__all__ = ["Parameter", "Role", "TakenApart", "take_apart"]
-
 Role = Literal[
     "equal",
     "unequal",

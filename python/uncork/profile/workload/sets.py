@@ -13,8 +13,6 @@ from uncork.profile.workload.literals import array_text
 from uncork.profile.workload.roles import Parameter, Role, TakenApart
 from uncork.profile.workload.together import Together
 
-__all__ = ["SETS", "CannotCapture", "drawn_sets", "replaced_keys", "undrawable"]
-
 SETS: Final = 24
 """Sets to draw of each statement. A value with at least 1/24 of the rows then has its part of the sets."""
 _LEAST_LIST, _MOST_LIST = 2, 20

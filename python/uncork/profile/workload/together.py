@@ -16,8 +16,6 @@ from uncork.model.database.workload import Reference, SampledExpression, Sampled
 from uncork.profile.workload.known import Known
 from uncork.profile.workload.roles import Parameter, TakenApart
 
-__all__ = ["Together", "drawn_together"]
-
 _MOST_REFERENCES: Final = 3
 """Tables that each sampled row is followed to, by a unique key each."""
 

@@ -23,8 +23,6 @@ from uncork.model.template_words import short_template
 from uncork.model.units import count_words, share_text
 from uncork.profile.recording.transactions import LoggedSessions
 
-__all__ = ["LOG_SETTINGS", "NoOrder", "logged_order", "sampled_order"]
-
 LOG_SETTINGS: Final = (
     "set log_min_duration_statement = 0 and log_line_prefix = '%m [%p] %q%u@%d %a ' for a while, and give "
     "the log with --logs"

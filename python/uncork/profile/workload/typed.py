@@ -16,8 +16,6 @@ from uncork.profile.shapes.nodes import tokens_of
 from uncork.profile.workload.known import Known
 from uncork.profile.workload.roles import Parameter, TakenApart, take_apart
 
-__all__ = ["typed_texts"]
-
 _WHOLE: Final = re.compile(r"[+-]?\d{1,18}")
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.IGNORECASE)
 _BOOLEANS: Final = frozenset({"t", "f", "true", "false"})

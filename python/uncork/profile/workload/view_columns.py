@@ -8,8 +8,6 @@ from typing import Any
 from uncork.profile.shapes.nodes import column_fields, kind_of, parsed
 from uncork.profile.statement_parts import aliases_of
 
-__all__ = ["beneath"]
-
 
 @lru_cache(maxsize=256)
 def beneath(definition: str, column: str) -> tuple[str, str] | None:

@@ -32,8 +32,6 @@ from uncork.report.headline import join_sentences
 from uncork.report.hidden_work import hidden_sentences, hidden_steps
 from uncork.report.write.terminal_text import write_block, write_lines, write_report, write_title
 
-__all__ = ["answer_advice", "build_advice_document", "render_advice_terminal", "write_findings"]
-
 _MOST_STEPS: Final = 3
 """Findings with a step: only the costliest, because a change may remove the others."""
 _INDENT: Final = 4

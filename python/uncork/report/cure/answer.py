@@ -30,8 +30,6 @@ from uncork.report.findings import costly_words, looked_at_words, nothing_found_
 from uncork.report.headline import fitting, join_sentences
 from uncork.report.hidden_work import hidden_sentences, hidden_steps, hides_findings
 
-__all__ = ["answer_cure", "cure_steps", "handed_path", "proven_change"]
-
 _MOST_REASONS: Final = 6
 """Findings without a cure that get a sentence each; each has its section below."""
 _MOST_BY_HAND: Final = 2

@@ -52,8 +52,6 @@ from uncork.report.cure.words import (
 from uncork.report.findings import finding_blocks, missing_sentence
 from uncork.report.words import capitalised, effect_text
 
-__all__ = ["build_cure_document", "changes_table", "finding_title", "proven_blocks"]
-
 _TOGETHER: Final = "Chosen, measured again"
 _MEASURED: Final = {
     "request": ("request", "connections an hour", "a request, with its connection"),

@@ -18,8 +18,6 @@ from uncork.report.cure.words import named_changes
 from uncork.report.headline import split_answer
 from uncork.report.write.markdown import block_lines, code_text, escape
 
-__all__ = ["MOST", "pull_request_markdown"]
-
 MOST: Final = 60_000
 """Maximum length in characters."""
 _SHOWN: Final = frozenset({"changes"})

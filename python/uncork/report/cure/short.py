@@ -11,8 +11,6 @@ from uncork.report.blocks import Code
 from uncork.report.cure.answer import handed_path, proven_change
 from uncork.report.write.terminal_text import write_answer, write_block, write_paragraph
 
-__all__ = ["render_cure_short"]
-
 _INDENT: Final = 2
 
 

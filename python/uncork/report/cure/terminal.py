@@ -12,8 +12,6 @@ from uncork.report.blocks import Block, Fold, Paragraph, Section, Table
 from uncork.report.cure.document import build_cure_document
 from uncork.report.write.terminal_text import write_block, write_paragraph, write_report, write_title
 
-__all__ = ["render_cure_terminal"]
-
 _INDENT: Final = 2
 
 

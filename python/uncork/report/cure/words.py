@@ -15,32 +15,6 @@ from uncork.report.blocks import Tone
 from uncork.report.headline import capital, join_sentences
 from uncork.report.words import effect_with_interval, interval_ends, share_text
 
-__all__ = [
-    "SIGNS",
-    "TONES",
-    "VERDICTS",
-    "bill_span",
-    "change_words",
-    "claim_words",
-    "effect_cell",
-    "effect_sentence",
-    "gain_cell",
-    "gain_sentence",
-    "less_time",
-    "measured_words",
-    "named_changes",
-    "net_ratio",
-    "operation_times",
-    "operation_word",
-    "origin_text",
-    "price_words",
-    "reason_sentence",
-    "saved_words",
-    "seconds_text",
-    "state_text",
-    "worst_effect",
-]
-
 SIGNS: Final[dict[ChangeState, str]] = {
     "cured": "✓",
     "harmful": "✗",

@@ -19,8 +19,6 @@ from uncork.report.quantity_words import instant_text, share_text
 from uncork.report.system_blocks import system_doubts
 from uncork.report.words import count_words, series_words
 
-__all__ = ["answer_database", "uneven"]
-
 _TOLD: Final = 3
 _LEAST_SHARE: Final = 0.05
 """Smallest share of the time that sentences mention."""

@@ -52,8 +52,6 @@ from uncork.report.hidden_work import hidden_steps, unplanned_words
 from uncork.report.quantity_words import instant_text, share_text, span_text, step_text
 from uncork.report.system_blocks import system_blocks
 
-__all__ = ["build_database_document"]
-
 _LINE: Final = 100
 _LAYERS: Final = 7
 """Most wait classes with their own layer in the chart: as many as the page has colours."""

@@ -8,8 +8,6 @@ from collections import defaultdict
 from uncork.model.results.database import DatabaseResult, TableFacts
 from uncork.model.units import format_bytes
 
-__all__ = ["foreign_key_dot"]
-
 
 def foreign_key_dot(result: DatabaseResult) -> str:
     """Return all tables and foreign keys as a Graphviz file, with a cluster per island."""

@@ -12,8 +12,6 @@ from uncork.report.cells import bytes_cell, duration_cell, share_cell
 from uncork.report.database.tables import parts_of, template_id
 from uncork.report.words import count_words
 
-__all__ = ["kernel_table"]
-
 _SHORT: Final = 1e5
 """Only if executions below this duration count as a whole does the table say so."""
 

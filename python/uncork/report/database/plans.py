@@ -8,8 +8,6 @@ from typing import Final
 from uncork.model.results.database import DatabaseResult, PlanFacts, TemplateActivity
 from uncork.report.blocks import Block, Code, Paragraph
 
-__all__ = ["plan_blocks"]
-
 _GENERIC: Final = (
     "These are generic plans: the server planned the statements without the values of their parameters, and "
     "did not execute them. With some values it may choose another plan. Costs and rows are estimates, and "

@@ -10,8 +10,6 @@ from typing import Final
 from uncork.model.database.recording import Recording
 from uncork.model.units import count_words, format_count, format_duration, share_text
 
-__all__ = ["recording_answer", "recording_readme"]
-
 _MOST_REASONS: Final = 3
 _US: Final = 1e3
 

@@ -12,8 +12,6 @@ from uncork.report.database.words import sessions_text
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words
 
-__all__ = ["route_templates_table", "routes_table"]
-
 _WIDTH: Final = 70
 
 

@@ -10,8 +10,6 @@ from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import share_cell
 from uncork.report.database.words import sessions_text
 
-__all__ = ["steps_table"]
-
 _NAMES: Final[Mapping[StepName, str]] = {
     "plan": "planning",
     "execute": "executing",

@@ -16,27 +16,6 @@ from uncork.report.figures import number_text
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words
 
-__all__ = [
-    "background_table",
-    "blockers_table",
-    "clocks_table",
-    "counters_table",
-    "foreign_keys_table",
-    "indexes_table",
-    "islands_table",
-    "lacks_table",
-    "parts_of",
-    "referring_table",
-    "settings_table",
-    "statements_table",
-    "tables_table",
-    "template_id",
-    "templates_table",
-    "tree_table",
-    "usage_tables",
-    "watch_table",
-]
-
 _INDENT: Final = "\N{NO-BREAK SPACE}" * 2
 _LEAST_SHARE: Final = 0.01
 """Parts of the tree with a smaller share are grouped."""

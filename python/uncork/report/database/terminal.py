@@ -45,8 +45,6 @@ from uncork.report.write.terminal_text import (
     write_title,
 )
 
-__all__ = ["render_database_terminal"]
-
 _TREE: Final = 20
 """Characters of a line of the tree that its numbers take."""
 _ROOTS: Final = 3

@@ -10,8 +10,6 @@ from uncork.model.results.database import BlockerFacts, TimeNode
 from uncork.model.template_words import short_template
 from uncork.report.words import count_words
 
-__all__ = ["blocker_words", "class_words", "node_words", "sessions_text", "snapshot_line"]
-
 _CLASSES: Final = {
     CPU: "on CPU or ready for one",
     IDLE: "idle in transaction",

@@ -8,8 +8,6 @@ from typing import Final
 from uncork.model.database.workload import CapturedWorkload, ValueOrigin
 from uncork.model.units import count_words, share_text
 
-__all__ = ["captured_answer", "origin_words"]
-
 _WORDS: Final[dict[ValueOrigin, str]] = {
     "none": "none needed",
     "executed": "from executions in the logs",

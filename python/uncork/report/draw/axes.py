@@ -10,8 +10,6 @@ from typing import Final
 from uncork.report.draw.chart_parts import GRID, SOFT
 from uncork.report.draw.marks import cut, group, line, text, text_width
 
-__all__ = ["Axis", "Plot", "Scale", "bands", "plot_within", "x_axis", "y_labels", "y_lines"]
-
 _PADDING: Final = 6.0
 """Space around a chart, and between an axis and its labels, in pixels."""
 _TICK: Final = 5

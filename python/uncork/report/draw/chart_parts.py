@@ -8,21 +8,6 @@ from typing import Final
 
 from uncork.model.units import format_duration
 
-__all__ = [
-    "BAND",
-    "GRID",
-    "INK",
-    "PAGE",
-    "SOFT",
-    "clock_ticks",
-    "clock_title",
-    "colour",
-    "even_ticks",
-    "log_ticks",
-    "short_number",
-    "value_label",
-]
-
 INK, SOFT, GRID, BAND, PAGE = "var(--ink)", "var(--soft)", "var(--grid)", "var(--band)", "var(--card)"
 """Colours of a drawing: variables of the page's style sheet, so that one drawing serves light and dark."""
 

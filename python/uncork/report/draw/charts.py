@@ -16,8 +16,6 @@ from uncork.report.draw.marks import number
 from uncork.report.draw.palette import Palette
 from uncork.report.draw.stack_chart import draw_stack
 
-__all__ = ["draw"]
-
 
 def draw(chart: Chart, palette: Palette, id: str) -> str:
     """Return the chart as an `<svg>` element for an HTML page, with a title for screen readers.

@@ -11,8 +11,6 @@ from uncork.report.draw.chart_parts import GRID, even_ticks, log_ticks, value_la
 from uncork.report.draw.marks import cut, group, line, symbol
 from uncork.report.draw.palette import Palette
 
-__all__ = ["dot_axis", "draw_dots"]
-
 _WIDTH: Final = 340
 _LABEL_WIDTH: Final = 110
 _FAR: Final = 20.0

@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 from uncork import _native
 from uncork.errors import UsageError
 
-__all__ = ["flame_svg", "labelled"]
-
 _LEAST: Final = 0.0005
 """Minimum share of a frame in a standalone file: half a pixel of a thousand."""
 _LEAST_IN_PAGE: Final = 0.001

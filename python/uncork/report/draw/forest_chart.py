@@ -14,8 +14,6 @@ from uncork.report.draw.marks import cut, group, line, rect, symbol
 from uncork.report.draw.palette import Palette
 from uncork.report.words import effect_text
 
-__all__ = ["draw_forest"]
-
 _WIDTH: Final = 960
 _LABEL_WIDTH: Final = 230
 _NICE_RATIOS: Final = (

@@ -22,8 +22,6 @@ from uncork.report.draw.chart_parts import (
 from uncork.report.draw.marks import group, line, polyline, rect, symbol, text
 from uncork.report.draw.palette import Palette
 
-__all__ = ["WIDE", "draw_lines", "line_axes"]
-
 _SMALL: Final = (340, 228)
 """Width and height of a small chart with its axes, which fits a page 400 pixels wide."""
 WIDE: Final = (960, 270)

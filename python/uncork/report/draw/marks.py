@@ -7,20 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Final, Literal
 
-__all__ = [
-    "FONT_SIZE",
-    "SHAPES",
-    "cut",
-    "group",
-    "line",
-    "number",
-    "polyline",
-    "rect",
-    "symbol",
-    "text",
-    "text_width",
-]
-
 FONT_SIZE: Final = 12
 """Size of every text, in pixels."""
 

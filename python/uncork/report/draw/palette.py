@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from uncork.report.draw.chart_parts import colour
 from uncork.report.draw.marks import SHAPES
 
-__all__ = ["Palette"]
-
 
 @dataclass(frozen=True, slots=True)
 class Palette:

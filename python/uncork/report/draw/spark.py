@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["SPARK_HEIGHT", "spark_path", "spark_text"]
-
 SPARK_HEIGHT: Final = 40
 """Height of a drawing; its width is the number of values."""
 _BARS: Final = " ▁▂▃▄▅▆▇█"

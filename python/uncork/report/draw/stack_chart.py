@@ -19,8 +19,6 @@ from uncork.report.draw.chart_parts import (
 from uncork.report.draw.line_chart import WIDE
 from uncork.report.draw.marks import group, number, text
 
-__all__ = ["REST_OPACITY", "draw_stack", "layer_number", "stack_bounds"]
-
 _LEAST_THICK: Final = 0.07
 """Share of the axis that a layer must fill somewhere to show its number."""
 REST_OPACITY: Final = 0.4

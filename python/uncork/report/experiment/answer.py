@@ -40,8 +40,6 @@ from uncork.report.words import (
     verdict_word,
 )
 
-__all__ = ["answer_experiment"]
-
 _MOST_VARIANTS = 6
 """Variants summarised in the reasons; the verdict table lists all of them."""
 _MOST_TEXTS = 3

@@ -12,8 +12,6 @@ from uncork.report.experiment.view import View
 from uncork.report.figures import number_text
 from uncork.report.words import effect_text, series_words
 
-__all__ = ["atomicity_words", "batch_sections", "figures_table"]
-
 Read = Callable[[Cost], float | None]
 Show = Callable[[float], str]
 

@@ -7,8 +7,6 @@ from typing import Final
 from uncork.model.results.experiment import Comparison
 from uncork.report.words import effect_text, interval_bounds, points_text, times_number
 
-__all__ = ["claim_words", "interval_words", "metric_noun"]
-
 _NOUNS: Final = {"latency_mean": "mean time", "throughput": "throughput", "success": ""}
 
 

@@ -19,8 +19,6 @@ from uncork.report.words import (
     sentence,
 )
 
-__all__ = ["conduct_sections"]
-
 _MOST_RANKED: Final = 200
 
 

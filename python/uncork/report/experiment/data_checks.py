@@ -10,8 +10,6 @@ from uncork.report.blocks import Column, Section, Table, Tone, Value
 from uncork.report.experiment.view import View
 from uncork.report.words import cell_words, series_words
 
-__all__ = ["data_check_sections", "data_check_table", "data_check_words"]
-
 
 def data_check_sections(view: View) -> Iterable[Section]:
     """Yield the section on data checks; none if the experiment has none."""

@@ -27,8 +27,6 @@ from uncork.report.experiment.requests import request_sections
 from uncork.report.experiment.view import View
 from uncork.report.words import capitalised, count_words, floor_text, known_so_far, series_words
 
-__all__ = ["Document", "build_document", "next_steps"]
-
 _NOT_COMPARABLE: Final = "not comparable"
 """How the reason of a refusal begins if the baseline itself answers differently each time."""
 

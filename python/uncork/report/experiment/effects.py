@@ -34,8 +34,6 @@ from uncork.report.words import (
     tally_words,
 )
 
-__all__ = ["effects_sections", "verdict_tables"]
-
 _MANY_MARKS: Final = 40
 """Above this number of marks, all forest plots but the first are folded."""
 _FAR: Final = 4.0

@@ -10,8 +10,6 @@ from uncork.report.blocks import Column, Paragraph, Section, Table, Value
 from uncork.report.experiment.view import View
 from uncork.report.words import series_words
 
-__all__ = ["engine_sections"]
-
 
 def engine_sections(view: View) -> Iterable[Section]:
     """Yield the section on engines; none if all variants ran on PostgreSQL."""

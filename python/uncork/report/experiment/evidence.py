@@ -11,8 +11,6 @@ from uncork.report.blocks import Block, Bullets, Column, Flame, Paragraph, Secti
 from uncork.report.headline import uncapital
 from uncork.report.words import cell_words
 
-__all__ = ["evidence_sections", "evidence_words"]
-
 _HIGH = 1 / 3
 """Kernel share of processor time above which it is marked and reported."""
 _NAMED = 0.2

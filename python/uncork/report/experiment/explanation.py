@@ -39,8 +39,6 @@ from uncork.report.words import (
     share_text,
 )
 
-__all__ = ["UNTOLD_COSTS", "cost_highlights", "explanation_sections"]
-
 _SHOWN_FIRST: Final = 3
 """Charts that are shown directly; further charts of their kind are folded."""
 _MOST_CHARTS: Final = 36

@@ -23,8 +23,6 @@ from uncork.report.draw.chart_parts import value_label
 from uncork.report.experiment.view import View
 from uncork.report.words import cell_words
 
-__all__ = ["growth_sections", "growth_table", "growth_words"]
-
 
 def growth_sections(view: View) -> Iterable[Section]:
     """Yield the section on growth, if the experiment requests it."""

@@ -11,8 +11,6 @@ from uncork.report.blocks import Column, Paragraph, Section, Table, Value
 from uncork.report.experiment.view import View
 from uncork.report.words import MEASURED, count_words, effect_with_interval, series_words
 
-__all__ = ["host_sections", "host_words", "lost_words"]
-
 _NEEDED: Final = "a claim about others needs at least five hosts, and a metric other than success"
 
 

@@ -8,8 +8,6 @@ from uncork.model.results.experiment import Cost, FactorFacts
 from uncork.model.units import format_duration
 from uncork.report.words import cell_words
 
-__all__ = ["kernel_words"]
-
 _HIGH = 0.2
 """A query that computes spends a few per cent in the kernel; a fifth means many or costly system calls."""
 _LEAST_NS = 1_000_000.0

@@ -14,8 +14,6 @@ from uncork.report.quantity_words import share_text
 from uncork.report.system_blocks import lacks_words, system_blocks, system_doubts
 from uncork.report.words import count_words
 
-__all__ = ["machine_sections"]
-
 _OPEN_ROWS: Final = 24
 _MOST_FOLDS: Final = 24
 """Variants, by workload and cell, whose samples are shown in full; the tables of the run hold all."""

@@ -17,8 +17,6 @@ from uncork.model.verdict import Verdict
 from uncork.report.blocks import Step
 from uncork.report.words import cell_words
 
-__all__ = ["next_bottleneck_steps"]
-
 _CPU: Final = "CPU"
 _IDLE: Final = "idle in transaction"
 _REMEDIES: Final = {

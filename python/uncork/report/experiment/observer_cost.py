@@ -23,8 +23,6 @@ from uncork.model.units import format_bytes
 from uncork.report.headline import join_sentences
 from uncork.report.words import count_words, series_words
 
-__all__ = ["compose_cost_answer", "render_costs"]
-
 
 def compose_cost_answer(found: ObserverCosts) -> str:
     """Return in one sentence which observers cost less than matters, which cost more, and what is unknown."""

@@ -10,8 +10,6 @@ from uncork.report.experiment.view import View
 from uncork.report.figures import number_text
 from uncork.report.words import cell_words
 
-__all__ = ["own_metric_sections"]
-
 
 def own_metric_sections(view: View) -> Iterable[Section]:
     """Yield the section on the metrics of the file; none if it has none."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from uncork.model.results.experiment import Comparison, FactorFacts, WorkloadFacts
 from uncork.report.words import level_text, series_words
 
-__all__ = ["Dimension", "Region", "dimensions", "levels_words"]
-
 
 @dataclass(frozen=True, slots=True)
 class Dimension:

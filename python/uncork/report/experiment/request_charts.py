@@ -22,8 +22,6 @@ from uncork.report.blocks import (
 from uncork.report.experiment.view import View
 from uncork.report.words import share_text
 
-__all__ = ["request_chart_sections"]
-
 _Read = Callable[[RequestCounts], float | None]
 
 

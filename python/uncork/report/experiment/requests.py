@@ -12,8 +12,6 @@ from uncork.report.blocks import Block, Bullets, Column, Section, Table, Value
 from uncork.report.experiment.view import View
 from uncork.report.words import share_text
 
-__all__ = ["answer_words", "request_sections"]
-
 _MOST_KINDS: Final = 4
 """Kinds of failure listed for a variant; the JSON report has all of them."""
 _MOST_ANSWERS: Final = 3

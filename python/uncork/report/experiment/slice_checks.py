@@ -9,8 +9,6 @@ from uncork.model.results.experiment import FactorFacts, SliceCheckFacts
 from uncork.model.units import format_percent
 from uncork.report.words import cell_words, count_words, effect_with_interval
 
-__all__ = ["disturbed_words", "slice_check_words"]
-
 
 def slice_check_words(checks: Sequence[SliceCheckFacts]) -> str:
     """Return how far the effects of short and long slices agree; empty without such slices."""

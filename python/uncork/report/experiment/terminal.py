@@ -33,8 +33,6 @@ from uncork.report.write.terminal_text import (
     write_title,
 )
 
-__all__ = ["render_terminal"]
-
 
 def render_terminal(result: RunResult, console: Console) -> None:
     """Print the report on a run.

@@ -22,8 +22,6 @@ from uncork.report.words import (
     verdict_word,
 )
 
-__all__ = ["TONES", "Place", "View", "improvement"]
-
 Place = tuple[Levels, str]
 """A cell and a workload, in which variants are compared."""
 

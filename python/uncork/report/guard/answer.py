@@ -33,8 +33,6 @@ from uncork.report.headline import capital, fitting
 from uncork.report.words import count_words, effect_text, points_text, series_words
 from uncork.stats.compare import MINIMUM_ROUNDS
 
-__all__ = ["acknowledgement_words", "answer_guard", "guard_steps"]
-
 _LISTED: Final = 5
 """Gates of one outcome that get a sentence each; the table lists all of them."""
 

@@ -48,16 +48,6 @@ from uncork.report.guard.words import (
 )
 from uncork.report.words import count_words
 
-__all__ = [
-    "Explanation",
-    "build_guard_document",
-    "difference_tables",
-    "explanations",
-    "gates_table",
-    "guard_facts",
-    "plan_block",
-]
-
 TONES: Final[dict[GateOutcome, Tone]] = {
     GateOutcome.KEPT: "faster",
     GateOutcome.BROKEN: "slower",

@@ -15,8 +15,6 @@ from uncork.model.results.guard import GateCheck, GuardResult
 from uncork.report.guard.words import side_words
 from uncork.report.load.gobench import bench_environment, bench_number, bench_word
 
-__all__ = ["guard_gobench"]
-
 _WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
 
 

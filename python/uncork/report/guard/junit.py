@@ -18,8 +18,6 @@ from uncork.report.guard.why import plans_at, settings_lines, why_lines
 from uncork.report.guard.words import check_place, check_sentence, effect_figures, values_text
 from uncork.report.write.junit import HEAD, attributes, element
 
-__all__ = ["guard_junit"]
-
 
 def guard_junit(result: GuardResult) -> str:
     """Return the guard as XML with its declaration, ending with a newline. Texts are plain text."""

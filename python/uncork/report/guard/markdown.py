@@ -28,8 +28,6 @@ from uncork.report.headline import split_answer
 from uncork.report.words import count_words
 from uncork.report.write.markdown import block_lines, code_text, escape
 
-__all__ = ["MOST", "guard_markdown", "guard_marker"]
-
 MOST: Final = 60_000
 """Maximum length in characters."""
 _MOST_ROWS: Final = 100

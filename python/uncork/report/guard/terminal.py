@@ -21,8 +21,6 @@ from uncork.report.write.terminal_text import (
     write_title,
 )
 
-__all__ = ["render_guard_terminal"]
-
 _MOST: Final = 6
 """Gates that are explained individually."""
 _MOST_PLANS: Final = 3

@@ -15,8 +15,6 @@ from uncork.report.figures import number_text
 from uncork.report.guard.words import value_text
 from uncork.report.words import effect_text
 
-__all__ = ["KINDS", "difference_rows", "differences_at", "plans_at", "settings_lines", "why_lines"]
-
 _NOTABLE: Final = 0.1
 """A cost or wait that differs by less than this share, or by fewer calls per operation, is not listed."""
 _NOTABLE_SHARE: Final = 0.01

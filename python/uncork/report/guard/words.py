@@ -21,26 +21,6 @@ from uncork.report.words import (
     share_text,
 )
 
-__all__ = [
-    "OUTCOME_SIGNS",
-    "beside_words",
-    "by_urgency",
-    "check_claim",
-    "check_place",
-    "check_sentence",
-    "check_support",
-    "confirmation_text",
-    "effect_figures",
-    "interval_clause",
-    "is_share",
-    "metric_name",
-    "outcome_text",
-    "side_words",
-    "undecided_words",
-    "value_text",
-    "values_text",
-]
-
 OUTCOME_SIGNS: Final = {
     GateOutcome.BROKEN: "✗",
     GateOutcome.UNDECIDED: "?",

@@ -25,8 +25,6 @@ from uncork.report.system_blocks import system_doubts
 from uncork.report.words import count_words
 from uncork.stats.load.stall import waits_for_acknowledgements
 
-__all__ = ["answer_load"]
-
 _SHORT_NS: Final = 10_000_000_000
 """A shorter load hardly shows occasional work of a server: checkpoints, autovacuum, a cold cache."""
 _FEW: Final = 1_000

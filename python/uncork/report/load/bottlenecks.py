@@ -7,8 +7,6 @@ from typing import Final
 
 from uncork.report.blocks import Bullets
 
-__all__ = ["bottleneck_lines", "limit_words", "resource_title"]
-
 _LIMITS: Final = {
     "generator": "the load generator",
     "listen backlog": "the listen backlog",

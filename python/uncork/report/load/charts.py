@@ -13,17 +13,6 @@ from uncork.report.blocks import Line, LineChart
 from uncork.report.load.words import operation_word
 from uncork.report.statuses import status_groups
 
-__all__ = [
-    "SERIES",
-    "distribution_chart",
-    "failures_chart",
-    "p99_points",
-    "percentiles_chart",
-    "statuses_chart",
-    "throughput_chart",
-    "throughput_points",
-]
-
 SUCCEEDED, FAILED, HALF, MOST, ALL = "succeeded", "failed", "p50", "p99", "max"
 INTENDED, SERVICE = "from the intended start", "service time"
 SERIES: Final = (SUCCEEDED, FAILED, HALF, MOST, ALL, INTENDED, SERVICE)

@@ -52,8 +52,6 @@ from uncork.report.load.tables import (
 from uncork.report.load.words import arrivals_words, clients_words, operation_word, stop_words
 from uncork.report.system_blocks import system_blocks
 
-__all__ = ["build_load_document"]
-
 _OTHER_PROTOCOL = "other protocol"
 """The kind of failure if the server speaks HTTP/2 only."""
 _EMBEDDED: Final = "embedded"

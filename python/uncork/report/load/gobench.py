@@ -8,8 +8,6 @@ from typing import Final
 
 from uncork.model.results.load import Distribution, LoadResult
 
-__all__ = ["bench_environment", "bench_number", "bench_word", "render_go_bench"]
-
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386"}
 _UNITS: Final = (
     *(("ns/op", "lower"), ("p50-ns", "lower"), ("p90-ns", "lower"), ("p99-ns", "lower")),

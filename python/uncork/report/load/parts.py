@@ -11,8 +11,6 @@ from uncork.report.blocks import Column, Table, Value
 from uncork.report.load.words import operation_word, rate_text
 from uncork.report.words import count_words, series_words
 
-__all__ = ["parts_reasons", "parts_table"]
-
 _LATE_NS: Final = 50_000_000
 """A part that starts later than this after its start time is named: a twentieth of an interval."""
 _STEP_NS: Final = 10_000_000

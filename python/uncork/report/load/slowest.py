@@ -8,8 +8,6 @@ from uncork.model.results.load import LoadResult, ScriptFacts
 from uncork.model.units import format_duration
 from uncork.report.quantity_words import share_text
 
-__all__ = ["slowest_words"]
-
 _LEAST: Final = 20
 """Fewest successful executions of a script whose p95 is compared: with fewer, p95 is its maximum."""
 _APART: Final = 1.05

@@ -9,8 +9,6 @@ from uncork.model.results.load import LoadResult, SteadyFacts
 from uncork.model.units import format_duration
 from uncork.report.load.words import operation_word, rate_text
 
-__all__ = ["steady_sentence", "unsteady_words"]
-
 _METRICS: Final = {"throughput": "throughput", "p50": "the median latency"}
 _LONGER: Final = 4
 """A load that did not become steady is worth repeating for this many times as long."""

@@ -10,8 +10,6 @@ from uncork.model.units import format_count, format_duration, share_text
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import duration_cell, share_cell
 
-__all__ = ["pool_sentence", "step_gap_sentences", "steps_table", "waits_for_pool"]
-
 _NAMES: Final[Mapping[LoadStepName, str]] = {
     "generator": "in the generator",
     "pool": "waiting for a connection of PgBouncer",

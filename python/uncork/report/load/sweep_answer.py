@@ -12,13 +12,6 @@ from uncork.report.headline import capital, fitting, join_sentences
 from uncork.report.load.bottlenecks import limit_words
 from uncork.report.load.words import rate_text, share_text
 
-__all__ = [
-    "AXIS_WORDS",
-    "answer_sweep",
-    "is_undecided",
-    "level_words",
-]
-
 _AXIS: Final = {
     "clients": ("clients", ""),
     "streams": ("streams", " per connection"),

@@ -29,8 +29,6 @@ from uncork.report.load.words import rate_text, share_text
 from uncork.stats.load.knee import FLAT
 from uncork.stats.load.scalability import scalable_throughput
 
-__all__ = ["build_sweep_document", "levels_table"]
-
 SUCCEEDED, LAW, HALF, MOST = "measured", "Universal Scalability Law", "p50", "p99"
 _CURVE_POINTS: Final = 60
 _MOST_STEPS: Final = 3

@@ -13,10 +13,6 @@ from uncork.report.write.terminal_text import (
     write_steps,
 )
 
-__all__ = [
-    "render_sweep_terminal",
-]
-
 
 def render_sweep_terminal(result: SweepResult, console: Console) -> None:
     """Print the report on a sweep: the answer, its warnings, the levels, the next steps."""

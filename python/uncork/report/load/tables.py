@@ -17,18 +17,6 @@ from uncork.report.load.words import (
     short_sql,
 )
 
-__all__ = [
-    "answers_table",
-    "connections_table",
-    "counts_table",
-    "errors_table",
-    "latency_table",
-    "logins_table",
-    "scripts_table",
-    "statements_table",
-    "use_table",
-]
-
 
 def latency_table(result: LoadResult) -> Table:
     """Return latencies side by side: in an open loop, from the intended start and from the actual start."""

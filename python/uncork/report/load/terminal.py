@@ -24,8 +24,6 @@ from uncork.report.load.tables import (
 )
 from uncork.report.write.terminal_text import TerminalPart, write_items, write_report
 
-__all__ = ["render_load_terminal"]
-
 
 def render_load_terminal(result: LoadResult, console: Console, *, statements: bool = False) -> None:
     """Print the report on a load; `statements` adds a table of statements."""

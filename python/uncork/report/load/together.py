@@ -20,8 +20,6 @@ from uncork.report.load.tables import counts_table, errors_table, latency_table
 from uncork.report.load.words import operation_word, rate_text, share_text
 from uncork.report.write.terminal_text import write_report
 
-__all__ = ["answer_together", "build_together_document", "render_together_terminal"]
-
 _APART_NS: Final = 50_000_000
 """Loads that started further apart than this did not start together."""
 _PARTLY: Final = 0.95

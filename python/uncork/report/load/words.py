@@ -9,19 +9,6 @@ from uncork.model.results.load import LoadResult, LoadSettings
 from uncork.model.units import format_count, format_duration
 from uncork.report.words import count_words, series_words
 
-__all__ = [
-    "arrivals_words",
-    "clients_words",
-    "code_name",
-    "code_words",
-    "codes_words",
-    "operation_word",
-    "rate_text",
-    "share_text",
-    "short_sql",
-    "stop_words",
-]
-
 _CODES: Final = {
     "08001": "server out of reach",
     "08003": "connection does not exist",

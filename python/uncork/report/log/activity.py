@@ -15,18 +15,6 @@ from uncork.report.log.servers import on_server, with_servers
 from uncork.report.quantity_words import instant_text, share_text, step_text
 from uncork.report.words import count_words
 
-__all__ = [
-    "checkpoint_tables",
-    "hours_table",
-    "one_line",
-    "overall_facts",
-    "overall_words",
-    "server_hours_table",
-    "session_tables",
-    "slowest_table",
-    "vacuum_tables",
-]
-
 _SERVERS: Final = 6
 """Servers whose hours stand side by side."""
 _VACUUMS: Final = 50

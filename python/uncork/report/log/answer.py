@@ -17,8 +17,6 @@ from uncork.report.log.pool import pool_answer, pool_reasons
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words
 
-__all__ = ["answer_log"]
-
 _DOMINANT: Final = 0.5
 """Share of all time from which on the answer names the application before the template."""
 _STANDS_OUT: Final = 0.05

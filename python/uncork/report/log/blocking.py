@@ -9,8 +9,6 @@ from uncork.model.template_words import short_template
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import count_cell, duration_cell
 
-__all__ = ["blocking_table"]
-
 _UNKNOWN = "(still running, or not logged)"
 
 

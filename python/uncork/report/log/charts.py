@@ -15,8 +15,6 @@ from uncork.report.log.tables import template_id
 from uncork.report.quantity_words import instant_text, step_text
 from uncork.report.words import count_words
 
-__all__ = ["EXECUTIONS", "busy_charts", "executions_chart", "rate_charts"]
-
 EXECUTIONS: Final = "executions"
 _LEAST_STEPS: Final = 3
 _LAYERS: Final = 7

@@ -24,12 +24,6 @@ from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words, effect_text
 from uncork.report.write.terminal_text import TerminalPart, as_text, wrapped, write_lines, write_report
 
-__all__ = [
-    "answer_log_comparison",
-    "build_log_comparison_document",
-    "render_comparison_terminal",
-]
-
 _TONES: Final[dict[str, Tone]] = {"slower": "slower", "new": "unsure", "faster": "faster", "gone": "muted"}
 _TERMINAL_WIDTH: Final = 4
 

@@ -14,8 +14,6 @@ from uncork.report.log.tables import template_id
 from uncork.report.quantity_words import instant_text, share_text, step_text
 from uncork.report.words import count_words, series_words
 
-__all__ = ["template_folds"]
-
 _WHOLE: Final = 200
 """Templates whose examples are shown in full. The others show the slowest example and a plan, shortened.
 

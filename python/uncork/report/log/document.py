@@ -38,8 +38,6 @@ from uncork.report.log.tables import (
 )
 from uncork.report.quantity_words import span_text
 
-__all__ = ["MOST_TEMPLATES", "PARTS_OF_MARKDOWN", "build_log_document"]
-
 _LINE: Final = 100
 _SLOWEST: Final = 50
 _MOST_STEPS: Final = 3

@@ -7,8 +7,6 @@ from typing import Final
 from uncork.model.results.log import LogResult
 from uncork.model.units import format_count
 
-__all__ = ["filter_words"]
-
 _NAMED: Final = 3
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from uncork.model.results.log import LogResult
 from uncork.model.units import format_count
 
-__all__ = ["loop_notes"]
-
 
 def loop_notes(result: LogResult) -> dict[int, str]:
     """Return a note on each template that a loop repeats, by its number."""

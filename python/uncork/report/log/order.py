@@ -10,8 +10,6 @@ from uncork.model.results.log import FileFacts, LogResult
 from uncork.report.quantity_words import instant_text, span_text
 from uncork.report.words import count_words
 
-__all__ = ["order_warnings", "overlap_refusal"]
-
 _SLACK_US: Final = 1_000_000
 """Entries of several sessions may be out of order by this much, also where a server begins its next file."""
 _SHOWN: Final = 2

@@ -11,8 +11,6 @@ from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import bytes_cell, count_cell
 from uncork.report.words import count_words
 
-__all__ = ["pool_answer", "pool_reasons", "pool_tables"]
-
 _WAITING: Final = 0.1
 """Share of clients in a transaction that must wait before waiting is the answer."""
 _SHORT_NS: Final = 1e9

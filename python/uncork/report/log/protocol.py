@@ -9,8 +9,6 @@ from uncork.report.cells import duration_cell, share_cell
 from uncork.report.log.tables import template_id
 from uncork.report.words import count_words
 
-__all__ = ["protocol_table"]
-
 
 def protocol_table(result: LogResult, most: int, *, width: int) -> Table | None:
     """Return how long each template was parsed, bound and executed; None if the log has no such durations.

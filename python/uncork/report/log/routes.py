@@ -14,8 +14,6 @@ from uncork.report.cells import count_cell, duration_cell, share_cell
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words
 
-__all__ = ["has_routes", "route_folds", "route_tables", "routes_table", "statement_tables"]
-
 _WIDTH: Final = 70
 _LINE: Final = 100
 _MOST_FOLDS: Final = 50

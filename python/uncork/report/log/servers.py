@@ -14,8 +14,6 @@ from uncork.report.cells import count_cell, duration_cell, share_cell
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words
 
-__all__ = ["on_server", "server_counts", "server_shares", "servers_table", "with_servers"]
-
 _WIDTH: Final = 80
 _SHOWN: Final = 3
 _SHARES: Final = 2

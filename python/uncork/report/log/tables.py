@@ -24,20 +24,6 @@ from uncork.report.log.loops import loop_notes
 from uncork.report.log.servers import server_counts, server_shares, with_servers
 from uncork.report.words import count_words
 
-__all__ = [
-    "activity_tables",
-    "contributions_tables",
-    "errors_table",
-    "files_table",
-    "histogram_table",
-    "lines_words",
-    "notices_table",
-    "rejected_table",
-    "template_id",
-    "templates_table",
-    "transactions_table",
-]
-
 _TIME: Final = (
     Column("time", number=True),
     Column("share", number=True),
@@ -253,7 +239,10 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
         yield Table(
             "Cancelled and terminated",
             (Column("reason", header=True), Column("count", number=True)),
-            tuple((Value(cancellation.name), count_cell(cancellation.count)) for cancellation in server.cancellations),
+            tuple(
+                (Value(cancellation.name), count_cell(cancellation.count))
+                for cancellation in server.cancellations
+            ),
         )
 
 
@@ -389,7 +378,11 @@ def rejected_table(result: LogResult) -> Table | None:
         f"Lines that belong to no entry: the first of {format_count(result.rejected)}",
         (Column("file", header=True), Column("line", number=True), Column("text")),
         tuple(
-            (Value(rejected_line.file), Value("" if rejected_line.line is None else str(rejected_line.line)), Value(rejected_line.text, code=True))
+            (
+                Value(rejected_line.file),
+                Value("" if rejected_line.line is None else str(rejected_line.line)),
+                Value(rejected_line.text, code=True),
+            )
             for rejected_line in result.rejected_lines
         ),
     )

@@ -41,8 +41,6 @@ from uncork.report.write.terminal_text import (
     write_title,
 )
 
-__all__ = ["render_log_live", "render_log_terminal"]
-
 _INDENT: Final = 4
 _PROTOCOL_FIGURES: Final = 42
 """Characters that the times of a template's steps take."""

@@ -40,11 +40,6 @@ from uncork.report.runs.statements import SIGNS, TONES, statements_table, write_
 from uncork.report.words import count_words, effect_text, interval_text, is_useless
 from uncork.report.write.terminal_text import TerminalPart, write_report
 
-__all__ = [
-    "build_runs_document",
-    "render_runs_terminal",
-]
-
 _VERDICTS: Final = {RunVerdict.FASTER: Verdict.FASTER, RunVerdict.SLOWER: Verdict.SLOWER}
 _MOST_ROWS: Final = 40
 """Metrics of a pair that the terminal lists at most, if all of them differ."""

@@ -31,15 +31,6 @@ from uncork.report.words import (
 )
 from uncork.stats.run_comparison import KNOWN_RUNS
 
-__all__ = [
-    "answer_runs",
-    "claimed",
-    "counted",
-    "figure_name",
-    "figure_order",
-    "side_name",
-]
-
 _CLAIMS: Final = (RunVerdict.SLOWER, RunVerdict.FASTER, RunVerdict.MORE, RunVerdict.LESS)
 _FIRST: Final = ("throughput", "p99", "mean", "p50")
 _LISTED: Final = 3

@@ -39,11 +39,6 @@ from uncork.report.write.terminal_text import (
     write_title,
 )
 
-__all__ = [
-    "build_history_document",
-    "render_history_terminal",
-]
-
 _MEASURED: Final = "measured"
 _LEVEL: Final = "level"
 _LAST: Final = 12

@@ -14,13 +14,6 @@ from uncork.report.runs.newest import newest_sentence, newest_warnings
 from uncork.report.words import count_words, effect_text
 from uncork.stats.steps import LEAST_POINTS, LEAST_STRETCH
 
-__all__ = [
-    "answer_history",
-    "chance_words",
-    "change_words",
-    "day",
-]
-
 _SURE: Final = 1e-4
 
 

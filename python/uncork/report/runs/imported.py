@@ -16,11 +16,6 @@ from uncork.report.words import count_words
 from uncork.report.write.terminal_text import write_answer, write_items, write_rows, write_steps
 from uncork.stats.run_comparison import KNOWN_RUNS
 
-__all__ = [
-    "build_import_document",
-    "render_import_terminal",
-]
-
 
 def render_import_terminal(run: RunFigures, console: Console) -> None:
     """Print the metrics of an imported result."""

@@ -15,8 +15,6 @@ from uncork.report.headline import capital
 from uncork.report.words import effect_text, interval_ends, sentence
 from uncork.report.write.junit import HEAD, attributes, element
 
-__all__ = ["history_junit", "newest_section", "newest_sentence", "newest_warnings"]
-
 _TONES: Final[dict[GateOutcome, Tone]] = {GateOutcome.BROKEN: "slower", GateOutcome.UNDECIDED: "unsure"}
 _WORDS: Final = {
     GateOutcome.KEPT: "not worse",

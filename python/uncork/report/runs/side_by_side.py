@@ -12,8 +12,6 @@ from uncork.report.blocks import Block, DotChart, DotMark, Gallery, Legend, Line
 from uncork.report.statuses import status_groups
 from uncork.report.words import share_text
 
-__all__ = ["charts_sections"]
-
 _AXES: Final = {
     "time": "seconds since the start of each run",
     "clients": "clients",

@@ -16,17 +16,6 @@ from uncork.report.words import is_useless, times_number
 from uncork.report.write.terminal_text import write_entry, write_title
 from uncork.stats.run_comparison import ASSUMED_STD_DEV
 
-__all__ = [
-    "SIGNS",
-    "TONES",
-    "changed_answer",
-    "interval_words",
-    "pair_limits",
-    "speed_words",
-    "statements_table",
-    "write_changed",
-]
-
 TONES: Final[dict[RunVerdict, Tone]] = {
     RunVerdict.FASTER: "faster",
     RunVerdict.SLOWER: "slower",

@@ -6,8 +6,6 @@ from typing import Final
 
 from uncork.model.stored_run import StoredRun
 
-__all__ = ["run_title"]
-
 _PREFIXES: Final = {
     "load": ("load: ", "load of "),
     "sweep": ("sweep of ", "sweep of "),

@@ -16,8 +16,6 @@ from uncork.report.hidden_work import hidden_sentences
 from uncork.report.load.bottlenecks import limit_words
 from uncork.report.service.words import many_text, percent_text
 
-__all__ = ["answer_service"]
-
 _EXPLAINED: Final = 0.9
 """Fraction of the statements that requests must account for; below, they send other statements together."""
 _REASONS: Final = 4

@@ -32,8 +32,6 @@ from uncork.report.service.tables import (
 from uncork.report.service.words import percent_text
 from uncork.report.stacks.document import build_stack_document
 
-__all__ = ["build_service_document"]
-
 _LINE: Final = 100
 _MOST_STEPS: Final = 3
 _LEFT_OUT: Final = frozenset(

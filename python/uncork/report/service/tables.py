@@ -11,17 +11,6 @@ from uncork.report.service.words import PLACES, many_text, percent_text
 from uncork.report.stacks.answer import frame_text, sampled_share
 from uncork.report.stacks.tables import hottest_frame
 
-__all__ = [
-    "functions_table",
-    "origins_table",
-    "places_table",
-    "pool_table",
-    "requests_table",
-    "routes_table",
-    "templates_table",
-    "workers_table",
-]
-
 _STATEMENT = 70
 _MOST_IDLE = 20
 """The most routes without functions of their own that the table of routes shows."""

@@ -22,8 +22,6 @@ from uncork.report.service.tables import (
 from uncork.report.stacks.tables import frames_table
 from uncork.report.write.terminal_text import TerminalPart, write_report
 
-__all__ = ["render_service_terminal"]
-
 _NUMBERS: Final = 44
 """Characters that the numbers of a statement take."""
 _LEAST_TEXT: Final = 30

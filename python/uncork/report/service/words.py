@@ -7,8 +7,6 @@ from typing import Final
 
 from uncork.model.results.service import PlaceKind
 
-__all__ = ["PLACES", "many_text", "percent_text"]
-
 PLACES: Final[Mapping[PlaceKind, str]] = {
     "database parsing": "database: parsing statements",
     "database planning": "database: planning statements",

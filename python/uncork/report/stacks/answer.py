@@ -14,17 +14,6 @@ from uncork.report.headline import capital, headline_template, join_sentences
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words, series_words
 
-__all__ = [
-    "amount_text",
-    "answer_stacks",
-    "frame_text",
-    "imported_measures",
-    "leading_frame",
-    "measure_words",
-    "sampled_share",
-    "shown_measure",
-]
-
 _GO_TYPES: Final = re.compile(r"\[go\.shape\..*\]")
 _HALF: Final = 0.5
 _TOLD: Final = 3

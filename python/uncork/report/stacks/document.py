@@ -34,8 +34,6 @@ from uncork.report.stacks.tables import (
     syscalls_table,
 )
 
-__all__ = ["build_stack_document"]
-
 _MOST: Final = 200
 _SHALLOW: Final = 4
 """Mean number of frames per stack below which stacks are probably incomplete."""

@@ -10,8 +10,6 @@ from uncork.model.results.stacks import MeasureFacts
 from uncork.report.quantity_words import share_text
 from uncork.report.words import series_words
 
-__all__ = ["symbol_warning"]
-
 _LEAST: Final = 0.05
 """Smallest share without names that is worth a sentence."""
 _NAMED: Final = 0.01

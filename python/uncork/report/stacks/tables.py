@@ -12,18 +12,6 @@ from uncork.report.blocks import Column, Table, Value
 from uncork.report.quantity_words import share_text
 from uncork.report.stacks.answer import frame_text, measure_words, sampled_share
 
-__all__ = [
-    "changes_table",
-    "entries_table",
-    "frames_table",
-    "hottest_frame",
-    "joined_routes_table",
-    "labels_table",
-    "processes_table",
-    "routes_table",
-    "syscalls_table",
-]
-
 _SESSIONS: Final = "sessions"
 _OF_SERVER: Final = ("cpu", "off-cpu", _SESSIONS)
 """Measures of the server, beside those of an imported profile."""

@@ -22,8 +22,6 @@ from uncork.report.stacks.tables import (
 )
 from uncork.report.write.terminal_text import write_report
 
-__all__ = ["render_stack_terminal"]
-
 
 def render_stack_terminal(
     result: StackResult, console: Console, *, top: int = 10, full: bool = False

@@ -30,8 +30,6 @@ from uncork.report.blocks import (
 from uncork.report.quantity_words import share_text
 from uncork.report.write.sheet import Drawn, sheet
 
-__all__ = ["FORMS", "Export", "export", "exports", "files_of"]
-
 FORMS: Final = {
     "svg": "SVG",
     "dark.svg": "SVG, dark",

@@ -25,8 +25,6 @@ from uncork.report.words import SYMBOLS, baseline_text, floor_text
 from uncork.report.write.later import later_data
 from uncork.report.write.table_rows import hold, table_rows
 
-__all__ = ["MARKS", "forest_key", "html_page", "policy_of", "source"]
-
 MARKS: Final = {
     "circle": "M15 6a4 4 0 1 0 8 0a4 4 0 1 0-8 0",
     "square": "M15.5 2.5h7v7h-7z",

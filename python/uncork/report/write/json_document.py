@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["json_bytes", "json_text", "schema_of"]
-
 
 def json_text(value: Any) -> str:
     """Return a dataclass as JSON, ending with a newline; infinities and NaN become null."""

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-__all__ = ["HEAD", "attributes", "element"]
-
 HEAD: Final = '<?xml version="1.0" encoding="UTF-8"?>'
 _INVALID: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot represent, even escaped."""

@@ -12,8 +12,6 @@ from uncork.report.blocks import Beside, Block, Code, Document, Facts, Fold, Par
 from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
 from uncork.report.write.table_rows import hold
 
-__all__ = ["later_data"]
-
 Files = Mapping[int, Sequence[tuple[str, str, str]]]
 
 

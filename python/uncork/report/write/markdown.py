@@ -25,8 +25,6 @@ from uncork.report.blocks import (
 from uncork.report.draw.spark import spark_text
 from uncork.report.words import SYMBOLS
 
-__all__ = ["block_lines", "code_text", "escape", "markdown_text"]
-
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|~&]|#(?!\d))")
 _MENTION: Final = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
 """Mentions, which notify a person or team on GitHub and GitLab; email addresses do not."""

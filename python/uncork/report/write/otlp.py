@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from uncork.model.telemetry import Attribute, HistogramPoint, Metric, Point, Telemetry
 
-__all__ = ["otlp_requests"]
-
 _MOST_POINTS: Final = 5_000
 """Maximum number of points per request: about a megabyte, far below the limits of collectors."""
 _DELTA: Final = 1

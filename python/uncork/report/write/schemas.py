@@ -20,8 +20,6 @@ from uncork.model.results.stacks import STACK_RESULT_VERSION, StackResult
 from uncork.model.results.sweep import SWEEP_RESULT_VERSION, SweepResult
 from uncork.report.write.json_document import schema_of
 
-__all__ = ["RESULTS", "result_schema"]
-
 RESULTS: Final[dict[str, tuple[type, str]]] = {
     "report": (RunResult, f"uncork report, version {RESULT_VERSION}"),
     "load-result": (LoadResult, f"uncork load, version {LOAD_RESULT_VERSION}"),

@@ -29,8 +29,6 @@ from uncork.report.draw.stack_chart import REST_OPACITY, layer_number
 from uncork.report.words import baseline_text
 from uncork.report.write.html import MARKS, forest_key, source
 
-__all__ = ["Drawn", "Theme", "sheet"]
-
 Drawn = Chart | Flame
 Theme = Literal["light", "dark"]
 

@@ -11,8 +11,6 @@ from markupsafe import Markup, escape
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.words import hold_together
 
-__all__ = ["hold", "table_rows"]
-
 _LONG: Final = 40
 """Characters from which on the head of a row is broken into lines, if the table is wider than the page."""
 

@@ -29,26 +29,6 @@ from uncork.report.blocks import (
 from uncork.report.headline import split_answer
 from uncork.report.words import hold_together
 
-__all__ = [
-    "TerminalPart",
-    "as_text",
-    "entry_width",
-    "table_width",
-    "wrapped",
-    "write_answer",
-    "write_block",
-    "write_entry",
-    "write_item",
-    "write_items",
-    "write_lines",
-    "write_paragraph",
-    "write_report",
-    "write_rows",
-    "write_steps",
-    "write_table",
-    "write_title",
-]
-
 _STYLES: Final[dict[Tone, str]] = {
     "plain": "",
     "faster": "bold green",

@@ -19,8 +19,6 @@ from uncork.model.redaction import SECRET_HEADERS, is_secret
 from uncork.model.units import count_words
 from uncork.requests.http_files.requests_text import Group, requests_text
 
-__all__ = ["Converted", "convert_har", "is_har"]
-
 _STATIC_TYPES: Final = {"stylesheet", "image", "font", "script", "media", "manifest", "texttrack"}
 _STATIC_NAMES: Final = re.compile(
     r"\.(css|js|mjs|map|png|jpe?g|gif|svg|webp|avif|ico|woff2?|ttf|otf|eot|mp4|webm|mp3|wasm|webmanifest)$",

@@ -16,8 +16,6 @@ from uncork.requests.http_options import HttpOptions
 if TYPE_CHECKING:
     from uncork.requests.http_files.requests_file import SentRequests
 
-__all__ = ["converted_traffic", "described_requests", "file_and_urls", "missing_server"]
-
 ReadFile = Callable[[str], bytes]
 _ENDINGS = (".toml", ".har")
 

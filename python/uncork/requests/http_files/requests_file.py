@@ -19,8 +19,6 @@ from uncork.experiment.spec.fields import Section
 from uncork.experiment.spec.http_requests import VALUE_NAME, RequestTable, RequestTables, ValueName
 from uncork.model.http import Request, Variable
 
-__all__ = ["RequestsFile", "SentRequests", "parse_requests"]
-
 ReadFile = Callable[[str], str]
 _RANGE: Final = re.compile(r"(\d{1,18})\.\.(\d{1,18})")
 _IN_BRACES: Final = re.compile(rf"\{{\{{|\{{({VALUE_NAME}(?:\.{VALUE_NAME})?)\}}")

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Group", "requests_text"]
-
 
 @dataclass(frozen=True, slots=True)
 class Group:

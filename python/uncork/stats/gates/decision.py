@@ -49,18 +49,6 @@ from uncork.stats.interval import units_needed
 from uncork.stats.level import Level
 from uncork.stats.proportion import ShareEffect
 
-__all__ = [
-    "CONFIRMATION",
-    "Decision",
-    "Evidence",
-    "Exact",
-    "GateQuestion",
-    "Same",
-    "Unknown",
-    "confirm",
-    "decide",
-]
-
 CONFIRMATION: Final = 0.8
 """The confidence of the second measurement; see the table in `docs/concepts/statistics.md`."""
 

@@ -35,8 +35,6 @@ from uncork.stats.run_comparison import (
 )
 from uncork.stats.steps import change_points
 
-__all__ = ["Past", "beside_past", "past_of", "share_beside_past"]
-
 _SURE: Final = 10**12
 """A limit is known as well as the median of this many runs."""
 

@@ -22,8 +22,6 @@ from uncork.stats.gates.decision import Decision, GateQuestion, decide
 from uncork.stats.gates.words import at_baseline, bound_words, change_words, range_words
 from uncork.stats.run_comparison import RunDifference, benjamini_hochberg
 
-__all__ = ["Beside", "judge_past", "ratio_beside", "share_beside", "value_beside"]
-
 
 @dataclass(frozen=True, slots=True)
 class Beside:

@@ -7,9 +7,6 @@ import math
 from uncork.model.results.guard import Gate, metric_of
 from uncork.model.units import format_bytes, format_count, format_duration
 
-__all__ = ["asks_for_better", "at_baseline", "bound_words", "change_words", "number_words", "range_words"]
-
-
 _TIMES = 3.0
 """From this ratio on, text shows the ratio itself and not a change in percent."""
 _MANY_TIMES = 10.0

@@ -32,8 +32,6 @@ from typing import Literal
 
 from uncork.model.units import format_duration
 
-__all__ = ["GeneratorLoad", "GeneratorVerdict", "Lateness", "generator_verdict"]
-
 MATTERS = 0.05
 """The generator mattered if the metric differs by at least this relative amount."""
 

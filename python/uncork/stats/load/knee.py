@@ -33,18 +33,6 @@ from typing import Final, Literal
 
 from uncork.stats.interval import confidence_sequence
 
-__all__ = [
-    "FLAT",
-    "Holds",
-    "Knee",
-    "Saturation",
-    "beaten",
-    "find_knee",
-    "find_saturation",
-    "judge_limit",
-    "judge_share",
-]
-
 FLAT: Final = 0.1
 """Throughput that grows by less than this ratio is flat."""
 _APART: Final = 2.0

@@ -22,8 +22,6 @@ from typing import Final
 
 from uncork.stats.student import student_quantile
 
-__all__ = ["LEAST_INTERVALS", "MATTERS", "Disagreement", "disagreements"]
-
 MATTERS: Final = 1.25
 """A part disagrees if its quantile is at least this factor above or below that of the others."""
 LEAST_INTERVALS: Final = 5

@@ -19,8 +19,6 @@ from typing import Final
 
 from uncork.stats.student import student_reach
 
-__all__ = ["PerRequest", "Rise", "background_rate", "per_request"]
-
 _CONFIDENCE: Final = 0.95
 
 

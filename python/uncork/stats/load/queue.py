@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["mean_waiting"]
-
 
 def mean_waiting(servers: int, use: float) -> float:
     """Return the mean number of waiting customers for `servers` servers with utilisation `use`, from 0 to 1.

@@ -25,8 +25,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MISFIT", "Bounded", "Scalability", "fit_scalability", "scalable_throughput"]
-
 MISFIT = 0.1
 """If a level's mean throughput is farther from the curve than this, the law does not describe the system."""
 _RESAMPLES = 1_000

@@ -20,8 +20,6 @@ from typing import Final
 
 from uncork.model.load import Stalls
 
-__all__ = ["waits_for_acknowledgements"]
-
 MATTERS: Final = 0.01
 """If a smaller fraction of answers stalled, the p99 is not affected."""
 

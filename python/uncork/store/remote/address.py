@@ -11,8 +11,6 @@ from typing import Final
 
 from uncork.errors import UsageError
 
-__all__ = ["Address", "parse_address"]
-
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _PASSWORD: Final = re.compile(r"^([^:/@]*):.*@", re.DOTALL)
 """The text between user and host, up to the last @, because a password may hold any character."""

@@ -18,17 +18,6 @@ from uncork.errors import StoreError
 from uncork.store.layout import Manifest
 from uncork.store.remote.mirrors import ABSENT
 
-__all__ = [
-    "bring_tags",
-    "file_facts",
-    "files_of",
-    "has_file",
-    "put_copy",
-    "put_manifest",
-    "run_facts",
-    "vanish",
-]
-
 _OF_THIS_MACHINE: Final = frozenset({"figures.json"})
 """Cached files in a run's folder that are not sent, because each machine creates its own."""
 _AN_HOUR_S: Final = 3600.0

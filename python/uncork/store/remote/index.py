@@ -23,8 +23,6 @@ from uncork.store.remote.record import (
     stamp_of,
 )
 
-__all__ = ["Index", "read_index"]
-
 _WORTH: Final = 200
 """The copy of the index is rewritten when at least this many entries were read one by one."""
 _NONE: Final = KnownRun("", "", (0, 0), {})

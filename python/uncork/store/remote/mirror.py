@@ -49,8 +49,6 @@ from uncork.store.remote.record import (
     run_path,
 )
 
-__all__ = ["AddressMirror", "open_mirror"]
-
 _FRESH_S: Final = 2.0
 _AT_ONCE: Final = 200
 """The number of files fetched together."""

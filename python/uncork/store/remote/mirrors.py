@@ -12,8 +12,6 @@ from typing import Final, Protocol
 
 from uncork.errors import StoreError
 
-__all__ = ["ABSENT", "Mirror", "fetch", "fetched", "mirror_of", "opened", "refresh", "register", "shown"]
-
 ABSENT: Final = ".absent"
 """An empty file in a mirrored run, which marks that some of its files are only at the address."""
 

@@ -21,8 +21,6 @@ from uncork.errors import ConnectError, SetupError, UncorkError, UsageError
 from uncork.model.extras import install_extra
 from uncork.store.remote.address import Address
 
-__all__ = ["Entry", "Remote"]
-
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci", "memory"})
 """Schemes with atomic writes and without folders."""
 _PACKAGES: Final = {

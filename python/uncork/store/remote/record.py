@@ -24,21 +24,6 @@ from uncork.store.layout import Manifest, manifest_of
 from uncork.store.remote.files import put_copy
 from uncork.store.remote.objects import Entry
 
-__all__ = [
-    "CATALOGUE",
-    "INDEX",
-    "RECORD",
-    "KnownRun",
-    "Listing",
-    "Record",
-    "RunDocument",
-    "catalogue_of",
-    "digest_of",
-    "listing_of",
-    "read_catalogue_copy",
-    "run_path",
-]
-
 INDEX: Final = ".index"
 CATALOGUE: Final = f"{INDEX}/catalogue.json.gz"
 RECORD: Final = ".mirror.json"

@@ -12,8 +12,6 @@ from uncork.model.results.advice import AdviceResult
 from uncork.model.units import count_words
 from uncork.workbench.experiment.drafting import draft_of
 
-__all__ = ["experiment_of"]
-
 
 def experiment_of(result: AdviceResult, number: int, folder: Path, dsn: str | None) -> str:
     """Return an experiment file about a finding: its statement, with and without each provable change.

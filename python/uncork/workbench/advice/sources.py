@@ -10,8 +10,6 @@ from uncork.errors import StoreError, UncorkError, UsageError
 from uncork.profile.objects.address import is_object_address
 from uncork.store.layout import find_run
 
-__all__ = ["AdviceSources", "tell_apart"]
-
 
 @dataclass(frozen=True, slots=True)
 class AdviceSources:

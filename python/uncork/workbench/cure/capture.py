@@ -46,8 +46,6 @@ from uncork.profile.workload.typed import typed_texts
 from uncork.store.evidence import read_evidence
 from uncork.store.layout import watch_of
 
-__all__ = ["captured_workload"]
-
 Row = Mapping[str, Any]
 Wanted = TypeVar("Wanted")
 Found = TypeVar("Found")

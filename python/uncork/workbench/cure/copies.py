@@ -22,8 +22,6 @@ from uncork.model.database.copy import CopyFacts, NotCopied
 from uncork.model.units import format_bytes
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["CopiedDatabase", "databases_at_once", "expected_keeps"]
-
 _FULL: Final = "of the copy's server became full"
 _NAME: Final = "uncork_copy"
 _LARGEST_BUFFERS: Final = 4 << 30

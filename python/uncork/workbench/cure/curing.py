@@ -49,8 +49,6 @@ from uncork.workbench.cure.variants import VariantProver
 from uncork.workbench.cure.violations import without_violations
 from uncork.workbench.run_record import draft, start_run
 
-__all__ = ["cure"]
-
 _CONFIRMING: Final = 0.5
 """Fraction of the budget for measuring the chosen changes again, which compares more of them at once."""
 _LEAST_S: Final = 15.0

@@ -16,8 +16,6 @@ from uncork.load.run import run_load
 from uncork.model.load import Arrivals, LoadOutcome, LoadScript, LoadSpec
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["COPY_SETTINGS", "CUSTOMERS", "LINES", "ORDERS", "RATE", "Shop", "open_shop"]
-
 CUSTOMERS: Final = 20_000
 ORDERS: Final = 100_000
 LINES: Final = 200_000

@@ -14,8 +14,6 @@ from uncork.model.units import share_text
 from uncork.profile.workload.literals import quoted, with_values
 from uncork.report.database.workload import captured_answer, origin_words
 
-__all__ = ["README", "check_folder", "script_files", "write_workload"]
-
 README: Final = "README.md"
 _MOST: Final = 128
 """The most scripts that `uncork load sql` sends."""

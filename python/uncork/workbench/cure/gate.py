@@ -22,8 +22,6 @@ from uncork.profile.parameter_values import with_values
 from uncork.profile.plans.agreement import first_difference, is_parallel
 from uncork.profile.plans.tree import plan_tree
 
-__all__ = ["plans_agree", "with_first_values"]
-
 _SETS: Final = 3
 """Sets of values with which a statement is planned. Common and rare values can lead to different plans."""
 _LONGEST_NS: Final = 10_000_000_000

@@ -17,8 +17,6 @@ from uncork.store.layout import write_atomically
 from uncork.workbench.cure.files import write_workload
 from uncork.workbench.cure.handing_application import hand_over_application, of_source
 
-__all__ = ["HANDED", "hand_over", "write_pull_request"]
-
 HANDED: Final = "handed"
 """The folder of the files within the run's folder."""
 _REQUEST: Final = "pull-request.md"

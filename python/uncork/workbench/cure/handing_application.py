@@ -21,15 +21,6 @@ from uncork.report.cure.words import (
 )
 from uncork.store.layout import write_atomically
 
-__all__ = [
-    "APPLICATION",
-    "application_readme",
-    "hand_over_application",
-    "of_source",
-    "pool_readme",
-    "transaction_readme",
-]
-
 APPLICATION: Final = "application"
 """The folder with the changes of the application, within the folder that is handed over."""
 _COPY_OF: Final = re.compile(r"^copy_of = .*$", re.MULTILINE)

@@ -30,8 +30,6 @@ from uncork.model.units import count_words
 from uncork.workbench.cure.same_rows import compare_rows
 from uncork.workbench.cure.trials import Measured, measure_arms
 
-__all__ = ["LoopPlan", "LoopProver", "loop_plan"]
-
 _CHECK_S: Final = 60.0
 """How long a statement of the comparison of rows may take."""
 _NS: Final = 1e9

@@ -20,8 +20,6 @@ from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Net, StatementEffect
 from uncork.workbench.cure.variants import Variant
 
-__all__ = ["PoolPlan", "pool_plan"]
-
 _NOTHING_TO_SEND: Final = "No statement was captured that can be sent again over another connection."
 
 

@@ -28,8 +28,6 @@ from uncork.workbench.cure.rehearsal import Rehearsed, rehearse
 from uncork.workbench.cure.trials import Measured, measure_arms
 from uncork.workbench.cure.variants import VariantPlan
 
-__all__ = ["MOST_ARMS", "Plan", "Prover"]
-
 MOST_ARMS: Final = 4
 """Changes that one experiment compares at most."""
 _BUILD_S: Final = 300.0

@@ -15,8 +15,6 @@ from uncork.model.database.workload import CapturedStatement
 from uncork.profile.parameter_values import with_values
 from uncork.profile.plans.tree import plan_shape, plan_tree
 
-__all__ = ["Rehearsed", "rehearse"]
-
 _SETS: Final = 5
 """Sets of values with which a statement is planned: common, rare and extreme ones choose other plans."""
 

@@ -15,8 +15,6 @@ from uncork.experiment.spec.sqltext import numbers_in
 from uncork.model.units import count_words
 from uncork.profile.parameter_values import with_values
 
-__all__ = ["Compared", "compare_rows"]
-
 _MOST: Final = 10
 """Batches of a statement that reads whose rows are compared."""
 

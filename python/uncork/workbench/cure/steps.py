@@ -8,8 +8,6 @@ from pathlib import Path
 
 from uncork.store.snapshots import add_snapshot
 
-__all__ = ["CureSteps"]
-
 
 class CureSteps:
     """Passes messages on to `told`, and stores each as a snapshot of the run, with the step it belongs to.

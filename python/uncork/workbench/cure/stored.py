@@ -9,8 +9,6 @@ from uncork.report.write.json_document import json_text
 from uncork.store.cures import CURE_FILE
 from uncork.store.layout import write_atomically
 
-__all__ = ["write_cure"]
-
 
 def write_cure(folder: Path, result: CureResult) -> None:
     """Write the result of a cure, atomically.

@@ -38,8 +38,6 @@ from uncork.workbench.cure.variants import Variant
 from uncork.workbench.profile.log_files import log_request
 from uncork.workbench.profile.recordings import logged_sessions
 
-__all__ = ["SeenTransactions", "TransactionPlan", "transaction_plan"]
-
 _MOST_CLIENTS: Final = 32
 """Sessions of an experiment at most."""
 _HOUR_S: Final = 3600.0

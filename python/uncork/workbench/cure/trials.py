@@ -30,8 +30,6 @@ from uncork.stats.effect import Effect
 from uncork.workbench.event_words import event_line
 from uncork.workbench.experiment.session import RunSession, new_run, resume_run
 
-__all__ = ["Enough", "Measured", "measure_arms"]
-
 Enough = Callable[[Mapping[str, Sequence[StatementEffect]]], set[tuple[str, int]]]
 """Returns the changes and templates that need no more trials, given the effects by change."""
 

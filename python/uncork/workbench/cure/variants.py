@@ -16,8 +16,6 @@ from uncork.model.database.workload import CapturedStatement
 from uncork.model.results.cure import Change, Net, StatementEffect, Tried
 from uncork.workbench.cure.trials import Measured, measure_arms
 
-__all__ = ["Variant", "VariantPlan", "VariantProver"]
-
 
 @dataclass(frozen=True, slots=True)
 class Variant:

@@ -23,8 +23,6 @@ from uncork.profile.workload.literals import array_text
 from uncork.profile.workload.matching import matching_rows
 from uncork.profile.workload.sets import SETS
 
-__all__ = ["finds_too_few", "leave_out", "with_matching", "without_violations"]
-
 _LONGEST_S: Final = 30.0
 """Time after which no further statement is executed."""
 _STATEMENT_S: Final = 5.0

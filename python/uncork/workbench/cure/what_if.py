@@ -22,8 +22,6 @@ from uncork.model.database.workload import CapturedStatement
 from uncork.profile.plans.tree import plan_tree
 from uncork.workbench.cure.gate import with_first_values
 
-__all__ = ["what_if"]
-
 _DATABASE: Final = "what_if"
 _DISK: Final = 1 << 30
 """A limit for the rows that are copied: none are."""

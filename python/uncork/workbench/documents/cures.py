@@ -13,8 +13,6 @@ from uncork.report.cure.terminal import render_cure_terminal
 from uncork.store.cures import read_cure
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND"]
-
 
 def _document(_: Path, result: CureResult) -> Document:
     return build_cure_document(result)

@@ -14,8 +14,6 @@ from uncork.report.database.document import build_database_document
 from uncork.report.database.terminal import render_database_terminal
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND", "read_database"]
-
 
 def read_database(folder: Path) -> DatabaseResult:
     """Return the result of a stored watch of a server, with its sentences.

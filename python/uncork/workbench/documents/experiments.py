@@ -14,8 +14,6 @@ from uncork.report.experiment.terminal import render_terminal
 from uncork.workbench.documents.flames import evidence_flames
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND", "read_experiment"]
-
 
 def read_experiment(folder: Path) -> RunResult:
     """Return the result of a stored experiment, with its sentences.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from uncork.analysis.stacks.result import StackRun
 
-__all__ = ["compared_flames", "evidence_flames", "stack_flames"]
-
 _MOST: Final = 6
 """Flame graphs of a page."""
 _KEYS: Final = "Click a frame to zoom into it, Esc to zoom out; type to search."

@@ -17,8 +17,6 @@ from uncork.workbench.documents.flames import evidence_flames
 from uncork.workbench.documents.kinds import Kind
 from uncork.workbench.guard.store import stored_guard
 
-__all__ = ["KIND"]
-
 
 def _document(folder: Path, guard: GuardResult) -> Document:
     """Return the report on a guard, including the report on its experiment if it measured one."""

@@ -11,8 +11,6 @@ from uncork.report.blocks import Document
 from uncork.report.runs.imported import build_import_document, render_import_terminal
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND"]
-
 
 def _document(_: Path, run: RunFigures) -> Document:
     return build_import_document(run)

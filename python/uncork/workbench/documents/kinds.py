@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from uncork.report.blocks import Document
 
-__all__ = ["Forms", "Kind", "kind_named", "kind_of"]
-
 Found = TypeVar("Found")
 
 

@@ -14,8 +14,6 @@ from uncork.report.load.document import build_load_document
 from uncork.report.load.terminal import render_load_terminal
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND", "read_load"]
-
 
 def read_load(folder: Path) -> LoadResult:
     """Return the result of a stored load, with its sentences.

@@ -10,8 +10,6 @@ from uncork.model.results.log_comparison import LogComparison
 from uncork.report.log.comparison import answer_log_comparison
 from uncork.workbench.documents.logs import read_log
 
-__all__ = ["compare_stored_logs"]
-
 
 def compare_stored_logs(
     before: Path, after: Path, results: tuple[LogResult, LogResult] | None = None

@@ -15,8 +15,6 @@ from uncork.report.log.document import PARTS_OF_MARKDOWN, build_log_document
 from uncork.report.log.terminal import render_log_terminal
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND", "read_log"]
-
 
 def read_log(folder: Path, also: Collection[str] = ()) -> LogResult:
     """Return the result of a stored log, with its sentences; `also` as in `log_result`.

@@ -38,15 +38,6 @@ from uncork.workbench.documents.kinds import kind_of
 from uncork.workbench.documents.log_comparison import compare_stored_logs
 from uncork.workbench.documents.stacks import read_stacks
 
-__all__ = [
-    "ComparedResult",
-    "RunDocument",
-    "StoredResult",
-    "comparison_document",
-    "history_document",
-    "run_document",
-]
-
 StoredResult = (
     RunResult
     | LoadResult

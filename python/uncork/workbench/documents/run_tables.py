@@ -9,8 +9,6 @@ import pyarrow as pa
 from uncork.analysis.experiment.comparisons import COMPARISONS, comparisons_table
 from uncork.store.query import RunReader
 
-__all__ = ["run_tables"]
-
 
 def run_tables(folder: Path) -> RunReader:
     """Return a reader of a run's tables; an experiment also has `comparisons`, its verdicts.

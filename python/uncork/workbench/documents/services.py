@@ -29,8 +29,6 @@ from uncork.workbench.documents.loads import read_load
 from uncork.workbench.documents.logs import read_log
 from uncork.workbench.documents.stacks import read_stacks
 
-__all__ = ["KIND", "ServiceRun", "read_service"]
-
 
 @dataclass(frozen=True, slots=True)
 class ServiceRun:

@@ -17,8 +17,6 @@ from uncork.report.stacks.terminal import render_stack_terminal
 from uncork.workbench.documents.flames import stack_flames
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND", "read_stacks"]
-
 
 def read_stacks(folder: Path, *, against: str = "") -> StackRun:
     """Return a stored profile of stacks with its sentences, compared as stored or with the run `against`.

@@ -13,8 +13,6 @@ from uncork.report.load.sweep_document import build_sweep_document
 from uncork.report.load.sweep_terminal import render_sweep_terminal
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND", "read_sweep"]
-
 
 def read_sweep(folder: Path) -> SweepResult:
     """Return the result of a stored sweep, with its sentences.

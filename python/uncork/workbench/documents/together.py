@@ -11,8 +11,6 @@ from uncork.report.blocks import Document
 from uncork.report.load.together import answer_together, build_together_document, render_together_terminal
 from uncork.workbench.documents.kinds import Kind
 
-__all__ = ["KIND", "read_together"]
-
 
 def read_together(folder: Path) -> TogetherResult:
     """Read a stored run, and build its result with its answer.

@@ -9,8 +9,6 @@ from typing import Any
 
 from uncork import cases
 
-__all__ = ["CasePage", "PublishedRow", "all_cases", "case_page"]
-
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:

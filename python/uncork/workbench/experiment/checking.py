@@ -18,8 +18,6 @@ from uncork.requests.server import ServerChoice
 from uncork.requests.source import Source
 from uncork.workbench.experiment.forecasts import plan_with_forecast
 
-__all__ = ["check_source", "checked_plan"]
-
 
 def checked_plan(root: Path, source: Source, choice: ServerChoice, file: str) -> PlanDocument:
     """Check an experiment, and return its plan with the warnings of both.

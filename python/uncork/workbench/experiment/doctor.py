@@ -15,8 +15,6 @@ from uncork.requests.source import Options, Source, starter
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.power import detectable_change, detection_power
 
-__all__ = ["Diagnosis", "diagnose", "doctor_source"]
-
 FALSE = frozenset({Verdict.FASTER, Verdict.SLOWER, Verdict.REFUSED})
 KNOWN: Final = "known"
 """The workload of the known change, whose variant has `KNOWN_CHANGE` more to do."""

@@ -28,8 +28,6 @@ from uncork.store.loads import LoadReader
 from uncork.store.rows import read_rows
 from uncork.workbench.cure.capture import captured_workload
 
-__all__ = ["draft_of"]
-
 _SET: Final = re.compile(r"^\s*\\set\s+(\w+)\s+random\(([^,()]+),([^,()]+)\)\s*$", re.MULTILINE)
 _PRODUCT: Final = re.compile(r"-?\d+(?:\s*\*\s*\d+)*")
 _NAME: Final = 30

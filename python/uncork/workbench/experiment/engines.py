@@ -23,8 +23,6 @@ from uncork.model.http_trial import AskedRequest, HttpAnswer, HttpTrial, TrialRe
 from uncork.model.measurement import Measurement
 from uncork.model.service import Served
 
-__all__ = ["TrialLoad", "engines_for"]
-
 
 class TrialLoad:
     """Implements the runner's `Load` port: the Rust core for PostgreSQL and HTTP, else Python drivers."""

@@ -25,8 +25,6 @@ from uncork.store.evidence import rows_table, write_evidence
 from uncork.workbench.profile.stack_recording import StackRequest, record_stacks
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["LocalEvidence"]
-
 _CONNECTED_S: Final = 0.3
 """How long to wait for the load's connections: a trace follows only processes that exist when it starts."""
 

@@ -25,8 +25,6 @@ from uncork.stats.power import StdDevs, cautious_scatter
 from uncork.store.layout import Manifest, list_runs
 from uncork.store.query import RunReader
 
-__all__ = ["cells_seen", "plan_with_forecast"]
-
 _LEAST_ROUNDS = 3
 """A run with fewer rounds does not show how much rounds vary."""
 

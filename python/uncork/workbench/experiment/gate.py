@@ -12,8 +12,6 @@ from uncork.model.trial import Cell
 from uncork.model.verdict import Verdict
 from uncork.report.words import verdict_word
 
-__all__ = ["EXPECTATIONS", "Expectation", "check", "parse_expectation"]
-
 EXPECTATIONS: dict[str, tuple[frozenset[Verdict], frozenset[Verdict]]] = {
     "faster": (
         frozenset({Verdict.FASTER}),

@@ -16,8 +16,6 @@ from uncork.store.query import RunReader
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Joined", "Joining", "host_numbers", "processor_words"]
-
 _OF_TRIALS: Final = frozenset(
     {
         *("trials", "slices", "statements", "plans", "relations", "refusals", "answers", "data_checks"),

@@ -18,8 +18,6 @@ from uncork.store.query import RunReader
 from uncork.workbench.experiment.joining import Joining, host_numbers, processor_words
 from uncork.workbench.run_record import draft, start_run
 
-__all__ = ["merge_experiments"]
-
 _OWN: Final = frozenset({"budget_ns", "precision", "seed"})
 """Options that the runs of hosts may have of their own: they decide how many rounds there are."""
 _FILES: Final = ("experiment.toml", "plan.json", "environment.json")

@@ -32,18 +32,6 @@ from uncork.requests.server import ServerChoice
 from uncork.requests.source import starter
 from uncork.stats.power import Costs, cautious_scatter, estimate_scatter
 
-__all__ = [
-    "DEFAULT_BUDGET_NS",
-    "LEAST_BUDGET_NS",
-    "MINUTES",
-    "Resolution",
-    "StatementResolution",
-    "cycle_ratios",
-    "measure_resolution",
-    "resolution_sentence",
-    "resolve_statement",
-]
-
 DEFAULT_BUDGET_NS = 20 * 10**9
 LEAST_BUDGET_NS = 5 * 10**9
 MINUTES = (1, 5, 30)

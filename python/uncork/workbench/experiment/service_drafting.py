@@ -22,8 +22,6 @@ from uncork.store.layout import read_manifest
 from uncork.store.loads import LoadReader
 from uncork.store.programs import LoadedService, read_service
 
-__all__ = ["DraftedService", "is_service_load", "service_draft_of"]
-
 _NS_A_MINUTE: Final = 60 * 10**9
 _LEAST_MINUTES: Final = 2
 _MOST_MINUTES: Final = 10

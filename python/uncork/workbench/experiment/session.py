@@ -44,18 +44,6 @@ from uncork.workbench.overhead.observers import LocalObservers
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
 
-__all__ = [
-    "ExperimentSession",
-    "Needless",
-    "RunSession",
-    "Start",
-    "choose_server",
-    "new_run",
-    "note_finished",
-    "resume_run",
-    "start_experiment",
-]
-
 
 class Start(Protocol):
     """Starts the run of an experiment: `new_run` on this machine, or what measures on several hosts."""

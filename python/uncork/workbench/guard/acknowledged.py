@@ -24,15 +24,6 @@ from uncork.experiment.spec.gates import parse_gate
 from uncork.model.results.guard import Acknowledgement, GateCheck, GateOutcome, GuardResult
 from uncork.spawn.child import run
 
-__all__ = [
-    "acknowledge_from",
-    "append_acknowledged",
-    "broken_checks",
-    "file_of",
-    "known_file",
-    "new_entries",
-]
-
 
 def known_file(experiment: Path | None, named: str | None, asked: Path | None = None) -> Path:
     """Return the path of acknowledged changes: `asked`, or what the experiment file names, or the default.

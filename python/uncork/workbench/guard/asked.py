@@ -16,8 +16,6 @@ from uncork.model.results.guard import GuardSide
 from uncork.store.layout import unreadable, write_atomically
 from uncork.workbench.guard.store import read_guard, read_side
 
-__all__ = ["GuardAsked", "read_asked", "refuse_guard", "write_asked"]
-
 _FILE: Final = "guard-asked.json"
 
 

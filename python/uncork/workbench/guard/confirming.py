@@ -13,8 +13,6 @@ from uncork.experiment.guard.acknowledged import Known
 from uncork.model.results.guard import GateCheck, GateOutcome
 from uncork.stats.gates.decision import Decision, confirm
 
-__all__ = ["Judgement", "MeasureAndJudge", "measure_and_confirm", "unconfirmed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:

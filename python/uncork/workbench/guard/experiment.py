@@ -39,8 +39,6 @@ from uncork.workbench.guard.confirming import Judgement, measure_and_confirm, un
 from uncork.workbench.guard.sides import Sides, asked_sides, server_choice
 from uncork.workbench.guard.store import write_guard
 
-__all__ = ["BUDGET_NS", "Guard", "Measure", "carry_on", "guard_experiment", "unhurried"]
-
 BUDGET_NS: Final = 300 * 10**9
 """The default budget of each of the two measurements. With it, 9 of 10 guards find a planted regression of
 5 % in both (simulated; `bench/guard_pairs.py` measures it)."""

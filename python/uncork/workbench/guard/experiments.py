@@ -26,8 +26,6 @@ from uncork.workbench.experiment.session import new_run
 from uncork.workbench.guard.gate_figures import FIGURES
 from uncork.workbench.guard.question import Question, drawn_seed, known_of
 
-__all__ = ["measure_experiment", "read_experiment"]
-
 
 def read_experiment(folder: Path, wanted: GuardRequest) -> Question:
     """Read a stored experiment and the request to guard it.

@@ -14,16 +14,6 @@ from uncork.model.results.figure import Figure, RunFigures
 from uncork.model.results.guard import Gate, metric_of
 from uncork.model.units import format_count
 
-__all__ = [
-    "FIGURES",
-    "NEEDED",
-    "check_load_gates",
-    "default_load_gates",
-    "gate_figure",
-    "lacking",
-    "load_places",
-]
-
 FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "latency_mean": ("mean",),
     "latency_p50": ("p50",),

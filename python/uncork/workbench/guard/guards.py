@@ -13,8 +13,6 @@ from uncork.workbench.guard.experiment import Measure, guard_experiment
 from uncork.workbench.guard.resuming import resume_guard
 from uncork.workbench.guard.runs import guard_load
 
-__all__ = ["carry_out_guard", "guard_target"]
-
 
 def carry_out_guard(
     runs: Path, wanted: GuardRequest, measure: Measure, notify: Tell, start: Start = new_run

@@ -30,8 +30,6 @@ from uncork.workbench.guard.confirming import Judgement, measure_and_confirm
 from uncork.workbench.guard.question import Judged, LoadQuestion, Question
 from uncork.workbench.load.repeating import Job, Target, carried_out, repeated_job
 
-__all__ = ["CONFIDENCE", "Measure", "judge_history", "measure_load", "tag_broken"]
-
 Measure = Callable[[], list[RunFigures]]
 """Measures once, or several times in a row, and returns the runs."""
 

@@ -23,18 +23,6 @@ from uncork.workbench.guard.acknowledged import acknowledge_from, known_file
 from uncork.workbench.guard.gate_figures import check_load_gates, default_load_gates, load_places
 from uncork.workbench.run_record import RunRecord, draft, start_run
 
-__all__ = [
-    "TURNS",
-    "Judged",
-    "LoadQuestion",
-    "Question",
-    "drawn_seed",
-    "known_of",
-    "read_question",
-    "start_guard",
-    "stored_target",
-]
-
 TURNS: Final = "legs"
 """The folder in a guard's run that holds its turns, each as a load."""
 _MOST_TIMES: Final = 100

@@ -23,8 +23,6 @@ from uncork.workbench.guard.experiment import Guard, Measure, carry_on, unhurrie
 from uncork.workbench.guard.sides import server_choice
 from uncork.workbench.guard.store import read_guard
 
-__all__ = ["resume_guard"]
-
 
 def resume_guard(folder: Path, wanted: GuardRequest, measure: Measure, notify: Tell) -> GuardResult:
     """Resume the guard of a run with its stored request, for the rest of its budget.

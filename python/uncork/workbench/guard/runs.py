@@ -31,8 +31,6 @@ from uncork.workbench.guard.store import write_guard
 from uncork.workbench.guard.targets import jobs_of, judge_targets
 from uncork.workbench.run_record import RunRecord
 
-__all__ = ["guard_load"]
-
 
 def guard_load(root: Path, wanted: GuardRequest, notify: Tell) -> GuardResult:
     """Guard a stored load or experiment, and store the result as a run of kind ``guard``.

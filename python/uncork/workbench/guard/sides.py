@@ -26,8 +26,6 @@ from uncork.requests.guard import GuardRequest, Tell
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Source, file_source
 
-__all__ = ["Sides", "asked_sides", "server_choice"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sides:
@@ -149,7 +147,7 @@ def _stands(path: Path, sides: tuple[Side, Side], stack: ExitStack) -> list[_Sta
     }
     trees = {
         revision.commit: stack.enter_context(checkout(repository, revision.commit))
-        for revision in {one.commit: one for one in revisions.values()}.values()
+        for revision in {revision.commit: revision for revision in revisions.values()}.values()
     }
     inside = path.relative_to(repository)
     found = []

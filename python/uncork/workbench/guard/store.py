@@ -23,8 +23,6 @@ from uncork.model.results.guard import (
 from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.store.layout import check_version, unreadable, write_atomically
 
-__all__ = ["GUARD_FILE", "read_guard", "read_side", "stored_guard", "write_guard"]
-
 GUARD_FILE: Final = "guard.json"
 
 

@@ -29,8 +29,6 @@ from uncork.workbench.guard.turns import Rows, Turns, measure_turns, place_of_jo
 from uncork.workbench.load.repeating import Job, Target, repeated_job
 from uncork.workbench.run_record import RunRecord
 
-__all__ = ["BUDGET_NS", "Jobs", "jobs_of", "judge_targets"]
-
 BUDGET_NS = 300 * 10**9
 """The default budget of a guard of two targets; confirming has the same budget again."""
 _ENOUGH = 1_000

@@ -36,8 +36,6 @@ from uncork.workbench.load.targets import LoadTarget
 from uncork.workbench.run_record import RunRecord
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["Turns", "measure_turns", "place_of_job", "together"]
-
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """By script, one row for each turn; the empty name stands for the load as a whole."""
 _ROLES: Final[tuple[Role, Role]] = ("baseline", "candidate")

@@ -13,8 +13,6 @@ from uncork.workbench.load.targets import LoadTarget
 from uncork.workbench.profile.database_part import watched_part
 from uncork.workbench.run_record import RunRecord
 
-__all__ = ["watch_again"]
-
 _WATCHED_NS: Final = 5_000_000_000
 """Fifty samples of the sessions."""
 _NEXT: Final = 1

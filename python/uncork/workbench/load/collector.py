@@ -11,8 +11,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 from uncork.errors import ConnectError, UsageError
 
-__all__ = ["metrics_address", "send_requests"]
-
 _TIMEOUT_S: Final = 15.0
 _MOST_SHOWN: Final = 300
 _PATH: Final = "/v1/metrics"

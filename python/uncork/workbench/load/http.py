@@ -34,15 +34,6 @@ from uncork.workbench.load.targets import HttpTarget
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
 
-__all__ = [
-    "HttpSession",
-    "check_http_job",
-    "http_manifest",
-    "http_question",
-    "new_http_load",
-    "start_http_load",
-]
-
 
 def new_http_load(root: Path, job: HttpJob) -> HttpSession:
     """Start the run of a new load.

@@ -22,8 +22,6 @@ from uncork.workbench.load.stored_parts import (
 )
 from uncork.workbench.run_record import RunRecord, draft, start_run
 
-__all__ = ["merge_nodes", "merge_runs"]
-
 
 def merge_runs(root: Path, runs: Sequence[str]) -> Path:
     """Merge the runs of a load's parts into a new run; return its folder.

@@ -22,16 +22,6 @@ from uncork.model.system import DATABASE, GENERATOR, SERVICE, Watch
 from uncork.profile.activity import CLIENT, wait_class
 from uncork.workbench.profile.database_watch import Samples, next_tick
 
-__all__ = [
-    "Components",
-    "Monitor",
-    "Observations",
-    "Sample",
-    "SessionsSeen",
-    "database_use",
-    "find_components",
-]
-
 _RATE_HZ: Final = 20.0
 _SERVICE_HZ: Final = 5.0
 _THREADS_EVERY: Final = 2

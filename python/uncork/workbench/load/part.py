@@ -16,8 +16,6 @@ from uncork.load.parts import PartControl
 from uncork.model.load import LoadPart
 from uncork.store.parts import RESERVATIONS
 
-__all__ = ["check_start", "kept_part", "part_facts", "started_part"]
-
 _LEAST_AHEAD_NS: Final = 1_000_000_000
 """Time to connect, and to start the threads that wait for the start."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from uncork.model.load import LoadProgress
     from uncork.workbench.profile.database_watch import ProgressSnapshot
 
-__all__ = ["logged", "storable"]
-
 Seen = TypeVar("Seen", "LoadProgress", "ProgressSnapshot")
 
 

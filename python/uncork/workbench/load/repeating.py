@@ -25,8 +25,6 @@ from uncork.store.loads import LoadReader
 from uncork.workbench.load.http import new_http_load
 from uncork.workbench.load.sql import Notify, new_load
 
-__all__ = ["AS_THEN", "Job", "Target", "carried_out", "repeated_job"]
-
 Job = LoadJob | HttpJob
 
 

@@ -18,8 +18,6 @@ from uncork.profile.logs import LogRequest, read_logs
 from uncork.requests.jobs import LoadJob
 from uncork.workbench.profile.log_files import expand
 
-__all__ = ["StepSources", "check_sources"]
-
 _LOGGED: Final = ("parse", "bind", "execute", "statement", "untold")
 """The kinds of durations in a server's log. A duration is *untold* if its line does not say of what it is."""
 

@@ -45,23 +45,6 @@ from uncork.workbench.signals import uninterrupted
 if TYPE_CHECKING:
     from uncork.workbench.load.targets import SqlTarget
 
-__all__ = [
-    "LoadSession",
-    "checked",
-    "load_ending",
-    "load_manifest",
-    "make_tables",
-    "new_load",
-    "note_warm_up",
-    "place_of",
-    "sql_files",
-    "sql_name",
-    "sql_question",
-    "start_load",
-    "with_time",
-    "write_hdr_log",
-]
-
 
 _SPARE_CONNECTIONS = 10
 """Connections that an embedded server allows beyond those of the load: uncork's own, and its reserve."""

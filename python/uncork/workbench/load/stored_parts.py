@@ -20,8 +20,6 @@ from uncork.store.layout import Manifest
 from uncork.store.loads import LoadReader
 from uncork.store.parts import reserved_operations, seen_intervals
 
-__all__ = ["StoredPart", "accounts_of", "check_parts", "read_part", "shifts_of"]
-
 _OWN: Final = frozenset(
     {"part", "deadline_ns", "watch_pid", "sample", "log", "progress_intervals", "connection", "http", "seed"}
 )

@@ -12,8 +12,6 @@ from uncork.profile.system import system_use
 from uncork.store.system import system_tables
 from uncork.workbench.load.monitor import Components, Monitor, Observations, database_use
 
-__all__ = ["seen_of", "stress"]
-
 _ALIKE: Final = 0.25
 """Requests are uniform if their standard deviation is below this fraction of their mean. One request among
 uniform requests is never four times as fast as the mean, unless the others waited."""

@@ -32,8 +32,6 @@ from uncork.workbench.profile.database_part import watched_part
 from uncork.workbench.run_record import RunRecord
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["SweepSession", "new_sweep", "started_sweep"]
-
 _STRESS_NS: Final = 4_000_000_000
 """The minimum time for which all components are watched: eighty samples of the sessions."""
 _VERIFY_STEPS: Final = 5

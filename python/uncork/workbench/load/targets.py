@@ -14,8 +14,6 @@ from uncork.model.load import ArrivalKind, Arrivals, LoadMeasurement, LoadSpec
 from uncork.model.sweep import SweepAxis
 from uncork.workbench.load.monitor import Components
 
-__all__ = ["AnySpec", "HttpTarget", "LoadTarget", "SqlTarget", "SweepTarget", "first_rate", "probe", "raised"]
-
 _PROBE_CLIENTS: Final = 8
 _PROBE_NS: Final = 2_000_000_000
 _FIRST_PART: Final = 1 / 8

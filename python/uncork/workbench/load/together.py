@@ -27,8 +27,6 @@ from uncork.workbench.profile.database_part import new_part
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["TogetherSession", "new_together"]
-
 Notify = Callable[[str, str], None]
 """Receives the name of a load, and a line about what it does."""
 Progress = Callable[[str, LoadProgress], None]

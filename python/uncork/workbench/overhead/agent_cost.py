@@ -25,8 +25,6 @@ from uncork.requests.source import Options, Source
 from uncork.spawn.child import scratch_folder
 from uncork.stats.interval import radius, summary
 
-__all__ = ["AGENT", "agent_source", "idle_agent", "pushes_of"]
-
 AGENT: Final = "agent"
 _FOLDER: Final = Path(__file__).parent / "agent"
 _WINDOW_S: Final = 2.0

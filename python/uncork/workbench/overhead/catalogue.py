@@ -18,8 +18,6 @@ from uncork.model.server import Target
 from uncork.workbench.overhead.observers import process_cpu_ns
 from uncork.workbench.profile.database_watch import LookedBack, Samples, look_back
 
-__all__ = ["CATALOGUE", "WATCH_S", "catalogue_cost", "read_catalogue_once"]
-
 CATALOGUE: Final = "catalogue"
 WATCH_S: Final = 60.0
 """The length of a watch by default, with one reading."""

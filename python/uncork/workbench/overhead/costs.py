@@ -33,8 +33,6 @@ from uncork.workbench.overhead.agent_cost import pushes_of
 from uncork.workbench.overhead.session import TITLES, Prepared
 from uncork.workbench.overhead.switched import Switching, judge_switched, write_slices
 
-__all__ = ["COST_FILE", "observer_costs"]
-
 COST_FILE: Final = "observer_cost.json"
 _NOT_SWITCHED: Final = Switching(())
 

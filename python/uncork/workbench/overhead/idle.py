@@ -14,8 +14,6 @@ from uncork.model.server import Target
 from uncork.stats.interval import radius, summary
 from uncork.workbench.overhead.observers import LocalObservers, process_cpu_ns
 
-__all__ = ["idle_costs", "idle_seconds"]
-
 _WINDOW_S: Final = 0.75
 _WINDOWS: Final = 8
 """The number of idle windows of each observer, and their length."""

@@ -24,8 +24,6 @@ from uncork.spawn.child import Child, run, scratch_folder, start
 from uncork.workbench.profile.database_watch import Samples, sample_sessions
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["PERF_HZ", "SESSIONS_HZ", "LocalObservers", "perf_trouble", "process_cpu_ns"]
-
 SESSIONS_HZ: Final = 20
 PERF_HZ: Final = 99
 _FOREVER_NS: Final = 10**18

@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 
 from uncork.workbench.overhead.observers import process_cpu_ns
 
-__all__ = ["Clocks", "Used"]
-
 _MACHINE: Final = tuple(
     Path("/sys/fs/cgroup") / folder / "cpuacct.usage" for folder in ("cpuacct", "cpu,cpuacct", "cpuacct,cpu")
 )

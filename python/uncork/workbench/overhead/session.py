@@ -38,8 +38,6 @@ from uncork.workbench.overhead.switched import STATEMENTS_COUNTED, SwitchedLoad,
 from uncork.workbench.overhead.switches import SWITCHED
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["TITLES", "CostWanted", "Prepared", "prepare", "switch_observers", "switched_seconds"]
-
 TITLES: Final[Mapping[str, str]] = {
     "system": "uncork's sampler of machine and processes, 10 readings a second",
     "sessions": f"uncork's sampler of sessions, {SESSIONS_HZ} a second",

@@ -21,16 +21,6 @@ from uncork.workbench.overhead.catalogue import CATALOGUE
 from uncork.workbench.overhead.switches import Switch, switches
 from uncork.workbench.overhead.switching import Steady, cost_under_load, switch_under_load
 
-__all__ = [
-    "SLICES_FILE",
-    "STATEMENTS_COUNTED",
-    "SwitchedLoad",
-    "Switching",
-    "judge_switched",
-    "measure_switched",
-    "write_slices",
-]
-
 SLICES_FILE: Final = "observer_slices.json"
 STATEMENTS_COUNTED: Final = {
     "shared_preload_libraries": "pg_stat_statements",

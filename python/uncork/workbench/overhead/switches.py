@@ -19,8 +19,6 @@ from uncork.workbench.overhead.observers import SESSIONS_HZ
 from uncork.workbench.profile.database_watch import Samples
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["SWITCHED", "Switch", "switches"]
-
 _PERIOD_NS: Final = 1_000_000_000 // SESSIONS_HZ
 _BLOCKERS_EVERY: Final = SESSIONS_HZ // 2
 """One sample in this many asks for blockers: two a second, as in `uncork profile db`."""

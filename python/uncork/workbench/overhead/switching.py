@@ -22,8 +22,6 @@ from uncork.workbench.overhead.catalogue import catalogue_cost
 from uncork.workbench.overhead.processor_clocks import Clocks, Used
 from uncork.workbench.overhead.switches import Switch
 
-__all__ = ["Steady", "cost_under_load", "switch_under_load"]
-
 _SLICE_S: Final = 0.1
 _GUARD_S: Final = 0.02
 """The time left out at the start of each slice, switched or not, while operations of the slice before end and

@@ -15,8 +15,6 @@ from uncork.profile.used_tables import UsedTables, used_tables, words_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FoundCatalogue", "UsedObjects", "catalogue_tables", "find_catalogue", "find_used"]
-
 Row = Mapping[str, Any]
 
 _MOST_STATEMENTS: Final = 200

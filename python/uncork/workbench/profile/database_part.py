@@ -18,8 +18,6 @@ from uncork.workbench.profile.database_watch import Watched, watch
 from uncork.workbench.profile.seen import store_evidence
 from uncork.workbench.run_record import RunRecord, draft
 
-__all__ = ["DATABASE_PART", "new_part", "store_watch", "watch_until", "watched_part"]
-
 DATABASE_PART: Final = "database"
 _RATE_HZ: Final = 10.0
 """Samples a second for the findings; a load samples sessions too, for its bottleneck."""

@@ -30,8 +30,6 @@ from uncork.profile.typed_parameters import rewrite_typed_parameters
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Candidate", "find_plans", "plans_table", "statement_settings", "top_statements"]
-
 Row = Mapping[str, Any]
 
 _MOST: Final = 30

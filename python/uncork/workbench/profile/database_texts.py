@@ -12,8 +12,6 @@ from uncork.profile.server_templates import TemplateBook, is_normalised
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["texts_table"]
-
 _SETTING: Final = "track_activity_query_size"
 _DEFAULT_BYTES: Final = 1024
 _CLIPPED: Final = 3

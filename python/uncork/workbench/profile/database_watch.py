@@ -42,18 +42,6 @@ if TYPE_CHECKING:
 
 # Modules that build tables are imported where they are needed: the first sample comes sooner.
 
-__all__ = [
-    "LookedBack",
-    "ProgressSnapshot",
-    "Samples",
-    "Watched",
-    "look_back",
-    "next_tick",
-    "sample_sessions",
-    "take_due",
-    "watch",
-]
-
 Row = dict[str, Any]
 Status = Literal["complete", "interrupted", "failed"]
 _Change = tuple[Mapping[str, Any] | None, Mapping[str, Any]]

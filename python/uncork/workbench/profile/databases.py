@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from uncork.model.stored_run import RunStatus
     from uncork.store.layout import Manifest
 
-__all__ = ["DatabaseRecord", "DatabaseRun", "check_rate", "profile_database", "record_database"]
-
 R = TypeVar("R")
 
 _RATES: Final = (0.1, 200.0)

@@ -15,8 +15,6 @@ from uncork.profile.logs import LogFollower, LogReading, LogRequest
 from uncork.report.log.answer import answer_log
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["ProgressSnapshot", "follow_logs"]
-
 _PAUSE_S = 0.5
 """The pause when no file has grown. A line written before a pause counts as complete."""
 _SHARE = 4

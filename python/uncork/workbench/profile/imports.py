@@ -17,8 +17,6 @@ from uncork.store.imports import write_figures
 from uncork.store.layout import KEPT, list_runs
 from uncork.workbench.run_record import draft, start_run
 
-__all__ = ["Imported", "Labels", "import_results"]
-
 
 @dataclass(frozen=True, slots=True)
 class Labels:

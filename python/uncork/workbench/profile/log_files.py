@@ -19,17 +19,6 @@ from uncork.requests.profile_options import LogOptions
 from uncork.workbench.profile.log_order import in_order_of_time
 from uncork.workbench.profile.log_servers import LogServers
 
-__all__ = [
-    "bytes_of",
-    "could_be_log",
-    "expand",
-    "is_log",
-    "local_paths",
-    "log_filter",
-    "log_request",
-    "log_servers",
-]
-
 _HEAD: Final = 64 << 10
 """How many bytes of a file show whether it can be a log."""
 

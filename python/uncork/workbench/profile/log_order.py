@@ -9,8 +9,6 @@ from dataclasses import replace
 from uncork.profile.logs import LogRequest, log_begins
 from uncork.profile.objects.address import LogObject
 
-__all__ = ["in_order", "in_order_of_time"]
-
 
 def in_order_of_time(request: LogRequest) -> LogRequest:
     """Return the request with the logs of each server in the order of their first entries.

@@ -14,8 +14,6 @@ from uncork.errors import UsageError
 from uncork.profile.objects.address import parse_object_address
 from uncork.profile.objects.layouts import undated
 
-__all__ = ["LogServers"]
-
 _STDIN: Final = "-"
 _SHOWN: Final = 3
 

@@ -15,8 +15,6 @@ from uncork.profile.objects.address import LogObject
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["repeated_updates"]
-
 _SHARE: Final = 0.1
 _EXECUTIONS: Final = 100
 """Fraction of the statement time, and executions, of an UPDATE that are worth a second reading."""

@@ -22,8 +22,6 @@ from uncork.workbench.profile.seen import store_evidence
 if TYPE_CHECKING:
     from uncork.model.results.log import LogResult
 
-__all__ = ["STORED", "LogRun", "NothingUnderstood", "profile_logs", "refuse_nothing"]
-
 STORED: Final = "gathered.bin"
 """The file in a run's folder with what a later run can follow."""
 

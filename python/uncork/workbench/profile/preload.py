@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["loading"]
-
 
 @contextmanager
 def loading(*modules: str) -> Iterator[None]:

@@ -22,8 +22,6 @@ from uncork.workbench.profile.logs import refuse_nothing
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["logged_sessions", "record_sessions", "write_recording"]
-
 _MOST: Final = 200_000
 """Transactions of a recording at most: some 100 MB."""
 _BATCH: Final = 10_000

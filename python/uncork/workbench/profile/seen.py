@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-__all__ = ["store_evidence"]
-
 
 def store_evidence(
     record: RunRecord,

@@ -25,8 +25,6 @@ from uncork.profile.perf import CallGraph
 from uncork.spawn.child import run, scratch_folder
 from uncork.workbench.profile.stack_recording import Recorded, StackRequest, record_stacks
 
-__all__ = ["Sampler", "choose_sampler", "record_code"]
-
 _RATE_HZ: Final = 100
 _MARGIN_S: Final = 30.0
 _PROBE_S: Final = 2.0

@@ -23,8 +23,6 @@ from uncork.workbench.profile.service_code import record_code
 from uncork.workbench.profile.service_slices import only_request
 from uncork.workbench.profile.stack_recording import Recorded
 
-__all__ = ["CodeTimes", "code_times", "costliest_requests", "has_routes", "record_apart", "sent_for"]
-
 _ALL: Final = 0.25
 """Fraction of a profile for recording functions if they are recorded for all requests together only."""
 _SHARED: Final = 0.15

@@ -24,17 +24,6 @@ from uncork.model.tables.service import NONE
 from uncork.profile.own_statements import own_texts
 from uncork.profile.server_templates import TemplateBook
 
-__all__ = [
-    "Counted",
-    "SlicePlan",
-    "StatementCounter",
-    "check_requests",
-    "measure_slices",
-    "only_request",
-    "other_trace",
-    "plan_slices",
-]
-
 _ROUNDS: Final = 3
 _SHORTEST_S: Final = 0.3
 _OPENED: Final = 0.5

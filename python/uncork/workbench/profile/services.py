@@ -64,8 +64,6 @@ from uncork.workbench.profile.stack_recording import Recorded
 from uncork.workbench.run_record import draft, start_run
 from uncork.workbench.signals import uninterrupted
 
-__all__ = ["profile_service"]
-
 _ALONE: Final = 0.35
 """Fraction of the time for sending each request alone."""
 _LEAST: Final = 0.25

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from uncork.analysis.stacks.result import StackRun
 
-__all__ = ["draw_flame", "export_stacks", "measured_stacks"]
-
 
 def draw_flame(run: StackRun, path: Path, measure: str | None) -> None:
     """Write a flame graph of a measure to a file; by default of the measure that the answer is about.

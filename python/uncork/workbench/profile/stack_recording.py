@@ -33,8 +33,6 @@ from uncork.store.append import arrow_schema
 from uncork.store.evidence import rows_table
 from uncork.workbench.profile.stack_sessions import Label, SessionWatch
 
-__all__ = ["Recorded", "StackRequest", "record_stacks"]
-
 Rows = Counter[tuple[Any, ...]]
 _SYSCALL_S: Final = 3.0
 """The longest time for counting system calls, because tracing slows a process down."""

@@ -16,8 +16,6 @@ from uncork.profile.activity import wait_class
 from uncork.profile.server_templates import TemplateBook
 from uncork.profile.statement_origin import origin
 
-__all__ = ["Label", "SessionWatch"]
-
 _NEAR_NS: Final = 250_000_000
 """A sample further away than this does not describe a moment."""
 _MOSTLY: Final = 0.9

@@ -10,8 +10,6 @@ from uncork.advise.rule import Rule, worth
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.units import format_count, format_duration
 
-__all__ = ["RULE"]
-
 _CPU_S: Final = 0.003
 """Processor time of the server for a connection: the process is forked and its caches are filled. Measured:
 2.8 ms for PostgreSQL 18 and 3.7 ms for PostgreSQL 15 with ``SELECT 1``, 3.6 and 4.8 ms with a join of two

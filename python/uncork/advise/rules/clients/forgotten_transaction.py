@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
     from uncork.model.results.database_transactions import InTransaction
 
-__all__ = [
-    "FORGOTTEN_IDLE_NS",
-    "OLD_HELD",
-    "OLD_IDLE_NS",
-    "RULE",
-    "forgotten",
-    "idle_candidates",
-    "leaves_dead_rows",
-]
-
 FORGOTTEN_IDLE_NS: Final = 1_000_000_000
 """Pause of a forgotten transaction that others wait behind. A working client sends its next statement within
 milliseconds; a second of silence is a person, a remote call or a bug."""

@@ -19,8 +19,6 @@ from uncork.model.units import format_count
 if TYPE_CHECKING:
     from uncork.model.database.statement import StatementShape
 
-__all__ = ["RULE", "follows", "follows_exactly"]
-
 _LIST_ROWS: Final = 10.0
 """Fewest rows per call of a list. With fewer, one statement for all of them saves little."""
 _LISTS: Final = 10

@@ -16,8 +16,6 @@ from uncork.model.results.log import LogResult
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration
 
-__all__ = ["RULE"]
-
 _MOST_OF: Final = 0.9
 """Fraction of a template's time that an application must have to be named."""
 _LOOKUP: Final = "lookup-loop"

@@ -17,8 +17,6 @@ from uncork.model.units import count_words, format_count, format_duration
 if TYPE_CHECKING:
     from uncork.model.results.database_transactions import InTransaction
 
-__all__ = ["RULE", "loop_candidates", "loops"]
-
 _SHORT_GAP_NS: Final = 20_000_000
 """Longest pause between two statements of a loop. A round trip takes a few milliseconds in a data centre; a
 client that takes longer does something else in between."""

@@ -13,8 +13,6 @@ from uncork.model.database.finding import Finding
 from uncork.model.results.log import LogResult, TransactionFacts
 from uncork.model.units import count_words, format_count, format_duration
 
-__all__ = ["RULE"]
-
 _STEP: Final = "slow-step-in-transaction"
 _FORGOTTEN: Final = "forgotten-transaction"
 

@@ -16,8 +16,6 @@ from uncork.model.units import format_duration
 if TYPE_CHECKING:
     from uncork.model.results.database_transactions import InTransaction
 
-__all__ = ["RULE", "SESSIONS", "SHARE", "SHORTER_PROOF", "step_candidate"]
-
 _PAUSE_NS: Final = 50_000_000
 """Shortest pause of a slow step. An application builds its next statement within a few milliseconds, and a
 round trip between continents takes less than a quarter of a second; a pause of this length in a data centre

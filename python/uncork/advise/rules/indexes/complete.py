@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from uncork.model.database.statement import StatementShape
     from uncork.model.results.database import TableFacts
 
-__all__ = ["served_completely"]
-
 _INDEXED: Final = frozenset({"Index Scan", "Index Only Scan", "ModifyTable", "LockRows"})
 """Nodes of a plan that find a table's rows by an index only, or change and lock what is found."""
 

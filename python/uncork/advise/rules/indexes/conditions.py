@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-__all__ = ["also_as_stored", "also_in_day", "as_containment", "as_range", "with_type"]
-
 _NAME: Final = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 _TYPE: Final = (
     r"[A-Za-z_]\w*(?:\s+(?:precision|varying|with(?:out)?\s+time\s+zone))?"

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from uncork.model.database.index import IndexShape
     from uncork.model.database.plan import PlanNode
 
-__all__ = ["RULE"]
-
 _BLOCKS: Final = 200.0
 """Blocks per call, below which a call takes hardly longer than the round trip of its client."""
 _SCATTERED: Final = 0.5

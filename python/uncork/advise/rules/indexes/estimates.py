@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from uncork.model.database.catalogue import ColumnFacts
     from uncork.model.results.database import TableFacts
 
-__all__ = [
-    "fraction",
-    "fraction_of_all",
-    "fraction_of_range",
-    "index_cost",
-    "keeps_apart",
-    "pages",
-    "rows_per_value",
-    "scan_cost",
-    "unique_on",
-]
-
 _PATTERN: Final = 0.005
 """PostgreSQL's DEFAULT_MATCH_SEL: the fraction of rows that match an unknown pattern."""
 _CONTAINS: Final = 0.001

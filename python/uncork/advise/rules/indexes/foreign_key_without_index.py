@@ -24,8 +24,6 @@ from uncork.model.units import count_words, format_count
 if TYPE_CHECKING:
     from uncork.model.results.database import ForeignKeyFacts, TableFacts
 
-__all__ = ["RULE"]
-
 _PART: Final = 0.5
 """Blocks per deleted row, as a fraction of the referring table's, that show a scan of it."""
 

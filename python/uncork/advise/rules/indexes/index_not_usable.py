@@ -24,8 +24,6 @@ from uncork.model.database.index import IndexKey
 if TYPE_CHECKING:
     from uncork.model.database.statement import Predicate
 
-__all__ = ["RULE"]
-
 _SHORTENED: Final = frozenset({"character", "bit"})
 """Types that a cast without a length shortens to one."""
 _DAY_TEXT: Final = re.compile(r'[("]*[\w$]+[)"]*::date\)?::(?:text|varchar|charactervarying)')

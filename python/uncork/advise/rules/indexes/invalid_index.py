@@ -16,8 +16,6 @@ from uncork.model.units import count_words, format_bytes
 if TYPE_CHECKING:
     from uncork.model.results.database import IndexFacts
 
-__all__ = ["RULE"]
-
 _BUILDS: Final = ("create index", "create unique index", "reindex")
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from uncork.model.database.catalogue import ColumnFacts
     from uncork.model.database.statement import Predicate
 
-__all__ = ["Served", "called_functions", "can_be_indexed", "collated_key", "pattern_kind", "served_by"]
-
 _PATTERN_CLASSES: Final = {
     "text": "text_pattern_ops",
     "character varying": "varchar_pattern_ops",

@@ -14,8 +14,6 @@ from typing import Final
 
 from uncork.model.database.index import IndexKey, IndexShape
 
-__all__ = ["Merged", "Wanted", "key_name", "merge", "serves"]
-
 _PATTERN: Final = "pattern_ops"
 """Operator classes in the order of characters, for LIKE. They have the usual operator for equality."""
 

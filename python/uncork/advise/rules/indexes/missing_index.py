@@ -20,8 +20,6 @@ from uncork.model.database.finding import Candidate, Finding
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count
 
-__all__ = ["RULE"]
-
 _MOST_STATEMENTS: Final = 4
 _PROOF: Final = "Compare the statements with and without the index in uncork run."
 

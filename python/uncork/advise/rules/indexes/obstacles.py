@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from uncork.model.database.index import IndexShape
     from uncork.model.database.statement import Predicate
 
-__all__ = ["INTEGERS", "Obstacle", "Obstruction", "leading_index", "obstacle_of", "own_indexes", "wrong_type"]
-
 INTEGERS: Final = frozenset({"smallint", "integer", "bigint"})
 _NUMBERS: Final = ("numeric", "decimal", "double precision", "float", "real")
 _WRONG: Final = re.compile(r"\(+(?:\w+\.)?\"?(\w+)\"?\)::(numeric|double precision|real|text)\)? = ")

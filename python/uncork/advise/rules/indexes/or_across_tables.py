@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from uncork.model.database.statement import Predicate, StatementShape
     from uncork.model.results.database import TableFacts
 
-__all__ = ["across_tables"]
-
 _READS_WHOLE: Final = 0.5
 """Blocks per call, as a fraction of the largest table's blocks, from which on a call scanned that table."""
 _LEAST_SAVED: Final = 0.5

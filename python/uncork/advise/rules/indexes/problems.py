@@ -32,8 +32,6 @@ from uncork.advise.rules.writes.within_functions import Within, executed_within
 from uncork.advise.traffic import repeated
 from uncork.model.database.index import IndexKey
 
-__all__ = ["Problem", "problems", "scanned_within"]
-
 _LEAST_SAVED: Final = 0.5
 """Fraction of a statement's time that an index must save. The planner prefers the cheaper path by a small
 difference; its estimates are often wrong by a factor of two."""

@@ -13,8 +13,6 @@ from uncork.model.database.finding import Candidate
 from uncork.model.database.index import IndexKey, IndexShape, create_index, drop_index, new_name
 from uncork.model.units import format_bytes, format_count, series_words
 
-__all__ = ["bare", "columns_text", "index_candidate", "index_candidates"]
-
 _SHOWN: Final = 3
 _LONGEST: Final = 40
 """Keys that a headline names, and characters of an expression in it."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from uncork.model.database.catalogue import ColumnFacts
     from uncork.model.database.statement import Predicate
 
-__all__ = ["RANGES", "UNKNOWN_BOUND", "UNKNOWN_INTERVAL", "fraction_in_range"]
-
 RANGES: Final = frozenset({"<", "<=", ">", ">=", "between"})
 UNKNOWN_BOUND: Final = 1 / 3
 """PostgreSQL's DEFAULT_INEQ_SEL: the fraction of rows that pass a comparison with an unknown value."""

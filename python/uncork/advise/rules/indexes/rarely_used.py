@@ -12,8 +12,6 @@ from uncork.advise.evidence import Evidence, Existing
 from uncork.advise.rules.writes.upkeep_cost import GRACE_DAYS, counted_days
 from uncork.model.units import count_words, format_count
 
-__all__ = ["serves_key", "why_unprovable"]
-
 
 def serves_key(one: Existing, seen: Evidence) -> bool:
     """Return whether an index finds the rows that refer to a deleted one: deletes are rare, but need it."""

@@ -9,8 +9,6 @@ from uncork.advise.rules.indexes.problems import Problem
 from uncork.advise.rules.indexes.reads import blocks_a_call
 from uncork.model.units import count_words, format_count, format_duration, share_text
 
-__all__ = ["read_sentences"]
-
 
 def read_sentences(one: Problem, seen: Evidence) -> Iterator[str]:
     """Yield the size of the table, what a call reads and returns, and the scan in the plan."""

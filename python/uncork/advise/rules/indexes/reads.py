@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
     from uncork.model.database.statement import Predicate
 
-__all__ = ["Read", "blocks_a_call", "read_of", "saved"]
-
 _READS_WHOLE: Final = 0.5
 """Blocks per call, as a fraction of the table's blocks, from which on a call scanned the table, not an
 index."""

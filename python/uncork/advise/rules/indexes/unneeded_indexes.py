@@ -23,8 +23,6 @@ from uncork.model.units import format_bytes, format_count
 if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
 
-__all__ = ["REDUNDANT", "UNUSED"]
-
 _YOUNG_SHARE: Final = 0.25
 _YOUNG_INDEXES: Final = 2
 """Share of the busy time, and unused indexes of one table, from which on they are reported although scans

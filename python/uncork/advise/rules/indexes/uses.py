@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
     from uncork.model.results.database import TableFacts
 
-__all__ = ["Use", "is_aggregated", "is_named", "large_tables", "nodes_of", "table_of", "uses_of"]
-
 _HOLE: Final = re.compile(r"\\\$\d+|(?<!\w)\\\?(?!\w)")
 _QUOTED: Final = re.compile(r"'(?:[^']|'')*'")
 _VALUE: Final = r"'(?:[^']|'')*'|-?\d+(?:\.\d+)?"

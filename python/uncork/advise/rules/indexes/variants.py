@@ -18,8 +18,6 @@ from uncork.model.database.finding import Candidate
 from uncork.model.database.index import IndexKey
 from uncork.model.database.names import literal, quoted
 
-__all__ = ["contained", "covered_columns", "variants"]
-
 _RARE: Final = 0.2
 """Fraction of the rows up to which a constant condition makes a partial index much smaller."""
 _FETCHED: Final = 50.0

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
     from uncork.model.database.statement import OrderKey, Predicate
 
-__all__ = ["Want", "passing", "want_of", "wants_of"]
-
 _FEW_ROWS: Final = 10.0
 """Rows for each combination of keys from which on another key saves nothing: they are in a few blocks."""
 _ADDS: Final = 0.5

@@ -12,8 +12,6 @@ from uncork.advise.traffic import repeated
 if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
 
-__all__ = ["reads_whole", "selective"]
-
 _READS_WHOLE: Final = 0.5
 """Blocks per call, as a fraction of the table's blocks, from which on a call scanned the table, not an
 index."""

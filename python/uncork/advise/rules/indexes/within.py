@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from uncork.model.database.finding import Bill
     from uncork.model.results.database import TableFacts
 
-__all__ = ["bill_of_scans", "part_of_scans", "scans_a_call", "within_sentences"]
-
 _AGREES: Final = 0.5
 """Blocks that a call reads, as a fraction of those of its scans, from which on the counters agree."""
 _SCANNED: Final = 0.3

@@ -20,8 +20,6 @@ from uncork.model.units import format_count, format_duration, share_text
 if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
 
-__all__ = ["RULE"]
-
 _SHARE: Final = 0.4
 """Fraction of the busy time: as for rows that are locked, since advisory locks exist to let sessions take
 turns."""

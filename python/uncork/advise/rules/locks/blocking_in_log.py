@@ -13,8 +13,6 @@ from uncork.model.results.log import Blocking
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_duration
 
-__all__ = ["RULE"]
-
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     """A watched server has the waits that are too short for deadlock_timeout too, so it is asked instead."""

@@ -15,8 +15,6 @@ from uncork.advise.rules.locks.notifiers import notifiers
 if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
 
-__all__ = ["LONG_NS", "PREPARED", "ROW_EVENTS", "Cause", "blockers_by_cause", "holds_ns"]
-
 ROW_EVENTS: Final = frozenset({"transactionid", "tuple", "spectoken"})
 """Wait events of a session that waits for a row: for its last writer's end, for its turn, or for the end of
 an insertion of the same key."""

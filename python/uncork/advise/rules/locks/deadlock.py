@@ -18,8 +18,6 @@ from uncork.model.results.log import ErrorFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words
 
-__all__ = ["RULE", "deadlocks"]
-
 _LEAST: Final = 3
 _PER_S: Final = 0.02
 """Deadlocks in all, and per second, from which on they are no accident: more than one a minute."""

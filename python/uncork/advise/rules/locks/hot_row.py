@@ -22,8 +22,6 @@ from uncork.model.units import count_words, format_count
 if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
 
-__all__ = ["RULE", "HotRows", "hot_rows"]
-
 _SHARE: Final = 0.4
 """Fraction of the busy time that sessions queue for rows of one table. Row locks exist so that sessions take
 turns: in a healthy transaction mix, a few queue now and then. At two fifths, the queue costs nearly as much

@@ -11,8 +11,6 @@ from uncork.advise.rules.writes.written import Written
 from uncork.model.database.finding import Candidate
 from uncork.model.database.names import quoted, sql_name
 
-__all__ = ["changes"]
-
 _PARTS: Final = 16
 """Rows into which a counter is split. With as many as busy sessions, two of them seldom meet; reading sums
 up a few rows of one page."""

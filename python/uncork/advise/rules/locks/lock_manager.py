@@ -18,8 +18,6 @@ from uncork.advise.rules.plans.partitions import partitioned
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_count
 
-__all__ = ["RULE"]
-
 _EVENT: Final = "LockManager"
 _PLACES: Final = 16
 _JOINED: Final = {"Append", "Merge Append"}

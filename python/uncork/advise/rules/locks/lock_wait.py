@@ -18,8 +18,6 @@ from uncork.model.units import count_words, format_duration
 if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
 
-__all__ = ["RULE"]
-
 _SHORT_SHARE: Final = 0.5
 """Fraction of the busy time spent waiting behind short transactions. Row locks exist so that sessions take
 turns; from half on, the queue costs more than the work, and removing it could double the throughput."""

@@ -16,8 +16,6 @@ from uncork.advise.rule import Rule, worth
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import series_words
 
-__all__ = ["RULE"]
-
 _BUFFERS: Final = ("multixact_offset_buffers", "multixact_member_buffers")
 """Sizes of the caches of these lists, settings since PostgreSQL 17."""
 _WRITES: Final = frozenset({"insert", "update", "merge", "copy"})

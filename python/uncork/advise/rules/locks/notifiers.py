@@ -8,8 +8,6 @@ from typing import Final
 from uncork.advise.evidence import Evidence
 from uncork.advise.rules.writes.within_functions import functions_of
 
-__all__ = ["notifiers"]
-
 _STATEMENT: Final = re.compile(r"notify\s|.*\bpg_notify\s*\(", re.DOTALL)
 _BODY: Final = re.compile(
     r"\bpg_notify\s*\(|(?:^|;|\bbegin|\bthen|\belse|\bloop)\s*notify\s+\w", re.IGNORECASE

@@ -19,8 +19,6 @@ from uncork.advise.wal_waits import waits_for_wal
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.template_words import short_template
 
-__all__ = ["RULE"]
-
 _EVENT: Final = "object"
 _OWN_FLUSH: Final = 0.5
 """Flushes that a commit waits for besides its own, if commits share them: on average half of the one that is

@@ -19,8 +19,6 @@ from uncork.advise.rules.writes.within_functions import functions_of
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_count, format_duration
 
-__all__ = ["RULE"]
-
 _LISTED: Final = 64
 _EVENTS: Final = frozenset({"SubtransSLRU", "SubtransBuffer", "SubtransControlLock", "subtrans"})
 """Wait events for the cache of subtransactions and its pages, since PostgreSQL 13."""

@@ -19,8 +19,6 @@ from uncork.model.units import format_count, format_duration
 if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
 
-__all__ = ["RULE", "TableLock", "lock_candidates", "locking_command", "table_locks"]
-
 _NAME: Final = r"((?:\"[^\"]+\"|[\w$]+)(?:\.(?:\"[^\"]+\"|[\w$]+))?)"
 _LOCKS: Final = (
     ("LOCK TABLE", re.compile(rf"lock\s+(?:table\s+)?(?:only\s+)?{_NAME}", re.I)),

@@ -24,8 +24,6 @@ from uncork.model.units import format_count, format_duration
 if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
 
-__all__ = ["RULE"]
-
 _WRONG: Final = 10.0
 """Ratio of the numbers of rows found and expected, from which on the planner chooses another join."""
 _FEWER: Final = 5.0

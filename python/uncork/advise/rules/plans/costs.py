@@ -13,20 +13,6 @@ from uncork.model.database.wait_classes import CPU
 if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
 
-__all__ = [
-    "LARGE_ROWS",
-    "SLOWER",
-    "as_setting",
-    "believed_ns",
-    "duration_ns",
-    "once_ns",
-    "own_functions",
-    "relations",
-    "setting_for",
-    "slower_than_planned",
-    "with_loops",
-]
-
 LARGE_ROWS: Final = 10_000
 """Rows of a large table. Reading a smaller one completely takes a millisecond or two."""
 SLOWER: Final = 10.0

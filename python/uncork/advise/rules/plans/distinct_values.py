@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from uncork.model.database.catalogue import ColumnFacts
     from uncork.model.database.statement import StatementShape
 
-__all__ = ["RULE"]
-
 _DESCENT_NS: Final = 30_000.0
 """Time to find one value by a descent of the index, within a recursive query."""
 _MOST: Final = 0.2

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from uncork.model.database.catalogue import FunctionFacts
     from uncork.model.database.plan import PlanNode
 
-__all__ = ["RULE"]
-
 _CALLS: Final = 20.0
 """Calls of the function for each call of the statement, from which on one query for all rows is faster."""
 _QUERY: Final = re.compile(r"\b(?:from|join|update|into|perform)\s+([\w\".]+)", re.IGNORECASE)

@@ -17,8 +17,6 @@ from uncork.model.units import format_duration, share_text
 if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode, StatementPlan
 
-__all__ = ["RULE"]
-
 _CHEAPER: Final = 5.0
 """How many times less the plan for actual values must take than a call does. Planning again for each call
 costs about a millisecond at most, and estimates of costs are wrong by a factor of two or three."""

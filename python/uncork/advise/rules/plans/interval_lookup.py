@@ -19,8 +19,6 @@ from uncork.model.units import count_words, format_count
 if TYPE_CHECKING:
     from uncork.model.database.statement import Predicate
 
-__all__ = ["RULE"]
-
 _RANGES: Final = {
     "integer": "int4range",
     "bigint": "int8range",

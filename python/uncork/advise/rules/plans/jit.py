@@ -12,8 +12,6 @@ from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_count, format_duration
 
-__all__ = ["RULE"]
-
 _GAIN: Final = 0.25
 """How much longer the rest of a statement would take without compiled code, at most, as a fraction. "
 "PostgreSQL's

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
     from uncork.model.database.statement import CommonTable
 
-__all__ = ["RULE", "stored_in_vain"]
-
 _NO_NAMES: Final = re.compile(
     r"'(?:[^']|'')*'|\$\d+|::[a-z]+(?: [a-z]+)*(?:\[\])?|(?:\w+|\"[^\"]+\")\.|\b(?:AND|OR|NOT|IS|NULL|ANY)\b"
 )

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
     from uncork.model.database.statement import ColumnName, Subquery
 
-__all__ = ["RULE"]
-
 _FASTEST: Final = 0.1
 """Fraction of the time that a cost stands for at most, in which PostgreSQL executes a plan at least."""
 _LOOK_UP: Final = 20.0

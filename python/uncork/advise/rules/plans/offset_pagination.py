@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
     from uncork.model.database.statement import OrderKey, Predicate, StatementShape
 
-__all__ = ["RULE"]
-
 _READ: Final = 10.0
 """Rows read for each row returned. The pages that people open first need a few times their rows at most."""
 _PASSES: Final = 0.2

@@ -11,8 +11,6 @@ from uncork.advise.standby import is_standby
 if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
 
-__all__ = ["changed_part", "misled", "never_analysed", "outdated"]
-
 _CHANGED: Final = 0.25
 """Fraction of the rows changed since the last ANALYZE. Autovacuum analyses a table after a tenth
 (autovacuum_analyze_scale_factor), and looks once a minute."""

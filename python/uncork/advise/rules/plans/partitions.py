@@ -12,8 +12,6 @@ from uncork.advise.evidence import Evidence, Statement
 if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
 
-__all__ = ["Partitioned", "partitioned", "scanned_parts"]
-
 _KEY: Final = re.compile(r"^(?P<strategy>RANGE|LIST|HASH)\s*\((?P<columns>.*)\)$", re.IGNORECASE | re.DOTALL)
 _COLUMN: Final = re.compile(r'^\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<plain>[\w$]+))(?:\s+[\w$.]+)*\s*$')
 

@@ -14,8 +14,6 @@ from uncork.model.units import format_count
 if TYPE_CHECKING:
     from uncork.model.database.statement import Predicate
 
-__all__ = ["RULE"]
-
 _PARTS: Final = 4
 """Partitions that a statement must read in vain. With fewer, pruning saves little."""
 _PRUNING: Final = frozenset({"=", "in", "<", "<=", ">", ">=", "between", "is null"})

@@ -17,8 +17,6 @@ from uncork.model.units import format_count, format_duration
 if TYPE_CHECKING:
     from uncork.model.database.statement import StatementShape
 
-__all__ = ["RULE"]
-
 _RANDOM: Final = re.compile(r"\b(?:random|gen_random_uuid|uuid_generate_v4)\s*\(\s*\)", re.IGNORECASE)
 _FEW: Final = 0.1
 """Fraction of the table's rows that a call returns, up to which a sample is cheaper than sorting all."""

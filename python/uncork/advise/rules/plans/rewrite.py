@@ -9,18 +9,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = [
-    "capped_count",
-    "joined_aggregate",
-    "keyset",
-    "next_parameter",
-    "not_exists",
-    "not_materialized",
-    "union_of_parts",
-    "values_order",
-    "with_columns",
-]
-
 _PARAMETER: Final = re.compile(r"\$(\d+)")
 _NAME: Final = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 _QUALIFIED: Final = rf"{_NAME}(?:\s*\.\s*{_NAME})*"

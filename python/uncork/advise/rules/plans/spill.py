@@ -18,8 +18,6 @@ from uncork.model.units import format_bytes, format_count
 if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
 
-__all__ = ["RULE"]
-
 _BYTES: Final = 1_000_000
 _SHARE: Final = 0.2
 """Temporary files per call, and the statement's fraction of the busy time. A sort in memory is about twice as

@@ -23,8 +23,6 @@ from uncork.model.units import count_words, format_count, format_duration
 if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
 
-__all__ = ["RULE"]
-
 _WRONG: Final = 10.0
 """Ratio of the numbers of rows found and expected, from which on the planner chooses another join or scan."""
 _MORE_WORK: Final = 3.0

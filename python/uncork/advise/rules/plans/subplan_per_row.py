@@ -15,8 +15,6 @@ from uncork.model.units import format_count, format_duration
 if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
 
-__all__ = ["RULE"]
-
 _LOOPS: Final = 200.0
 """Executions of a subplan in a call. With fewer rows, looking each up by an index is the best plan."""
 _SHARE: Final = 0.3

@@ -12,8 +12,6 @@ from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.wait_classes import CPU
 from uncork.model.units import format_count, format_duration
 
-__all__ = ["RULE"]
-
 _PARTS: Final = 50
 """Partitions, from which on planning takes a millisecond or more if none is pruned."""
 _SHARE: Final = 0.5

@@ -16,8 +16,6 @@ from uncork.model.units import format_count, format_duration
 if TYPE_CHECKING:
     from uncork.model.database.statement import Predicate
 
-__all__ = ["RULE"]
-
 _ROWS: Final = 5_000.0
 """Rows that a call returns. No person reads so many, and a client that reads only what is new gets fewer."""
 _PART: Final = 0.05

@@ -16,8 +16,6 @@ from uncork.model.units import format_count
 if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
 
-__all__ = ["RULE", "barrier"]
-
 _NEEDED: Final = 0.1
 """Fraction of the computed rows that pass the filter. Above it, an index would hardly help."""
 _COMPUTED: Final = {

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
     from uncork.model.database.statement import StatementShape
 
-__all__ = ["RULE"]
-
 _PART: Final = 0.2
 """Fraction of the rows that a call counts, from which on no other index makes it cheap."""
 _PARALLEL: Final = 2.4

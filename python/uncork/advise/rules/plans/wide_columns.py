@@ -16,8 +16,6 @@ from uncork.model.units import format_bytes, format_count
 if TYPE_CHECKING:
     from uncork.model.database.catalogue import ColumnFacts
 
-__all__ = ["RULE"]
-
 _ROWS: Final = 10.0
 """Rows per call. A page that shows one row may show its large values too; a list seldom does."""
 _BLOCKS: Final = 3.0

@@ -21,8 +21,6 @@ from uncork.model.units import format_bytes, format_count
 if TYPE_CHECKING:
     from uncork.model.database.catalogue import ColumnFacts
 
-__all__ = ["RULE"]
-
 _NS_PER_BYTE: Final = 8.0
 """Time to parse a byte of JSON, beyond what reading jsonb takes: measured with documents of 300 bytes on
 PostgreSQL 18; a cast of text takes more than twice as long. A faster machine parses, and does the rest of the

@@ -17,8 +17,6 @@ from uncork.model.units import format_count, share_text
 if TYPE_CHECKING:
     from uncork.model.database.catalogue import ColumnFacts
 
-__all__ = ["RULE"]
-
 _VERSION_4: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _MAKERS: Final = ("gen_random_uuid()", "uuid_generate_v4()", "uuidv4()")
 _VALUES: Final = 8

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from uncork.model.database.catalogue import ColumnFacts
     from uncork.model.database.plan import PlanNode
 
-__all__ = ["RULE"]
-
 _TEXTS: Final = frozenset({"text", "character varying", "character"})
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NUMBER: Final = re.compile(r"0|[1-9]\d{0,17}")

@@ -16,8 +16,6 @@ from uncork.model.results.log import LogResult
 from uncork.model.results.log_activity import CheckpointWork
 from uncork.model.units import format_bytes, format_duration
 
-__all__ = ["RULE"]
-
 _EARLY: Final = 3
 """Checkpoints forced within one watch. CREATE DATABASE, a backup or a person may also request one."""
 _PART: Final = 0.25

@@ -15,8 +15,6 @@ from uncork.model.database.names import quoted
 from uncork.model.results.log import ErrorFacts
 from uncork.model.units import count_words, format_count, share_text
 
-__all__ = ["RULE"]
-
 _NEAR: Final = 0.9
 """Fraction of the connections for ordinary roles from which on the limit is near. If clients open and close
 connections independently, their number varies by its square root: at 87 of 97, it exceeds the limit for 13 %

@@ -7,8 +7,6 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence
 
-__all__ = ["grown", "setting", "setting_bytes", "size_text", "wal_flushes", "wal_writes"]
-
 _SIZE: Final = re.compile(r"(\d+)\s*(B|kB|MB|GB|TB)")
 _UNITS: Final = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 """PostgreSQL's units of memory are powers of 1024."""

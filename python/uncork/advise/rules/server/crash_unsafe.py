@@ -10,8 +10,6 @@ from uncork.advise.rule import Rule
 from uncork.advise.rules.server.counted import setting
 from uncork.model.database.finding import Candidate, Finding
 
-__all__ = ["RULE"]
-
 _RISKS: Final = {
     "fsync": ("PostgreSQL does not wait until the disk has what it writes, not even for checkpoints.", ""),
     "full_page_writes": (

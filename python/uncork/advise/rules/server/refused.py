@@ -11,8 +11,6 @@ from uncork.advise.servers import on_servers
 from uncork.model.results.log import ErrorFacts
 from uncork.model.units import count_words
 
-__all__ = ["refusals", "when"]
-
 
 def refusals(seen: Evidence, wanted: Callable[[ErrorFacts], bool]) -> tuple[ErrorFacts, ...]:
     """Return the errors of the log that are wanted, the most frequent first."""

@@ -12,8 +12,6 @@ from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_bytes
 
-__all__ = ["RULE"]
-
 _PART: Final = 4
 """The proposed size is memory divided by this: the starting point in PostgreSQL's manual (shared_buffers)."""
 _SMALL: Final = 2.0

@@ -16,8 +16,6 @@ from uncork.advise.wal_waits import waits_for_wal
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_count, format_duration
 
-__all__ = ["RULE"]
-
 _SHARE: Final = 0.3
 """Fraction of the busy time that waits must take: sessions always wait for something, and commits that are a
 small part are not worth a disk."""

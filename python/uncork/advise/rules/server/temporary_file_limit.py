@@ -15,8 +15,6 @@ from uncork.model.results.log import ErrorFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words
 
-__all__ = ["RULE"]
-
 _SETTING: Final = "temp_file_limit"
 """Part of the message in any language, because names of settings are not translated."""
 _LIMIT: Final = re.compile(r"temp_file_limit\W*\((\d+)\s*kB\)")

@@ -11,8 +11,6 @@ from uncork.advise.rules.server.counted import grown, setting_bytes, size_text, 
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import count_words, share_text
 
-__all__ = ["RULE"]
-
 _PER_S: Final = 10.0
 """Times per second that WAL buffers are full."""
 _WANTED: Final = 64 << 20

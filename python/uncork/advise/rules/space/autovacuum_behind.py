@@ -16,8 +16,6 @@ from uncork.model.units import format_count, share_text
 if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
 
-__all__ = ["RULE"]
-
 _FACTOR: Final = 0.01
 """The proposed autovacuum_vacuum_scale_factor: one dead row in a hundred. The default of 0.2 lets a table of
 a million rows collect 200 000 dead ones."""

@@ -12,8 +12,6 @@ from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import format_bytes, share_text
 
-__all__ = ["RULE"]
-
 _PART: Final = 0.5
 _BYTES: Final = 64 << 20
 """Empty space, as a fraction of the table and in bytes. An updated table needs room for new row versions, a

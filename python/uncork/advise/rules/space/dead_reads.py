@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
     from uncork.model.results.database_transactions import HorizonHolder
 
-__all__ = ["Delay", "autovacuum_delay", "dead_reads", "held_back", "oldest_holder", "threshold"]
-
 Delay = Literal["", "off", "late", "threshold", "slow"]
 """Why dead rows stay: autovacuum is off, has not run for long, is not due yet, or is too slow."""
 

@@ -13,8 +13,6 @@ from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import format_count, format_duration, share_text
 
-__all__ = ["RULE"]
-
 _PART: Final = 0.2
 """Dead rows as a fraction of all rows: autovacuum_vacuum_scale_factor. Autovacuum tolerates this many."""
 _ROWS: Final = 10_000

@@ -18,8 +18,6 @@ from uncork.model.units import format_bytes, format_count
 if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
 
-__all__ = ["RULE"]
-
 _BYTES: Final = 1 << 30
 """Size with indexes, from which on partitions can be worth their upkeep; at least that of shared buffers."""
 _ROWS: Final = 1000

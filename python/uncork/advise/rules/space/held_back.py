@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
     from uncork.model.results.database_transactions import HorizonHolder
 
-__all__ = ["RULE"]
-
 _DEAD: Final = 1_000
 """Fewest dead rows of a table: fewer are a few pages."""
 _ROWS: Final = 10_000

@@ -25,8 +25,6 @@ from uncork.model.units import format_count, share_text
 if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
 
-__all__ = ["RULE"]
-
 _HOT: Final = 0.5
 """Share of heap-only updates below which it is a finding. Updates of random rows of a table with little free
 space reach about half of them by reusing the space that pruning frees."""

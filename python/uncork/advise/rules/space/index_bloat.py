@@ -11,8 +11,6 @@ from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import format_bytes, share_text
 
-__all__ = ["RULE"]
-
 _PART: Final = 0.5
 _BYTES: Final = 256 << 20
 """Empty space, as a fraction of the index and in bytes. A B-tree under random inserts is a third empty, and

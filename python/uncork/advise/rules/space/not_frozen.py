@@ -14,8 +14,6 @@ from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import format_count
 
-__all__ = ["RULE"]
-
 _AGE: Final = 1_000_000_000
 """Transactions since a table's last freeze: five times the age at which autovacuum freezes it
 (autovacuum_freeze_max_age), so autovacuum has failed for long."""

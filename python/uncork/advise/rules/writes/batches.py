@@ -9,8 +9,6 @@ from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.writes.written import Written, written
 from uncork.model.database.names import quoted, sql_name
 
-__all__ = ["batched"]
-
 _PARAMETER: Final = r"=\s*\$(\d+)(?![\w\[])(?:::[\w ]+)?"
 _VALUES: Final = re.compile(r"values\s*\(\s*\$\d+(?:\s*,\s*\$\d+)*\s*\)[\s;]*$", re.IGNORECASE)
 """One row of values, each of which is a parameter."""

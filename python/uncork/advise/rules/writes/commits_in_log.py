@@ -13,8 +13,6 @@ from uncork.model.database.finding import Finding
 from uncork.model.results.log import LogResult, Repetition, TemplateFacts
 from uncork.model.units import count_words, format_duration, share_text
 
-__all__ = ["RULE"]
-
 _LONGEST: Final = 50
 """Executions in a row by one session, with nothing in between, that show a job."""
 _IN_ROWS: Final = 0.9

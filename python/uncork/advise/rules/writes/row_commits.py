@@ -22,8 +22,6 @@ from uncork.model.units import count_words, format_count, format_duration, share
 if TYPE_CHECKING:
     from uncork.model.results.database_transactions import RowWriter
 
-__all__ = ["LOG_SHARE", "RULE", "SESSIONS", "SHARE", "commit_candidates", "writes_many_rows"]
-
 SHARE: Final = 0.3
 """Fraction of the busy time of sessions that only write single rows. Below it, they are an event log beside
 the real work."""

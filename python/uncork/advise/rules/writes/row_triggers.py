@@ -17,8 +17,6 @@ from uncork.model.units import format_count, share_text
 if TYPE_CHECKING:
     from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
 
-__all__ = ["RULE"]
-
 _ROWS: Final = 20.0
 """Rows per call from which on a statement-level trigger saves most calls of the function."""
 _ROWS_FOR_ONE: Final = 4.0

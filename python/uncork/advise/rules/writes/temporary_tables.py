@@ -15,8 +15,6 @@ from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import count_words, format_count, share_text
 
-__all__ = ["RULE"]
-
 _CREATE: Final = re.compile(
     r"(?:create\s+(?:local\s+|global\s+)?temp(?:orary)?\s+table|select\b.*?\binto\s+temp(?:orary)?(?:\s+table)?)"
     r"\s+(?:if\s+not\s+exists\s+)?(?:pg_temp\.)?\"?([\w$]+)",

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from uncork.model.database.finding import Bill
     from uncork.model.results.database import TableFacts
 
-__all__ = ["GRACE_DAYS", "LEAST_BYTES", "counted_days", "templates_of", "upkeep_bill"]
-
 LEAST_BYTES: Final = 10_000_000
 """Bytes of indexes below which their size alone is not worth a finding."""
 GRACE_DAYS: Final = 30.0

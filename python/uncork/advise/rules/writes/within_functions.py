@@ -12,8 +12,6 @@ from uncork.advise.rules.writes.written import Written, written
 if TYPE_CHECKING:
     from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
 
-__all__ = ["Within", "executed_within", "functions_of", "updated_within"]
-
 _DEEPEST: Final = 3
 """Functions within each other that are followed."""
 

@@ -11,8 +11,6 @@ from uncork.advise.evidence import Statement
 if TYPE_CHECKING:
     from uncork.model.database.statement import StatementShape
 
-__all__ = ["ONE_ROW", "ROW_WORDS", "Written", "one_row", "written"]
-
 ONE_ROW: Final = 1.5
 """Rows per call up to which a statement writes single rows."""
 _NAME: Final = r"(?:only\s+)?((?:\"[^\"]+\"|[\w$]+)(?:\.(?:\"[^\"]+\"|[\w$]+))?)"

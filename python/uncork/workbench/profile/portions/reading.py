@@ -18,8 +18,6 @@ from uncork.store.layout import find_run
 from uncork.workbench.profile.logs import STORED
 from uncork.workbench.profile.portions.unfinished import UnfinishedLogs
 
-__all__ = ["reader_of"]
-
 Read = Callable[[LogRequest], LogReading]
 
 

@@ -17,8 +17,6 @@ from uncork.profile.objects.address import LogObject
 from uncork.profile.portions.joining import CarryOut, Done, ignore, is_complete
 from uncork.profile.portions.tasks import LogTask
 
-__all__ = ["UnfinishedLogs"]
-
 _FOLDER: Final = ".unfinished"
 """The folder for kept results, beside the runs."""
 _DAYS: Final = 7
