@@ -20,6 +20,8 @@ ROW = {
     "executions": 800,
     "parents": 20,
     "squares": 32_000.0,
+    "groups": 0,
+    "at_once": 0,
     "longest": 60,
     "elapsed_us": 900_000,
     "sum_us": 400_000,

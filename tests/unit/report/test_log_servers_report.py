@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from fakes.logs import BEGIN_US, line
@@ -217,23 +214,3 @@ def test_a_finding_names_its_server(tmp_path: Path):
     assert any("forced 10 checkpoints on server db2, one every" in one for one in headlines)
     alone = result(tmp_path, ("db1",), slow)
     assert not any("server db1" in one.headline for one in alone.findings)
-
-
-def test_a_run_of_a_version_without_servers_has_a_result(tmp_path: Path):
-    (tmp_path / "a.log").write_text(line("SELECT 1", at_ms=0, ms=5) + logged("ERROR:  no", at_ms=1))
-    reading = read_logs(LogRequest((tmp_path / "a.log",), PREFIX))
-    new = log_result(RUN, reading.facts, reading.tables)
-    facts = json.loads(json.dumps({**reading.facts}))
-    for key in ("servers", "other_servers"):
-        del facts[key]
-    del facts["peak"]["server"], facts["files"][0]["server"]
-    # A stored table without the column is read with nulls in it.
-    old = {
-        name: table.set_column(
-            table.column_names.index("server"), "server", pa.nulls(table.num_rows, pa.string())
-        )
-        if "server" in table.column_names
-        else table
-        for name, table in reading.tables.items()
-    }
-    assert asdict(log_result(RUN, facts, old)) == asdict(new)

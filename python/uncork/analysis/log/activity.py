@@ -109,7 +109,7 @@ def sessions_of(facts: Facts, table: pa.Table) -> SessionFacts | None:
     if not rows:
         return None
     quantiles = facts["session_quantiles_us"] or (None, None)
-    most = facts["most_sessions"] or {"count": None, "time_us": None}
+    most = facts["most_sessions"] or {"count": None, "time_us": None, "server": ""}
     return SessionFacts(
         begun=sum(row["begun"] for row in rows),
         ended=sum(row["ended"] for row in rows),
@@ -119,7 +119,7 @@ def sessions_of(facts: Facts, table: pa.Table) -> SessionFacts | None:
         p95_ns=None if quantiles[1] is None else quantiles[1] * 1000,
         most=most["count"],
         most_us=most["time_us"],
-        most_server=most.get("server", "") if len(facts["servers"]) > 1 else "",
+        most_server=most["server"] if len(facts["servers"]) > 1 else "",
         users=_session_tallies(rows, "user"),
         databases=_session_tallies(rows, "database"),
         applications=_session_tallies(rows, "application"),
