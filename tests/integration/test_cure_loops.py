@@ -10,7 +10,7 @@ import pytest
 from fakes.cures import proven_cure
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
-from uncork.workbench.cure.handing_application import hand_over_application
+from uncork.workbench.cure.handing import hand_over_application
 from uncork.workbench.cure.loops import LoopProver, loop_plan
 
 pytestmark = pytest.mark.postgres

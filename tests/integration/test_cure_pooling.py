@@ -12,7 +12,7 @@ from fakes.cures import proven_cure
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.report.cure.answer import answer_cure
-from uncork.workbench.cure.handing_application import hand_over_application
+from uncork.workbench.cure.handing import hand_over_application
 from uncork.workbench.cure.pooling import pool_plan
 from uncork.workbench.cure.variants import VariantProver
 

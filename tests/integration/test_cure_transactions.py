@@ -14,7 +14,7 @@ from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.transaction import CapturedTransaction
 from uncork.model.database.workload import CapturedStatement
 from uncork.report.cure.answer import answer_cure
-from uncork.workbench.cure.handing_application import hand_over_application
+from uncork.workbench.cure.handing import hand_over_application
 from uncork.workbench.cure.transactions import TransactionPlan
 from uncork.workbench.cure.variants import VariantProver
 

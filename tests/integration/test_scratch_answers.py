@@ -12,7 +12,7 @@ from uncork.errors import SetupError
 from uncork.experiment.cure.loops import batches_of
 from uncork.experiment.cure.many_rows import many_rows
 from uncork.model.database.workload import CapturedStatement
-from uncork.workbench.cure.same_rows import compare_rows
+from uncork.workbench.cure.loops import compare_rows
 
 pytestmark = pytest.mark.postgres
 

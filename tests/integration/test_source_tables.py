@@ -7,7 +7,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from uncork.engines.source_tables import read_tables
-from uncork.experiment.made_rows import table_sql
+from uncork.experiment.draft import table_sql
 
 pytestmark = pytest.mark.postgres
 

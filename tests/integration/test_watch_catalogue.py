@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from uncork.analysis.database.catalogue import catalogue_of
-from uncork.analysis.database.sessions import session_rates_of
+from uncork.analysis.database.result import session_rates_of
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.watch.catalogue import CatalogueScope

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.fakes.database_results import database_result
 
 from uncork.analysis.database.steps import steps_of
-from uncork.analysis.load.steps import WatchedLoad, load_steps, step_gaps
-from uncork.analysis.service.places import with_branches
+from uncork.analysis.load.result import WatchedLoad, load_steps, step_gaps
+from uncork.analysis.service.result import with_branches
 from uncork.model.results.database import CountedTime, TimeNode
 from uncork.model.results.service import TimePlace
 

@@ -7,10 +7,10 @@ its cure would save time that users notice, or space that somebody pays for.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
-from uncork.advise.log_only import for_log, is_log_only
 from uncork.advise.rule import Rule
 from uncork.advise.rules.clients import (
     connections,
@@ -93,7 +93,8 @@ from uncork.advise.servers import for_servers
 from uncork.advise.standby import for_standby, is_standby
 
 if TYPE_CHECKING:
-    from uncork.model.database.finding import Finding
+    from uncork.model.database.finding import Candidate, Finding
+
 
 _MOST: Final = 0.5
 """Fraction of a finding's cost that deeper findings must explain before it gives way to them."""
@@ -198,3 +199,26 @@ def _said(one: Finding, before: Sequence[Finding]) -> bool:
     """Return whether a costlier finding of the same rule is about the same statement, from other evidence."""
     mine = set(one.templates)
     return any(other.rule == one.rule and mine.intersection(other.templates) for other in before)
+
+
+# ---- what differs if only logs are known: indexes may exist that no plan shows ----
+
+
+_UNKNOWN: Final = (
+    "A log does not show which indexes exist: there may be one that the statement cannot use. "
+    "`uncork advise` with the server's address finds out."
+)
+
+
+def is_log_only(seen: Evidence) -> bool:
+    """Return whether no server was watched."""
+    return seen.database is None and seen.log is not None
+
+
+def for_log(finding: Finding) -> Finding:
+    """Return a finding whose indexes say that others may exist."""
+    return replace(finding, candidates=tuple(_unknown(candidate) for candidate in finding.candidates))
+
+
+def _unknown(one: Candidate) -> Candidate:
+    return replace(one, against=(*one.against, _UNKNOWN)) if one.kind == "index" and one.sql else one

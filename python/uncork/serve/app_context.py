@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
@@ -14,16 +16,71 @@ from starlette.responses import HTMLResponse
 
 from uncork import __version__
 from uncork.analysis.runs.comparable_series import ComparableSeries
+from uncork.analysis.runs.figures import FIGURED, remembered_figures
+from uncork.errors import UncorkError
+from uncork.model.results.figure import RunFigures
+from uncork.model.stored_run import StoredRun
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
 from uncork.report.runs.titles import run_title
 from uncork.serve import access, assets
 from uncork.serve.headlines import HeadlineCache
 from uncork.serve.metrics import Metrics
-from uncork.serve.named_figures import NamedFigures
 from uncork.serve.report_cache import ReportCache
 from uncork.serve.run_cache import RunCache
 from uncork.serve.settings import Settings
+from uncork.store.remote.mirrors import fetched
+
+# ---- the metrics of named runs, such as the baseline, for Prometheus; each run is read once ----
+
+
+_MOST: Final = 50
+"""Named runs whose metrics are served, the newest first."""
+
+
+class NamedFigures:
+    """The metrics of named runs. Use it in one event loop only."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], RunFigures | None] = {}
+
+    async def of(self, runs: Sequence[StoredRun]) -> list[tuple[str, RunFigures]]:
+        """Return each name with its run's metrics, in the order of names; runs without any are left out."""
+        named = sorted((run for run in runs if _counts(run)), key=lambda run: run.started_at, reverse=True)
+        named = named[:_MOST]
+        missing = [run for run in named if (run.id, run.stamp) not in self._kept]
+        if missing:
+            self._kept |= await asyncio.to_thread(_read, missing)
+        keys = {(run.id, run.stamp) for run in named}
+        self._kept = {key: kept for key, kept in self._kept.items() if key in keys}
+        return sorted(_by_name(named, self._kept), key=lambda pair: pair[0])
+
+
+def _by_name(
+    runs: Sequence[StoredRun], kept: dict[tuple[str, str], RunFigures | None]
+) -> Iterator[tuple[str, RunFigures]]:
+    for run in runs:
+        figures = kept[run.id, run.stamp]
+        if figures is not None:
+            yield from ((name, figures) for name in run.names)
+
+
+def _counts(run: StoredRun) -> bool:
+    return bool(run.names) and run.kind in FIGURED and run.status == "complete"
+
+
+def _read(runs: Sequence[StoredRun]) -> dict[tuple[str, str], RunFigures | None]:
+    found: dict[tuple[str, str], RunFigures | None] = dict.fromkeys((run.id, run.stamp) for run in runs)
+    by_folder = {run.folder: run for run in runs}
+    with suppress(UncorkError):  # the address cannot be reached: what was read so far is served
+        for folder in fetched(list(by_folder)):
+            with suppress(UncorkError):  # damaged
+                run = by_folder[folder]
+                found[run.id, run.stamp] = remembered_figures(folder)
+    return found
+
+
+# ---- the context of all pages: runs, reports, settings and templates ----
 
 
 @dataclass(slots=True)

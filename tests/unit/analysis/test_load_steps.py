@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.fakes.database_results import database_result
 
-from uncork.analysis.load.steps import WatchedLoad, load_steps, step_gaps, watched_of
+from uncork.analysis.load.result import WatchedLoad, load_steps, step_gaps, watched_of
 from uncork.model.results.database import CountedTime, TimeNode
 from uncork.model.results.load import StepGap
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uncork.analysis.experiment.rounds import rounds_warning
+from uncork.analysis.experiment.result import rounds_warning
 
 
 def arm(values, first=1):

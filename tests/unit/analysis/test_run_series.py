@@ -9,7 +9,7 @@ import pytest
 
 from fakes.http_results import store_http_load
 from fakes.stored_loads import store_load
-from uncork.analysis.runs.series import run_series
+from uncork.analysis.runs.comparison import run_series
 from uncork.model.tables.stacks import STACK_TABLES
 from uncork.store.evidence import rows_table, write_evidence
 from uncork.store.layout import Manifest, write_manifest

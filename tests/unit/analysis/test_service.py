@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from uncork.analysis.service.places import foreign_share, time_places, with_branches
 from uncork.analysis.service.requests import connections_opened, join_requests
+from uncork.analysis.service.result import foreign_share, time_places, with_branches
 from uncork.model.bottleneck import Component, DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.results.service import WorkerFacts
 

@@ -9,7 +9,7 @@ import pytest
 
 from fakes.http_results import HTTP_SPEC, http_result
 from fakes.load_results import CLOSED_SPEC, closed_load, closed_result, plan, times, totals
-from uncork.analysis.runs.telemetry_durations import load_durations
+from uncork.analysis.runs.telemetry import load_durations
 from uncork.load.http import http_plan
 from uncork.load.run import measurement
 from uncork.model.load import Arrivals

@@ -4,7 +4,7 @@ import pytest
 
 from uncork.cli import console
 from uncork.cli.console import Pace
-from uncork.cli.progress import PlainView
+from uncork.cli.run import PlainView
 from uncork.experiment.run.events import BudgetShort, Preparing, RoundStarted
 
 

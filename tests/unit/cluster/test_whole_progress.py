@@ -1,7 +1,7 @@
 """The seconds of a whole load: complete when every node that still sends has reported them."""
 
 from fakes.histograms import histogram
-from uncork.cluster.whole_progress import WholeProgress
+from uncork.cluster.loads import WholeProgress
 from uncork.model.load import LoadInterval, LoadProgress
 
 MS = 1_000_000

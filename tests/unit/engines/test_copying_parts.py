@@ -7,10 +7,10 @@ import pytest
 
 from uncork.engines.copying import objects
 from uncork.engines.copying.applying import refusal
+from uncork.engines.copying.database import Unit, cyclic, shares, units
 from uncork.engines.copying.ddl import after_rows, before_rows, identifier, materialise, reloptions
 from uncork.engines.copying.lost import without
 from uncork.engines.copying.pace import Pace
-from uncork.engines.copying.sampling import Unit, cyclic, shares, units
 
 HOSTILE = 'Größe "x"; DROP'
 

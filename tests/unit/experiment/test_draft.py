@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from uncork.errors import SpecError
-from uncork.experiment.draft import Draft, DraftParameter, DraftTable, experiment_text
-from uncork.experiment.made_rows import table_sql
+from uncork.experiment.draft import Draft, DraftParameter, DraftTable, experiment_text, table_sql
 from uncork.experiment.spec.placeholders import places_to_fill
 from uncork.model.source_table import SourceColumn, SourceTable
 from uncork.requests.source import Options, made_source

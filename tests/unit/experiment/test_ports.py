@@ -8,8 +8,7 @@ from uncork.engines.router import EngineRouter
 from uncork.engines.services.local import LocalServices
 from uncork.experiment.ports import Clock, Load, Observers, Server, Services, Sink
 from uncork.store.write import RunWriter
-from uncork.workbench.experiment.engines import TrialLoad
-from uncork.workbench.experiment.session import MonotonicClock
+from uncork.workbench.experiment.session import MonotonicClock, TrialLoad
 from uncork.workbench.overhead.observers import LocalObservers
 
 

@@ -6,10 +6,9 @@ import pytest
 
 from uncork.errors import UsageError
 from uncork.profile.objects.address import LogObject, is_object_address, parse_object_address
-from uncork.profile.objects.client import pause_s
+from uncork.profile.objects.client import pause_s, settings_of
 from uncork.profile.objects.finding import glob_pattern
 from uncork.profile.objects.layouts import can_be_within, is_named_as_log, named_times
-from uncork.profile.objects.settings import settings_of
 
 AZURE = "resourceId=/SUBSCRIPTIONS/1/PROVIDERS/shop/y=2026/m=11/d=27/h=04/m=00/PT1H.json"
 CLOUD_SQL = "cloudsql.googleapis.com/postgres.log/2026/11/27/04:00:00_04:59:59_S0.json"

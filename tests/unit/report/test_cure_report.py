@@ -37,7 +37,7 @@ from uncork.report.cure.words import (
 )
 from uncork.report.headline import fits, split_answer
 from uncork.report.write.html import html_page
-from uncork.workbench.cure.handing_application import (
+from uncork.workbench.cure.handing import (
     application_readme,
     pool_readme,
     transaction_readme,

@@ -8,7 +8,7 @@ import pytest
 
 from fakes.results import small_result
 from uncork.model.results.experiment import FactorFacts
-from uncork.report.experiment.kernel import kernel_words
+from uncork.report.experiment.answer import kernel_words
 
 COST = small_result().costs[0]
 FACTORS = (FactorFacts("sessions", ("1", "8"), True),)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fakes.results import small_result
 from uncork.model.evidence import EvidenceFacts, WaitShare
 from uncork.model.verdict import Verdict
-from uncork.report.experiment.next_bottleneck import next_bottleneck_steps
+from uncork.report.experiment.document import next_bottleneck_steps
 
 
 def evidence(variant, *waits, cell=(("rows", "50000"), ("index", "none")), workload="select"):

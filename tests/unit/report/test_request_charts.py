@@ -6,7 +6,7 @@ from dataclasses import replace
 from fakes.results import large_result, small_result
 from uncork.model.results.experiment import RequestCounts
 from uncork.report.blocks import Fold, Gallery
-from uncork.report.draw.dot_chart import dot_axis
+from uncork.report.draw.charts import dot_axis
 from uncork.report.experiment.document import build_document
 from uncork.report.experiment.request_charts import request_chart_sections
 from uncork.report.experiment.view import View

@@ -7,8 +7,8 @@ from fakes.stored_loads import store_load
 from uncork.analysis.runs.figures import remembered_figures
 from uncork.analysis.runs.listing import read_runs
 from uncork.model.results.figure import Figure, RunFigures
+from uncork.serve.app_context import NamedFigures
 from uncork.serve.metrics import Metrics, exposition
-from uncork.serve.named_figures import NamedFigures
 from uncork.store.layout import name_run
 from unit.model.test_stored_run import RUN
 
@@ -100,7 +100,7 @@ def test_named_runs_are_read_once_and_damaged_ones_are_left_out(tmp_path, monkey
     (damaged / "plan.json").write_text("{")
     read = []
     monkeypatch.setattr(
-        "uncork.serve.named_figures.remembered_figures",
+        "uncork.serve.app_context.remembered_figures",
         lambda folder: read.append(folder) or remembered_figures(folder),
     )
     cache, runs = NamedFigures(), read_runs(tmp_path).runs

@@ -16,7 +16,7 @@ from uncork.model.load import LoadProgress
 from uncork.serve.progress import has_progress, run_progress
 from uncork.store.layout import read_manifest, write_manifest
 from uncork.store.snapshots import add_snapshot, delete_snapshots
-from uncork.workbench.cure.steps import CureSteps
+from uncork.workbench.cure.curing import CureSteps
 from uncork.workbench.documents.loads import read_load
 
 GLANCE = LoadProgress(10**9, 1.0, 1000, 0, 0, 0, 0, 4, 2e6, 1e5, 2_000_000, 5_000_000, 9_000_000, 0)

@@ -10,7 +10,7 @@ from uncork.cli.console import forecast_words
 from uncork.experiment.plan.forecast import ASSUMED, TYPICAL, Seen, WorkloadForecast
 from uncork.experiment.plan.order import plan_document
 from uncork.requests.source import Options, text_source
-from uncork.workbench.experiment.forecasts import cells_seen, plan_with_forecast
+from uncork.workbench.experiment.checking import cells_seen, plan_with_forecast
 
 READ = """
 [workloads.find]

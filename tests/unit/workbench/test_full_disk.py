@@ -4,7 +4,7 @@ import pytest
 
 from uncork.engines.embedded import EmbeddedServer
 from uncork.errors import ServerCrash, SetupError
-from uncork.workbench.cure.copies import CopiedDatabase
+from uncork.workbench.cure.curing import CopiedDatabase
 
 GONE = ServerCrash("the copy's server went away")
 

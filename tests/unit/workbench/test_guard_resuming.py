@@ -15,8 +15,7 @@ from uncork.requests.guard import GuardRequest
 from uncork.requests.source import Options
 from uncork.store.layout import Attempt, Manifest, write_manifest
 from uncork.workbench.guard.asked import GuardAsked, read_asked, refuse_guard, write_asked
-from uncork.workbench.guard.guards import carry_out_guard, guard_target
-from uncork.workbench.guard.resuming import resume_guard
+from uncork.workbench.guard.guards import carry_out_guard, guard_target, resume_guard
 
 TEXT = """
 [experiment]

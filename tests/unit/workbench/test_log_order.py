@@ -9,7 +9,7 @@ import pytest
 
 from uncork.errors import UsageError
 from uncork.profile.logs import LogRequest
-from uncork.workbench.profile.log_order import in_order, in_order_of_time
+from uncork.workbench.profile.log_files import in_order, in_order_of_time
 
 LINE = "2026-01-01 08:00:{second:02}.000 UTC [7] LOG:  x\n"
 

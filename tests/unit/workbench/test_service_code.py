@@ -5,9 +5,8 @@ import pytest
 from uncork.model.http import HttpServer, HttpSpec, Request
 from uncork.model.load import LoadTimes
 from uncork.model.results.service import WorkerFacts
-from uncork.workbench.profile.service_code import choose_sampler
-from uncork.workbench.profile.service_functions import code_times, costliest_requests
 from uncork.workbench.profile.service_slices import plan_slices
+from uncork.workbench.profile.services import choose_sampler, code_times, costliest_requests
 
 
 def worker(pid, runtime, cpu_ns=10**8):

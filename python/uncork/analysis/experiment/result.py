@@ -5,19 +5,19 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from uncork.analysis.experiment.cost_effects import cost_effects
 from uncork.analysis.experiment.effect_numbers import beside_itself, contradicting, effect_numbers
 from uncork.analysis.experiment.engines import client_warnings, clients_in_doubt, engine_facts
 from uncork.analysis.experiment.evidence import evidence_facts
-from uncork.analysis.experiment.growth import growth_facts
 from uncork.analysis.experiment.hosts import host_facts, host_scopes
 from uncork.analysis.experiment.own_metrics import own_metric_facts
 from uncork.analysis.experiment.published import published_in_costs
-from uncork.analysis.experiment.rounds import Rounds, rounds_warning
 from uncork.analysis.experiment.services import (
     answer_differences,
     http_protocol,
@@ -32,6 +32,7 @@ from uncork.experiment.run.ledger import Judged
 from uncork.experiment.run.request import batch_of
 from uncork.experiment.spec.schema import METRICS, Spec
 from uncork.load.sql import merge_histograms
+from uncork.model.evidence import Levels
 from uncork.model.results.experiment import (
     ArmMetric,
     ArmSystem,
@@ -51,6 +52,7 @@ from uncork.model.results.experiment import (
     VariantFacts,
     WorkloadFacts,
 )
+from uncork.model.results.growth import GrowthFacts, GrowthLine
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
@@ -59,6 +61,8 @@ from uncork.profile.system import system_use
 from uncork.requests.source import Published, published_figures, run_source
 from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
+from uncork.stats.growth import fit_growth
+from uncork.stats.steady import Steadiness, find_steady_part
 from uncork.store.hosts import read_hosts
 from uncork.store.query import RunReader
 from uncork.store.system import read_system
@@ -504,4 +508,100 @@ def _workload(name: str, spec: Spec) -> WorkloadFacts:
         requests=() if facts.http is None else tuple(f"{r.verb} {r.target}" for r in facts.http.requests),
         practical=spec.practical(name) if facts.metric == "success" or facts.practical else None,
         cache=spec.setup.cache,
+    )
+
+
+# ---- find a trend in the rounds of an experiment: a machine that warms up, data that grow ----
+
+
+Rounds = Sequence[tuple[int, float | None]]
+"""A metric by round, in order."""
+
+
+def rounds_warning(arms: Iterable[tuple[Rounds, bool]]) -> str | None:
+    """Return a warning if the baseline was not steady over the rounds; None if it was, or if it is unknown.
+
+    `arms` are the baseline's arms in all cells and workloads, each with whether larger values are better.
+    They are judged together, as the mean change of a round from each arm's own mean, so that one run has one
+    test. Arms that miss a round do not count.
+    """
+    series = [
+        [-math.log(value) if inverse else math.log(value) for _, value in arm if value]
+        for arm, inverse in arms
+        if all(value for _, value in arm)
+    ]
+    length = max((len(one) for one in series), default=0)
+    whole = [[value - fmean(one) for value in one] for one in series if len(one) == length]
+    means = [fmean(values) for values in zip(*whole, strict=True)]
+    found = find_steady_part(means)
+    return None if found.verdict in ("steady", "unknown") else _words(found, means)
+
+
+def _words(found: Steadiness, means: Sequence[float]) -> str:
+    rounds = len(means)
+    if found.start is None:
+        opening = f"the baseline kept changing over the {rounds} rounds"
+    else:
+        change = math.expm1(fmean(means[: found.start]) - fmean(means[found.start :])) * 100.0
+        many = "round" if found.start == 1 else f"{found.start} rounds"
+        word = "worse" if change > 0 else "better"
+        size = f"{abs(change):.2g} % {word} than later"
+        opening = f"in the first {many} of {rounds}, the baseline's metric was {size}"
+    return (
+        f"{opening}: the machine or the data were not steady. Effects compare within blocks, where this "
+        "cancels if it affects all variants alike; the values themselves include it. Raise "
+        "warmup_operations, or let the machine do the same work before the experiment"
+    )
+
+
+# ---- how times grow along a factor, from the trials of a stored run ----
+
+
+Series = dict[int, dict[float, float]]
+"""For each round, the mean time in nanoseconds by size."""
+
+
+def growth_facts(spec: Spec, reader: RunReader) -> GrowthFacts | None:
+    """Fit the mean times of operations along the factor that the experiment names, if it names one."""
+    asked = spec.growth
+    if asked is None:
+        return None
+    places = {cell.name: cell for cell in cells(spec)}
+    series: dict[tuple[str, Levels, str], Series] = defaultdict(lambda: defaultdict(dict))
+    for row in reader.times():
+        cell = places[row["cell"]]
+        fixed = tuple(pair for pair in cell.levels if pair[0] != asked.factor)
+        size = float(dict(cell.levels)[asked.factor])
+        series[row["workload"], fixed, row["variant"]][row["round"]][size] = row["mean_ns"]
+    workloads, variants = list(spec.workloads), list(spec.variants)
+    ordered = sorted(
+        series.items(), key=lambda item: (workloads.index(item[0][0]), variants.index(item[0][2]))
+    )
+    lines = (_line(*place, found, float(asked.to), spec.stop.confidence) for place, found in ordered)
+    return GrowthFacts(
+        asked.factor, float(asked.to), spec.stop.confidence, tuple(line for line in lines if line is not None)
+    )
+
+
+def _line(
+    workload: str, fixed: Levels, variant: str, series: Series, to: float, confidence: float
+) -> GrowthLine | None:
+    growth = fit_growth(list(series.values()), to, confidence)
+    if growth is None:
+        return None
+    predicted = growth.predicted
+    return GrowthLine(
+        fixed=fixed,
+        workload=workload,
+        variant=variant,
+        sizes=growth.sizes,
+        times_ns=growth.times,
+        rounds=growth.rounds,
+        exponent=growth.exponent,
+        exponent_low=growth.exponent_low,
+        exponent_high=growth.exponent_high,
+        shapes=growth.shapes,
+        expected_ns=None if predicted is None else predicted.value,
+        low_ns=None if predicted is None else predicted.low,
+        high_ns=None if predicted is None else predicted.high,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,17 +24,17 @@ from uncork.analysis.log.activity import (
     slowest_of,
     vacuum_work_of,
 )
-from uncork.analysis.log.blocking import blocking_of
 from uncork.analysis.log.contributions import COUNTED, contributions, kinds_of, of_template
-from uncork.analysis.log.costly_parts import costly_parts_of_log
-from uncork.analysis.log.evidence import evidence_of_log
+from uncork.analysis.log.costly_parts import WITH_PLAN, costly_parts_of_log
+from uncork.analysis.log.evidence import evidence_of_log, executed_plans
 from uncork.analysis.log.loops import loops_of
-from uncork.analysis.log.missing import missing_of_log
-from uncork.analysis.log.pool import pool_facts
 from uncork.analysis.log.routes import routes_of
 from uncork.analysis.log.servers import added_up, errors_of, series_by_server, servers_of, several
 from uncork.analysis.log.statement_kind import kind_of
+from uncork.model.database.missing import Missing
+from uncork.model.results.costly_parts import unexplained_part
 from uncork.model.results.log import (
+    Blocking,
     Example,
     FileFacts,
     Incident,
@@ -44,6 +44,8 @@ from uncork.model.results.log import (
     LogTimes,
     NamedSeries,
     Point,
+    PoolConnections,
+    PoolFacts,
     RejectedLine,
     Repetition,
     ServerFacts,
@@ -437,4 +439,131 @@ def log_run_facts(manifest: Manifest, facts: dict[str, Any] | Any) -> LogRunFact
         bytes=sum(file["bytes"] for file in facts["files"]),
         reproduce=str(manifest.options.get("command", "uncork profile logs")),
         uncork_version=manifest.uncork_version,
+    )
+
+
+# ---- who waited for whom, from waits for locks in a log ----
+
+
+_MOST = 100
+"""The most pairs that a report shows; the table of the run holds all of them."""
+
+
+def blocking_of(table: pa.Table, texts: Sequence[str]) -> tuple[Blocking, ...]:
+    """Return who waited for whom, the longest waits first; `texts` maps template numbers to texts. Pure."""
+    if not table.num_rows:
+        return ()
+    keys = ("server", "waiting_template", "waiting_application", "holding_template", "holding_application")
+    grouped = table.group_by(keys).aggregate([("waits", "sum"), ("sum_us", "sum"), ("max_us", "max")])
+    rows = sorted(grouped.to_pylist(), key=lambda row: (-row["sum_us_sum"], -row["waits_sum"], str(row)))
+    return tuple(
+        Blocking(
+            waiting_number=row["waiting_template"],
+            waiting_text=_text(row["waiting_template"], texts),
+            waiting_application=row["waiting_application"],
+            holding_number=row["holding_template"],
+            holding_text=_text(row["holding_template"], texts),
+            holding_application=row["holding_application"],
+            waits=row["waits_sum"],
+            sum_ns=row["sum_us_sum"] * 1000,
+            max_ns=row["max_us_max"] * 1000,
+            server=row["server"] or "",
+        )
+        for row in rows[:_MOST]
+    )
+
+
+def _text(number: int | None, texts: Sequence[str]) -> str:
+    return "" if number is None else texts[number]
+
+
+# ---- build the facts of a pooler's log ----
+
+
+def pool_facts(averages: Mapping[str, Mapping[str, int]], connections: pa.Table) -> PoolFacts | None:
+    """Return the facts of a pooler; None if the log has none. Pure."""
+    reports = averages["pool queries"]["count"]
+    rows = connections.to_pylist()
+    if not reports and not rows:
+        return None
+
+    def mean(name: str) -> float:
+        return averages[name]["sum"] / max(reports, 1)
+
+    def time(name: str, count: str) -> float:
+        return averages[name]["sum"] * 1000 / max(averages[count]["sum"], 1)
+
+    return PoolFacts(
+        reports=reports,
+        transactions_s=mean("pool transactions"),
+        queries_s=mean("pool queries"),
+        transaction_ns=time("pool transaction time", "pool transactions"),
+        query_ns=time("pool query time", "pool queries"),
+        working=mean("pool transaction time") / 1e6,
+        waiting=mean("pool wait") / 1e6,
+        waiting_max=averages["pool wait"]["max"] / 1e6,
+        connections=tuple(
+            PoolConnections(
+                side=row["side"],
+                database=row["database"],
+                user=row["user"],
+                ended=row["ended"],
+                count=row["count"],
+                mean_ns=row["sum_us"] * 1000 / row["count"],
+                max_ns=row["max_us"] * 1000,
+                host=row["host"] or "",
+            )
+            for row in sorted(rows, key=lambda row: (row["side"], -row["count"], row["ended"]))
+        ),
+        bytes_in_s=mean("pool bytes in"),
+        bytes_out_s=mean("pool bytes out"),
+    )
+
+
+# ---- the evidence that a log lacks, and how to get it ----
+
+
+_SLOW_NS: Final = 20_000_000
+"""Mean time from which on auto_explain can log plans by their duration; faster statements need a sample."""
+
+
+def plan_settings(mean_ns: float) -> str:
+    """Return the settings that make a server log executed plans of statements with this mean time."""
+    chosen = (
+        "auto_explain.log_min_duration = '10ms'"
+        if mean_ns >= _SLOW_NS
+        else "auto_explain.log_min_duration = 0, auto_explain.sample_rate = 0.01"
+    )
+    return f"session_preload_libraries = 'auto_explain', {chosen} and auto_explain.log_analyze = on"
+
+
+def missing_of_log(result: LogResult) -> tuple[Missing, ...]:
+    """Return what could not be judged. Pure."""
+    return tuple(_missing(result)) if result.executions.count else ()
+
+
+def _missing(result: LogResult) -> Iterator[Missing]:
+    part = unexplained_part(result.costliest)
+    template = result.templates[0]
+    if part is not None:
+        template = next(template for template in result.templates if template.text == part.name)
+    has_plans = any(example.kind == "plan" for template in result.templates for example in template.examples)
+    executed = any(plan.root.loops for plan in executed_plans(template))
+    if not has_plans or (part is not None and template.kind in WITH_PLAN and not executed):
+        yield Missing(
+            "executed plans in the log",
+            "missing indexes, sorts on disk, and other faults of plans",
+            plan_settings(template.mean_ns),
+        )
+    if result.withheld:
+        names = ", ".join(one for one in result.withheld if one)
+        yield Missing(
+            f"files of {names or 'one server'} that do not overlap in time",
+            "transactions, repeated statements, loops, lock waits and open sessions",
+            "name the server of each file: --servers by-folder, or --server NAME=FILES",
+        )
+    yield Missing(
+        "a connection to the server",
+        "existing indexes, statistics, settings and waits",
+        f"uncork advise {result.run.id} DSN",
     )

@@ -11,22 +11,27 @@ from typing import Final, get_args
 
 from uncork import __version__
 from uncork.analysis.load.figures import CLOSED_LOOP
+from uncork.analysis.load.result import build_load_result
+from uncork.analysis.load.sweep import build_sweep_result
 from uncork.analysis.runs.comparable_runs import ComparableRuns, seconds_of
 from uncork.analysis.runs.cure_figures import cured_watch
 from uncork.analysis.runs.environments import differences
 from uncork.analysis.runs.figures import run_figures
-from uncork.analysis.runs.series import run_series
 from uncork.errors import UsageError
 from uncork.model.load import Protocol
 from uncork.model.results.figure import Figure, RunFigures
+from uncork.model.results.load import LoadResult
 from uncork.model.results.run_comparison import (
     FigureComparison,
     PlanChange,
     RunComparison,
     RunPair,
+    RunSeries,
     RunSide,
     RunVerdict,
+    SeriesPoint,
 )
+from uncork.model.results.sweep import SweepResult
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.run_comparison import (
     Claim,
@@ -39,7 +44,7 @@ from uncork.stats.run_comparison import (
     compare_shares,
     interval_reason,
 )
-from uncork.store.layout import Manifest, names_of_runs, watch_of
+from uncork.store.layout import Manifest, names_of_runs, read_manifest, watch_of
 
 CONFIDENCE: Final = 0.95
 PRACTICAL: Final = 0.03
@@ -383,3 +388,54 @@ def _side(run: RunFigures, names: Mapping[str, tuple[str, ...]]) -> RunSide:
         commit=run.commit,
         command=run.command or f"uncork report {shlex.quote(run.id)}",
     )
+
+
+# ---- time series of stored loads, and levels of stored sweeps, to draw several runs over each other ----
+
+
+_LEAST_NS: Final = 250_000_000
+"""A shorter last interval is left out: its rate would be chance."""
+
+
+def run_series(folder: Path) -> RunSeries | None:
+    """Return the time series of a stored load or sweep; None for a run of another kind.
+
+    Raises:
+        StoreError: if its files are damaged, or it has no result.
+    """
+    kind = read_manifest(folder).kind
+    if kind == "load":
+        return load_series(build_load_result(folder))
+    return sweep_series(build_sweep_result(folder)) if kind == "sweep" else None
+
+
+def load_series(result: LoadResult) -> RunSeries:
+    """Return the time series of a load, second by second."""
+    points = tuple(
+        SeriesPoint(
+            at=one.start_ns / 1e9,
+            throughput=one.succeeded * 1e9 / one.length_ns,
+            failed=one.failed * 1e9 / one.length_ns,
+            p50_ns=one.p50_ns,
+            p99_ns=one.p99_ns,
+            statuses={status: number * 1e9 / one.length_ns for status, number in one.statuses.items()},
+        )
+        for one in result.series
+        if one.length_ns >= _LEAST_NS
+    )
+    return RunSeries(result.run.id, "time", points, {} if result.http is None else dict(result.http.statuses))
+
+
+def sweep_series(result: SweepResult) -> RunSeries:
+    """Return the levels of a sweep."""
+    points = tuple(
+        SeriesPoint(
+            at=level.level,
+            throughput=level.throughput,
+            failed=level.throughput * level.wrong / (1 - level.wrong) if level.wrong < 1 else 0.0,
+            p50_ns=level.p50_ns,
+            p99_ns=level.p99_ns,
+        )
+        for level in sorted(result.levels, key=lambda one: one.level)
+    )
+    return RunSeries(result.run.id, result.axis, points, {})

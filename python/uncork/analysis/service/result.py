@@ -10,25 +10,28 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from uncork.advise.bottleneck import find_bottlenecks
+from uncork.advise.service_processes import one_at_a_time
 from uncork.advise.service_rules import HotFunction, find_service_findings
 from uncork.analysis.service.functions import WHOLE_PROCESS, functions_by_request
-from uncork.analysis.service.places import foreign_share, time_places, with_branches
 from uncork.analysis.service.requests import connections_opened, join_requests
-from uncork.analysis.service.traces import Traced, join_traces
-from uncork.model.bottleneck import DatabaseUse, LoadUse, MachineUse, Seen
-from uncork.model.database.wait_classes import IDLE
+from uncork.load.traceparent import group_of
+from uncork.model.bottleneck import COMMIT_EVENTS, Component, DatabaseUse, LoadUse, MachineUse, Seen
+from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import LoadResult
 from uncork.model.results.log import LogResult
 from uncork.model.results.service import (
     OriginFacts,
+    PlaceKind,
     PoolUse,
     RequestFacts,
     SentTemplate,
     ServiceResult,
     ServiceRunFacts,
+    TimePlace,
     WorkerFacts,
 )
 from uncork.model.results.stacks import StackResult
@@ -335,3 +338,231 @@ def _origins(activity: pa.Table | None, database: DatabaseResult | None) -> tupl
     return tuple(
         OriginFacts(origin, many / samples, many / whole) for origin, many in named.most_common(_MOST_ORIGINS)
     )
+
+
+# ---- join requests with their statements by the traces that comments in a log's statements name ----
+
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What a log shows of one kind of request.
+
+    `requests` is how many of its requests have a statement with their trace: exactly up to a thousand, and to
+    3 % beyond. `templates` come with the longest time first.
+    """
+
+    requests: int
+    templates: tuple[SentTemplate, ...]
+
+
+def join_traces(
+    routes: pa.Table,
+    texts: Sequence[str],
+    trace: str,
+    sent: Mapping[str, int],
+    known: Mapping[str, Mapping[str, SentTemplate]],
+) -> dict[str, Traced]:
+    """Return the statements of each request that the log shows with its trace, by the request's name.
+
+    `routes` is the table ``log_routes``, and `texts` are its templates. `trace` names the load, and `sent`
+    has its requests in their order, with how often each was sent. `known` are the statements that slices
+    show, by request and text: they supply the rows of an execution if no plan does. A template that they do
+    not have gets a number above theirs.
+    """
+    numbers = {template.text: template.template for of in known.values() for template in of.values()}
+    beyond = 1 + max(numbers.values(), default=-1)
+    found = {}
+    for place, (name, many) in enumerate(sent.items(), 1):
+        rows = routes.filter(pc.equal(routes["trace"], group_of(trace, place))).to_pylist()
+        by_template: dict[int, list[Row]] = defaultdict(list)
+        for row in rows:
+            by_template[row["template"]].append(row)
+        if not rows or not many:
+            continue
+        senders = {_sender(row): row["requests"] or 0 for row in rows}
+        templates = [
+            _template(
+                numbers.get(texts[number], beyond + number), texts[number], of, many, known.get(name, {})
+            )
+            for number, of in by_template.items()
+        ]
+        templates.sort(key=lambda one: (-one.ns, one.text))
+        found[name] = Traced(sum(senders.values()), tuple(templates))
+    return found
+
+
+def _sender(row: Row) -> tuple[str, ...]:
+    return row["route"], row["tagged_application"], row["application"], row["server"]
+
+
+def _template(
+    number: int, text: str, rows: Sequence[Row], sent: int, known: Mapping[str, SentTemplate]
+) -> SentTemplate:
+    executions, micros = sum(row["executions"] for row in rows), sum(row["sum_us"] for row in rows)
+    plans, planned = sum(row["rows_plans"] for row in rows), sum(row["rows_sum"] for row in rows)
+    in_slices = known.get(text)
+    from_slices = None if in_slices is None else in_slices.rows
+    return SentTemplate(
+        template=number,
+        text=text,
+        calls=executions / sent,
+        calls_low=None,
+        calls_high=None,
+        rows=planned / plans if plans else from_slices,
+        call_ns=micros * 1000 / executions if executions else 0.0,
+        ns=micros * 1000 / sent,
+        traced=True,
+    )
+
+
+# ---- divide the requests in flight among the places where they pass their time ----
+#
+# The generator knows how many requests are in flight; the database's sessions show how many of them are
+# there and what they wait for; the processor times of both show how many compute. What is left waits in
+# the service.
+
+
+_READS: Final = frozenset({"BufferIO", "BufferIo"})
+"""Waits for a page that another session reads at this moment."""
+_KINDS: Final[Mapping[str, PlaceKind]] = {
+    "Lock": "locks",
+    "IO": "storage",
+    "LWLock": "internal locks",
+    "BufferPin": "internal locks",
+    "IPC": "internal locks",
+    IDLE: "idle in transaction",
+}
+_ALL_BUSY: Final = 0.7
+"""Requests in progress for each process from which on all processes are busy."""
+_MORE: Final = 2.0
+"""Requests in progress for each process from which on processes answer several at a time."""
+_QUEUED: Final = 0.25
+"""Fraction of the requests in flight that must wait for a process before they form a queue."""
+
+
+def _kind_of_wait(of_class: str, event: str) -> PlaceKind:
+    """Return the place of a busy session by its wait, `of_class` as in `profile.activity.wait_class`."""
+    if event in COMMIT_EVENTS:
+        return "commit"
+    if event in _READS:
+        return "storage"
+    return _KINDS.get(of_class, "database other")
+
+
+def time_places(seen: Seen, workers: Sequence[WorkerFacts] = ()) -> tuple[TimePlace, ...]:
+    """Return where the requests in flight are, the most frequent place first.
+
+    Without a load of uncork's own, the requests are the busy sessions. `workers` are the service's processes.
+    """
+    found = dict(_places(seen, one_at_a_time(workers)))
+    flying = seen.load.in_flight or sum(found.values())
+    mean = seen.load.mean_ns
+    places = [
+        TimePlace(kind, many, many / flying, mean * many / flying if mean else None)
+        for kind, many in found.items()
+        if many > 0 and flying
+    ]
+    return tuple(sorted(places, key=lambda one: -one.requests))
+
+
+def _places(seen: Seen, processes: int) -> Iterator[tuple[PlaceKind, float]]:
+    sessions = seen.sessions
+    sums: dict[PlaceKind, float] = {}
+    computing = 0.0
+    for (of_class, event), many in ({} if sessions is None else sessions.waits).items():
+        if of_class == CPU:
+            computing += many
+        else:
+            kind = _kind_of_wait(of_class, event)
+            sums[kind] = sums.get(kind, 0.0) + many
+    flying = seen.load.in_flight
+    busy = computing + sum(sums.values())
+    if flying and busy > flying:  # other clients' sessions are not this load's requests
+        scale = flying / busy
+        computing *= scale
+        sums = {kind: many * scale for kind, many in sums.items()}
+        busy = flying
+    running = computing if seen.database is None else min(computing, seen.database.cpus)
+    yield "database cpu", running
+    yield "database queue", computing - running
+    held = sums.pop("idle in transaction", 0.0)
+    yield from sums.items()
+    yield from _service(seen.service, held, max(0.0, flying - busy), busy - held, processes)
+
+
+def _service(
+    service: Component | None, held: float, outside: float, inside: float, processes: int
+) -> Iterator[tuple[PlaceKind, float]]:
+    """Divide the requests that are in the service. `held` of them keep a transaction open meanwhile.
+
+    `inside` is the number of those in the database. If `processes` answer one request at a time and are all
+    busy, the other requests queue for them: so whatever computes does so for the requests in progress.
+    Otherwise computing and waiting for processors take their parts of both groups alike.
+    """
+    whole = held + outside
+    if not whole:
+        return
+    running = 0.0 if service is None else min(service.cpus, whole)
+    queued = 0.0 if service is None or service.waiting is None else min(service.waiting, whole - running)
+    working = max(held, running + queued)
+    if processes and _ALL_BUSY <= (inside + working) / processes <= _MORE:
+        queue = whole - working
+        if queue >= _QUEUED * (whole + inside):
+            yield "service cpu", running
+            yield "service queue", queued
+            yield "idle in transaction", working - running - queued
+            yield "process queue", queue
+            return
+    rest = whole - running - queued
+    yield "service cpu", running
+    yield "service queue", queued
+    yield "idle in transaction", rest * held / whole
+    yield "service wait", rest * outside / whole
+
+
+def with_branches(
+    time: Sequence[TimePlace], parsing: float, planning: float, waiting_for_pool: float
+) -> tuple[TimePlace, ...]:
+    """Take the time of parsing, planning, and waiting for a pooler, out of the places that contain them.
+
+    `parsing` and `planning` are how many sessions parse and plan on average: they compute, or wait for a
+    processor. `waiting_for_pool` is how many clients of a pooler wait for a connection: to the service, that
+    is a wait.
+    """
+    found = {place.kind: place for place in time}
+    branches: tuple[tuple[PlaceKind, float, tuple[PlaceKind, ...]], ...] = (
+        ("database parsing", parsing, ("database cpu", "database queue")),
+        ("database planning", planning, ("database cpu", "database queue")),
+        ("pool wait", waiting_for_pool, ("service wait", "process queue")),
+    )
+    for kind, many, sources in branches:
+        parts = [found[source] for source in sources if source in found]
+        whole = sum(part.requests for part in parts)
+        part = min(1.0, many / whole) if whole else 0.0
+        if not part:
+            continue
+        taken = [_scaled(place, part) for place in parts]
+        found.update({place.kind: _scaled(place, 1.0 - part) for place in parts})
+        found[kind] = TimePlace(
+            kind,
+            sum(place.requests for place in taken),
+            sum(place.share for place in taken),
+            None if taken[0].ns is None else sum(place.ns or 0.0 for place in taken),
+        )
+    return tuple(sorted((place for place in found.values() if place.requests), key=lambda one: -one.requests))
+
+
+def _scaled(place: TimePlace, part: float) -> TimePlace:
+    ns = None if place.ns is None else place.ns * part
+    return TimePlace(place.kind, place.requests * part, place.share * part, ns)
+
+
+def foreign_share(seen: Seen) -> float:
+    """Return the fraction of the machine's busy processors that programs other than these components use."""
+    busy = (seen.machine.busy or 0.0) * seen.machine.processors
+    components = (seen.database, seen.service, seen.generator)
+    used = sum(component.cpus for component in components if component is not None)
+    return max(0.0, busy - used) / busy if busy else 0.0

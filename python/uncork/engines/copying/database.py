@@ -6,14 +6,15 @@ All its settings are local to that transaction, so that a connection pooler does
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from uncork.engines.connecting import connect_error, connect_to_watch
 from uncork.engines.conninfo import Address
@@ -21,17 +22,16 @@ from uncork.engines.copying.applying import Applier, fatal, refusal
 from uncork.engines.copying.chosen_settings import ChosenSetting, apply_settings, read_settings
 from uncork.engines.copying.closing import close_sample, links
 from uncork.engines.copying.ddl import after_rows, before_rows, identifier, materialise
-from uncork.engines.copying.empty_database import drop_database, make_database
 from uncork.engines.copying.lost import read_lost, without
-from uncork.engines.copying.objects import Column, Schema, Table
+from uncork.engines.copying.objects import Column, Constraint, Schema, Table
 from uncork.engines.copying.pace import Pace
 from uncork.engines.copying.rows import SourceFailed, Transferred, transfer
-from uncork.engines.copying.sampling import cyclic, roots, shares, units
 from uncork.engines.copying.schema import read_schema
 from uncork.engines.planner_statistics import RESTORES, replace_statistics
 from uncork.engines.sparse.source_sizes import SourceSizes, read_sizes
 from uncork.errors import SetupError, UsageError
 from uncork.model.database.copy import CopiedTable, CopyFacts, NotCopied
+from uncork.model.database.names import literal
 from uncork.model.units import count_words
 
 _BEGIN: Final = (
@@ -412,3 +412,240 @@ class _Copy:
         whole = plan.shares[table.oid] >= 1
         rows = float(moved.rows) if whole or table.rows < 0 else max(table.rows, float(moved.rows))
         return CopiedTable(f"{table.schema}.{table.name}", moved.rows, rows, moved.bytes)
+
+
+# ---- empty database ----
+
+
+_LOCALE: Final = """
+SELECT pg_encoding_to_char(encoding)::text, datcollate::text, datctype::text,
+       coalesce(to_jsonb(d) ->> 'datlocprovider', 'c'),
+       coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')
+  FROM pg_database d WHERE datname = current_database()
+"""
+_USED: Final = """
+SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%' AND c.relkind IN ('r', 'p', 'v', 'm')
+"""
+_FALLBACKS: Final = ("C.UTF-8", "C")
+
+
+def make_database(source: psycopg.Connection[Any], target: str) -> tuple[bool, tuple[NotCopied, ...]]:
+    """Return whether the database was created, and what of the source's locale it lacks.
+
+    Raises:
+        ConnectError: if the server of the copy cannot be reached.
+        SetupError: if the database exists and has tables, or cannot be created.
+        UsageError: if `target` names no database.
+    """
+    name = str(conninfo_to_dict(target).get("dbname") or "")
+    if not name:
+        raise UsageError("the connection string of the copy names no database; add dbname=NAME")
+    with closing(_connect(make_conninfo(target, dbname="postgres"))) as control:
+        try:
+            if control.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
+                return False, _existing(source, target)
+            return True, _create(source, control, name)
+        except psycopg.Error as error:
+            reason = error.diag.message_primary or " ".join(str(error).split())
+            raise SetupError(f"cannot create database {name} for the copy: {reason}") from error
+
+
+def _connect(conninfo: str) -> psycopg.Connection[Any]:
+    try:
+        return connect_to_watch(conninfo)
+    except psycopg.Error as error:
+        raise connect_error(error) from error
+
+
+def drop_database(target: str) -> None:
+    """Drop the database of a copy that failed.
+
+    Raises:
+        psycopg.Error: if that is not possible.
+    """
+    name = str(conninfo_to_dict(target)["dbname"])
+    with closing(connect_to_watch(make_conninfo(target, dbname="postgres"))) as control:
+        control.execute(f"DROP DATABASE IF EXISTS {identifier(name)} WITH (FORCE)".encode())
+
+
+def _existing(source: psycopg.Connection[Any], target: str) -> tuple[NotCopied, ...]:
+    with closing(_connect(target)) as connection:
+        row = connection.execute(_USED.encode()).fetchone()
+        if row is None or row[0]:
+            raise SetupError(
+                f"database {connection.info.dbname} has tables already; name a database that does not exist"
+            )
+        wanted, found = source.execute(_LOCALE).fetchone(), connection.execute(_LOCALE).fetchone()
+    if wanted is None or found is None or wanted == found:
+        return ()
+    if wanted[0] != found[0]:
+        raise SetupError(
+            f"the source has the encoding {wanted[0]}, the database of the copy {found[0]}; name a database "
+            "that does not exist"
+        )
+    return (_other_locale(wanted[4] or wanted[1], f"the database of the copy has {found[4] or found[1]}"),)
+
+
+def _create(
+    source: psycopg.Connection[Any], control: psycopg.Connection[Any], name: str
+) -> tuple[NotCopied, ...]:
+    row = source.execute(_LOCALE).fetchone()
+    assert row is not None  # noqa: S101 -- a session's own database is in pg_database
+    encoding, collate, ctype, provider, locale = row
+    create = f"CREATE DATABASE {identifier(name)} TEMPLATE template0 ENCODING {literal(encoding)}"
+    libc = f" LC_COLLATE {literal(collate)} LC_CTYPE {literal(ctype)}"
+    if control.info.server_version >= 150000:
+        kinds = {"i": " LOCALE_PROVIDER icu ICU_LOCALE ", "b": " LOCALE_PROVIDER builtin BUILTIN_LOCALE "}
+        own = f"{kinds[provider]}{literal(locale)}" if provider in kinds else " LOCALE_PROVIDER libc"
+        plain = " LOCALE_PROVIDER libc"
+    else:
+        own = plain = ""
+    attempts = [own + libc]
+    for other in _FALLBACKS:
+        same = f" LC_COLLATE {literal(other)} LC_CTYPE {literal(other)}"
+        attempts += [own + same] if provider != "c" else []
+        attempts.append(plain + same)
+    reason = ""
+    for place, attempt in enumerate(attempts):
+        try:
+            control.execute((create + attempt).encode())
+        except psycopg.Error as error:
+            if control.broken or isinstance(error, psycopg.errors.DiskFull) or place == len(attempts) - 1:
+                raise
+            reason = reason or error.diag.message_primary or str(error)
+            continue
+        kept = place == 0 or (provider != "c" and attempt.startswith(own))
+        return () if kept else (_other_locale(locale or collate, reason),)
+    return ()
+
+
+def _other_locale(locale: str, why: str) -> NotCopied:
+    return NotCopied(
+        f"locale {locale} of the database",
+        why,
+        "text sorts and compares in another order, so plans and timings of ORDER BY, ranges and LIKE differ",
+    )
+
+
+# ---- decide which share of each table is copied, so that the copy fits a number of bytes ----
+#
+# 1. A partitioned table and its partitions are one unit. Units are copied whole, the smallest first,
+#    while they fit in half of the budget.
+# 2. All other units get one common share: `TABLESAMPLE SYSTEM` with a fixed seed chooses their pages,
+#    which reads only these pages, and chooses the same ones again while the table does not change.
+# 3. Rows that the chosen rows reference by foreign keys are added (`closing`). Their expected number is
+#    part of the budget: of `N` rows, `r` references that are spread evenly hit `N (1 - exp(-r / N))`.
+#    Where references form a cycle, such as a table that references itself, they can lead to every row. A
+#    part of the budget is kept for these, and they are cut when it is used.
+#
+# Sizes are those of the tables without indexes, which need about as much disk again.
+
+
+_WHOLE: Final = 0.5
+_FOR_CYCLES: Final = 0.3
+_STEPS: Final = 40
+_ROUNDS: Final = 20
+_ROW_BYTES: Final = 100
+"""The size of a row, if a table was never analysed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A table, or a partitioned table with all its partitions. `references` are the units it references."""
+
+    oid: int
+    bytes: int
+    rows: float
+    references: tuple[int, ...] = ()
+
+
+def roots(tables: Iterable[Table]) -> dict[int, int]:
+    """Return for each table the partitioned table at the top of its tree, or itself."""
+    parents = {table.oid: table.parents[0] for table in tables if table.bound is not None and table.parents}
+    found = {}
+    for table in tables:
+        top = table.oid
+        while top in parents:
+            top = parents[top]
+        found[table.oid] = top
+    return found
+
+
+def units(tables: Sequence[Table], constraints: Iterable[Constraint]) -> tuple[Unit, ...]:
+    """Return the units of tables, with the references of their foreign keys."""
+    top = roots(tables)
+    sizes = dict.fromkeys(top.values(), 0)
+    rows = dict.fromkeys(top.values(), 0.0)
+    references: dict[int, list[int]] = {}
+    for table in tables:
+        sizes[top[table.oid]] += table.bytes
+        if table.kind == "r":
+            rows[top[table.oid]] += table.rows if table.rows >= 0 else table.bytes / _ROW_BYTES
+    for constraint in constraints:
+        if (
+            constraint.kind == "f"
+            and not constraint.derived
+            and constraint.table in top
+            and constraint.references in top
+        ):
+            references.setdefault(top[constraint.table], []).append(top[constraint.references])
+    return tuple(Unit(oid, sizes[oid], rows[oid], tuple(references.get(oid, ()))) for oid in sizes)
+
+
+def cyclic(parts: Sequence[Unit]) -> set[tuple[int, int]]:
+    """Return the references, each as two units, that are part of a cycle."""
+    direct = {part.oid: set(part.references) for part in parts}
+    reached: dict[int, set[int]] = {}
+    for start in direct:
+        found: set[int] = set()
+        ahead = [start]
+        while ahead:
+            new = direct[ahead.pop()] - found
+            found |= new
+            ahead += new
+        reached[start] = found
+    return {
+        (child, parent) for child, found in direct.items() for parent in found if child in reached[parent]
+    }
+
+
+def shares(parts: Sequence[Unit], budget: int) -> dict[int, float]:
+    """Return the share of each unit, 0 to 1, so that the copy is expected to have `budget` bytes at most."""
+    if sum(part.bytes for part in parts) <= budget:
+        return {part.oid: 1.0 for part in parts}
+    whole: set[int] = set()
+    used = 0
+    for part in sorted(parts, key=lambda part: (part.bytes, part.oid)):
+        if used + part.bytes > _WHOLE * budget:
+            break
+        used += part.bytes
+        whole.add(part.oid)
+    loose = cyclic(parts)
+    if any(child not in whole and parent not in whole for child, parent in loose):
+        budget -= int(_FOR_CYCLES * (budget - used))
+    parts = [
+        replace(part, references=tuple(to for to in part.references if (part.oid, to) not in loose))
+        for part in parts
+    ]
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _expected(parts, whole, middle) <= budget else (low, middle)
+    return {part.oid: 1.0 if part.oid in whole else low for part in parts}
+
+
+def _expected(parts: Sequence[Unit], whole: set[int], share: float) -> float:
+    """Return the bytes that are expected if all units but `whole` have a share, and their references come."""
+    chosen: Mapping[int, float] = {part.oid: 1.0 if part.oid in whole else share for part in parts}
+    start = dict(chosen)
+    for _ in range(_ROUNDS):
+        hits = dict.fromkeys(chosen, 0.0)
+        for part in parts:
+            for other in part.references:
+                hits[other] += chosen[part.oid] * part.rows
+        chosen = {
+            part.oid: 1 - (1 - start[part.oid]) * math.exp(-hits[part.oid] / max(part.rows, 1.0))
+            for part in parts
+        }
+    return sum(chosen[part.oid] * part.bytes for part in parts)

@@ -8,21 +8,25 @@ bytes of another version are never returned.
 from __future__ import annotations
 
 import asyncio
+import base64
+import ipaddress
 import os
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from uncork.errors import ConnectError, UncorkError, UsageError
 from uncork.model.extras import install_extra
-from uncork.profile.objects.address import LogObject, ObjectAddress
-from uncork.profile.objects.problems import problem_of
-from uncork.profile.objects.settings import Settings, settings_of
+from uncork.profile.objects.address import Backend, LogObject, ObjectAddress
 
 if TYPE_CHECKING:
     from obstore import Bytes, ObjectMeta
     from obstore.store import ClientConfig, ObjectStore
+
 
 Answer = TypeVar("Answer")
 
@@ -205,3 +209,209 @@ def _is_same(wanted: LogObject, found: ObjectMeta) -> bool:
 def _plain(etag: str) -> str:
     """Return an etag without quotes, which lists of some stores leave out."""
     return etag.removeprefix("W/").strip('"')
+
+
+# ---- what an error of an object store means ----
+
+
+_STATUS: Final = re.compile(r"status code: (\d{3})")
+_CODE: Final = re.compile(r"<Code>([A-Za-z]+)</Code>")
+_METADATA: Final = re.compile(
+    r"latest/api/token|latest/meta-data|computeMetadata|metadata\.google|metadata/identity|oauth2/token"
+    r"|Account must be specified|Missing (?:AccessKeyId|SecretAccessKey)",
+    re.IGNORECASE,
+)
+"""Requests for credentials, made because the environment has none."""
+_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "InvalidBucketName")
+_SHORTER: Final = re.compile(r"Requested \S+, got ")
+_LONGEST: Final = 200
+_AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 509})
+_NUMBERS: Final = {
+    "UnauthenticatedError": 401,
+    "PermissionDeniedError": 403,
+    "FileNotFoundError": 404,
+    "PreconditionError": 412,
+    "NotSupportedError": 416,
+}
+"""The status that obstore's exceptions stand for, if their message has none."""
+_CREDENTIALS: Final[dict[Backend, str]] = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, for a profile of the AWS CLI with "
+    "`eval $(aws configure export-credentials --format env)`; for a public bucket set "
+    "AWS_SKIP_SIGNATURE=true",
+    "gs": "set GOOGLE_APPLICATION_CREDENTIALS to the path of a key; for a public bucket set "
+    "GOOGLE_SKIP_SIGNATURE=true",
+    "az": "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY; "
+    "for a public container set AZURE_SKIP_SIGNATURE=true",
+    "ssh": "use a key that ssh-agent or ~/.ssh/config knows",
+    "http": "write the address as https://USER:PASSWORD@HOST/..., or use a signed address",
+}
+
+Kind = Literal["again", "changed", "absent", "final"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What went wrong with a request, and what to do about it.
+
+    `kind` is ``again`` if the same request may succeed later, ``changed`` if the object is not the one that
+    was found, ``absent`` if it does not exist, and ``final`` for the rest. `words` are one line without
+    secrets.
+    """
+
+    kind: Kind
+    words: str
+
+
+def problem_of(error: BaseException, address: ObjectAddress) -> Problem:
+    """Return what an exception of a request means."""
+    name, text = type(error).__name__, str(error).split("\n\nDebug source", maxsplit=1)[0]
+    status, code = _STATUS.search(text), _CODE.search(text)
+    answer = " ".join(filter(None, (status[1] if status else "", code[1] if code else "")))
+    credentials = _CREDENTIALS[address.backend]
+    if _METADATA.search(text):
+        return Problem("final", f"no credentials: {credentials}")
+    if code and code[1] in _BUCKET:
+        return Problem("final", f'there is no {_bucket(address)} "{address.bucket}" ({answer})')
+    number = int(status[1]) if status else _NUMBERS.get(name)
+    rights = " (it needs s3:GetObject, and s3:ListBucket for a prefix)" if address.backend == "s3" else ""
+    known = {
+        401: Problem("final", f"the credentials are not accepted ({answer}); {credentials}"),
+        403: Problem(
+            "final", f"access is forbidden ({answer}); check the credentials and their rights{rights}"
+        ),
+        404: Problem("absent", "it does not exist"),
+        412: Problem("changed", "it changed"),
+        416: Problem(
+            "final",
+            f"the server does not send ranges; pipe it: curl -s {address.shown} | uncork profile logs -",
+        ),
+    }
+    if number in known:
+        return known[number]
+    if number is not None:
+        return Problem("again" if number in _AGAIN else "final", f"the server answered {answer}")
+    return _without_answer(text, address)
+
+
+def _without_answer(text: str, address: ObjectAddress) -> Problem:
+    """Return what a failed connection means. The text holds the request's address, and so perhaps secrets."""
+    made = not text or any(sign in text for sign in ("HTTP error", "Error performing"))
+    if not made and not _SHORTER.search(text):
+        reason = " ".join((text.partition(" error: ")[2] or text).split())
+        return Problem("final", reason[:_LONGEST].rstrip("."))
+    text = text.lower()
+    if "redirect" in text:
+        return Problem("final", "the server redirects the request; check the region (AWS_REGION)")
+    if "builder error" in text:
+        return Problem("final", f"requests to {address.bucket} cannot be made; check the address")
+    if "timed out" in text or "timeout" in text:
+        return Problem("again", "the server does not answer in time")
+    if "error sending request" in text or "connect" in text:
+        return Problem("again", "the server cannot be reached")
+    return Problem("again", "the answer was cut short")
+
+
+def _bucket(address: ObjectAddress) -> str:
+    return "container" if address.backend == "az" else "bucket"
+
+
+# ---- how to reach an object store: what the environment variables of its service say ----
+
+
+_ENDPOINTS: Final[dict[Backend, tuple[str, ...]]] = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "FSSPEC_S3_ENDPOINT_URL"),
+    "gs": ("STORAGE_EMULATOR_HOST", "GOOGLE_BASE_URL"),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+    "http": (),
+    "ssh": (),
+}
+_ALLOW: Final[dict[Backend, tuple[str, ...]]] = {
+    "s3": ("AWS_ALLOW_HTTP", "UNCORK_ALLOW_HTTP"),
+    "gs": ("GOOGLE_ALLOW_HTTP", "UNCORK_ALLOW_HTTP"),
+    "az": ("AZURE_ALLOW_HTTP", "UNCORK_ALLOW_HTTP"),
+    "http": ("UNCORK_ALLOW_HTTP",),
+    "ssh": (),
+}
+_CONNECTION: Final = {
+    "AccountName": "account_name",
+    "AccountKey": "account_key",
+    "SharedAccessSignature": "sas_key",
+    "BlobEndpoint": "endpoint",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings for obstore, beside what it reads from the environment itself; they may hold secrets."""
+
+    config: dict[str, object] = field(default_factory=dict, repr=False)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    allow_http: bool = False
+
+
+def settings_of(address: ObjectAddress, environment: Mapping[str, str]) -> Settings:
+    """Return how to reach the store of an address.
+
+    Unencrypted HTTP is for loopback only, unless the environment allows it.
+
+    Raises:
+        UsageError: if the endpoint is unencrypted, on another machine, and not allowed.
+    """
+    config: dict[str, object] = {}
+    variable = next((name for name in _ENDPOINTS[address.backend] if environment.get(name)), "")
+    endpoint = environment.get(variable, "")
+    if address.backend == "az":
+        config |= _azure(address, environment)
+        endpoint, variable = (
+            (endpoint, variable)
+            if endpoint
+            else (str(config.get("endpoint", "")), "AZURE_STORAGE_CONNECTION_STRING")
+        )
+    if variable == "STORAGE_EMULATOR_HOST":
+        endpoint = endpoint if "://" in endpoint else f"http://{endpoint}"
+        config["skip_signature"] = True
+    if endpoint:
+        config["base_url" if address.backend == "gs" else "endpoint"] = endpoint.rstrip("/")
+    reached = address.bucket if address.backend == "http" else endpoint
+    headers = {}
+    if address.login:
+        headers["authorization"] = f"Basic {base64.b64encode(address.login.encode()).decode()}"
+    return Settings(config, headers, _may_be_plain(reached, variable, address, environment))
+
+
+def _may_be_plain(
+    reached: str, variable: str, address: ObjectAddress, environment: Mapping[str, str]
+) -> bool:
+    """Return whether requests are unencrypted; refuse it if it is not allowed."""
+    parts = urlsplit(reached)
+    if reached and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise UsageError(f"{variable}={reached} is no address of a server; write https://HOST:PORT")
+    if parts.scheme != "http":
+        return False
+    names = _ALLOW[address.backend]
+    allowed = any(environment.get(name, "").lower() in ("1", "true", "yes", "on") for name in names)
+    if not allowed and not _is_loopback(parts.hostname or ""):
+        place = f"{variable}={reached}" if variable else address.shown
+        raise UsageError(
+            f"{place}: http:// sends credentials and logs unencrypted; use https://, or set {names[0]}=true"
+        )
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _azure(address: ObjectAddress, environment: Mapping[str, str]) -> dict[str, object]:
+    """Return the settings within a connection string, and the account that the address names."""
+    text = environment.get("AZURE_STORAGE_CONNECTION_STRING", "")
+    pairs = (part.partition("=") for part in text.split(";"))
+    config: dict[str, object] = {
+        _CONNECTION[name]: value for name, _, value in pairs if name in _CONNECTION and value
+    }
+    if address.account:
+        config["account_name"] = address.account
+    return config

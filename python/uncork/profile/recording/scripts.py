@@ -2,15 +2,128 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from statistics import median
 from typing import Final
 
 from uncork.model.database.recording import LoggedStatement, LoggedTransaction, RecordedTransaction, Recording
 from uncork.model.units import count_words, format_duration, share_text
-from uncork.profile.recording.texts import ScriptStatement, script_statement, whole_statement
 from uncork.profile.recording.transactions import LoggedSessions
+from uncork.profile.shapes.nodes import tokens_of
+from uncork.profile.workload.literals import with_values
+
+# ---- separate the text of a logged statement from its values, as a script writes both ----
+
+
+_CONSTANTS: Final = frozenset(
+    {"SCONST", "USCONST", "ICONST", "FCONST", "BCONST", "XCONST", "TRUE_P", "FALSE_P", "NULL_P"}
+)
+_PARAMETER: Final = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')", re.DOTALL)
+_ONE_COLON: Final = re.compile(r"(?<!:):(?!:)")
+"""What a script could take for a variable, such as the bounds of an array's slice."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptStatement:
+    """A statement of a script, with ``:name`` for each variable, and the values of these."""
+
+    text: str
+    values: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A text with variables: parameters by their number, and constants as they are written."""
+
+    text: str
+    parameters: tuple[int, ...]
+    constants: tuple[str, ...]
+
+
+def script_statement(one: LoggedStatement, place: int) -> ScriptStatement | None:
+    """Return statement `place` of a script; None if the log lacks values of its parameters.
+
+    Parameters that the client sent apart from the text are variables ``p…``. In other texts, each constant is
+    a variable ``t…``. A text that a script cannot hold is one variable.
+    """
+    shape = _shape(one.text, place, one.bound)
+    if shape is None:
+        return whole_statement(one, place)
+    values: dict[str, str | None] = {}
+    if shape.parameters:
+        known = parameter_values(one.parameters)
+        if any(number not in known for number in shape.parameters):
+            return None
+        values = {f"p{place}_{number}": known[number] for number in shape.parameters}
+    values.update({f"t{place}_{number}": text for number, text in enumerate(shape.constants, 1)})
+    return ScriptStatement(shape.text, values)
+
+
+def whole_statement(one: LoggedStatement, place: int) -> ScriptStatement | None:
+    """Return statement `place` of a script as one variable; None if the log lacks its values."""
+    text = one.text.strip().rstrip("; \n\t")
+    if one.bound and one.parameters:
+        known = parameter_values(one.parameters)
+        most = max(known, default=0)
+        try:
+            text = with_values(text, [known.get(number + 1) for number in range(most)])
+        except (IndexError, ValueError):
+            return None
+    elif one.bound and any(kind == "PARAM" for _, _, kind in tokens_of(text)):
+        return None
+    return ScriptStatement(f":t{place}", {f"t{place}": text})
+
+
+def parameter_values(logged: str) -> Mapping[int, str | None]:
+    """Return the values of parameters by their numbers, from the text of a log; None is NULL."""
+    return {
+        int(number): None if text == "NULL" else text[1:-1].replace("''", "'")
+        for number, text in _PARAMETER.findall(logged)
+    }
+
+
+@lru_cache(maxsize=10_000)
+def _shape(text: str, place: int, bound: bool) -> _Shape | None:
+    """Return a text with variables; None if a script cannot hold it."""
+    whole, tokens = text.encode(), tokens_of(text)
+    while tokens and tokens[-1][2] == "ASCII_59":
+        tokens.pop()
+    if not tokens:
+        return None
+    pieces: list[str] = []
+    parameters: dict[int, None] = {}
+    constants: list[str] = []
+    before = tokens[0][0]
+    for start, end, kind in tokens:
+        pieces.append(" " if pieces[-1:] == [","] else _gap(whole[before:start].decode()))
+        written, before = whole[start:end].decode(), end
+        if bound and kind == "PARAM":
+            parameters[int(written[1:])] = None
+            pieces.append(f":p{place}_{written[1:]}")
+        elif not bound and kind in _CONSTANTS:
+            constants.append(written)
+            pieces.append(f":t{place}_{len(constants)}")
+        elif _ONE_COLON.search(written) or "\\" in written:
+            return None
+        else:
+            pieces.append(written)
+            continue
+        if re.match(rb"\w", whole[end : end + 1]):
+            return None
+    return _Shape("".join(pieces), tuple(parameters), tuple(constants))
+
+
+def _gap(between: str) -> str:
+    """Return what a script has between two tokens: a space instead of comments, unless they are hints."""
+    return between if "/*+" in between and ":" not in between else " " if between else ""
+
+
+# ---- turn the transactions of a log into scripts, one for each sequence of statements ----
+
 
 _SCRIPTS: Final = 100
 """Sequences of statements with a script of their own; others share one by their number of statements."""

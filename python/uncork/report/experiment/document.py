@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from uncork.model.results.experiment import Comparison, RunResult
+from uncork.model.evidence import EvidenceFacts, WaitShare
+from uncork.model.results.experiment import Comparison, EngineFacts, OwnMetricFacts, RunResult
 from uncork.model.units import format_count, format_duration
 from uncork.model.verdict import Verdict
-from uncork.report.blocks import Document, Flame, Step
+from uncork.report.blocks import Column, Document, Flame, Paragraph, Section, Step, Table, Value
 from uncork.report.experiment.batches import batch_sections
 from uncork.report.experiment.conduct import conduct_sections
 from uncork.report.experiment.data_checks import data_check_sections
 from uncork.report.experiment.effects import effects_sections
-from uncork.report.experiment.engines import engine_sections
 from uncork.report.experiment.evidence import evidence_sections
 from uncork.report.experiment.explanation import explanation_sections
 from uncork.report.experiment.growth import growth_sections
 from uncork.report.experiment.hosts import host_sections
 from uncork.report.experiment.machine import machine_sections
-from uncork.report.experiment.next_bottleneck import next_bottleneck_steps
-from uncork.report.experiment.own_metrics import own_metric_sections
 from uncork.report.experiment.request_charts import request_chart_sections
 from uncork.report.experiment.requests import request_sections
 from uncork.report.experiment.view import View
-from uncork.report.words import capitalised, count_words, floor_text, known_so_far, series_words
+from uncork.report.figures import number_text
+from uncork.report.words import capitalised, cell_words, count_words, floor_text, known_so_far, series_words
 
 _NOT_COMPARABLE: Final = "not comparable"
 """How the reason of a refusal begins if the baseline itself answers differently each time."""
@@ -160,3 +159,186 @@ def _facts(result: RunResult) -> Iterable[tuple[str, str]]:
     yield "confidence", f"{result.confidence * 100:g} %"
     if run.stopped_because:
         yield "stopped", run.stopped_because.rstrip(".")
+
+
+# ---- the metrics of the experiment file, as a table ----
+
+
+def own_metric_sections(view: View) -> Iterable[Section]:
+    """Yield the section on the metrics of the file; none if it has none."""
+    if view.result.own_metrics:
+        yield Section("own-metrics", "Metrics of the file", (_table(view),))
+
+
+def _table(view: View) -> Table:
+    """Return a table with a row per metric, workload and cell, and a column per variant."""
+    found = {
+        (own_metric.name, own_metric.workload, own_metric.cell, own_metric.variant): own_metric
+        for own_metric in view.result.own_metrics
+    }
+    columns = [Column(name, header=True) for name in ("metric", "workload", "cell")]
+    columns += [Column(name, number=True) for name in view.variants]
+    rows = []
+    for name, workload, cell in dict.fromkeys(key[:3] for key in found):
+        row = [Value(name), Value(workload), Value(cell_words(cell, view.factors))]
+        row += [_value(found.get((name, workload, cell, variant))) for variant in view.variants]
+        rows.append(tuple(row))
+    return Table("Mean over the trials, and the range if they differ", tuple(columns), tuple(rows))
+
+
+def _value(one: OwnMetricFacts | None) -> Value:
+    if one is None:
+        return Value("", tone="muted")
+    ends = "" if one.least == one.most else f"{number_text(one.least)} to {number_text(one.most)}"
+    return Value(number_text(one.mean), note=ends)
+
+
+# ---- the section on several engines in one experiment ----
+
+
+def engine_sections(view: View) -> Iterable[Section]:
+    """Yield the section on engines; none if all variants ran on PostgreSQL."""
+    engines = view.result.engines
+    if not engines:
+        return
+    columns = (
+        Column("engine", header=True),
+        Column("variants"),
+        Column("client"),
+        Column("empty statement: p50", number=True),
+        Column("p99", number=True),
+        Column("client CPU", number=True),
+        Column("share of its fastest latency", number=True),
+    )
+    rows = tuple(_row(view, engine) for engine in engines)
+    yield Section(
+        "engines",
+        "Engines and their clients",
+        (
+            Paragraph(_words(engines)),
+            Table("Engines, and the cost of an empty statement with each", columns, rows),
+        ),
+    )
+
+
+def _words(engines: Iterable[EngineFacts]) -> str:
+    shared = [engine.title for engine in engines if engine.shares_process]
+    text = (
+        "Each engine has its own client, so a difference between two engines includes the difference between "
+        "their clients. The cost of an empty statement bounds that difference, except for converting rows to "
+        "values, which each fetched row adds."
+    )
+    if shared:
+        text += (
+            f" {series_words(shared)}: engine and client share a process, which is new in every trial. All "
+            "of its processor time is listed under the server, and no data crosses a socket."
+        )
+    return text
+
+
+def _row(view: View, engine: EngineFacts) -> tuple[Value, ...]:
+    latencies = [
+        metric.value
+        for metric in view.result.metrics
+        if metric.variant in engine.variants and metric.value and view.metric(metric.workload) != "throughput"
+    ]
+    overhead = engine.overhead_p50_ns
+    share = None if not latencies or overhead is None else min(overhead / min(latencies), 1.0)
+    return (
+        Value(engine.title, note=_short(engine.version)),
+        Value(", ".join(engine.variants)),
+        Value("same process" if engine.shares_process else "separate"),
+        _time(overhead),
+        _time(engine.overhead_p99_ns),
+        _time(engine.client_cpu_ns),
+        _nothing() if share is None else Value(f"{share * 100:.0f} %"),
+    )
+
+
+def _time(nanoseconds: float | None) -> Value:
+    return _nothing() if nanoseconds is None else Value(format_duration(nanoseconds))
+
+
+def _nothing() -> Value:
+    return Value("", tone="muted")
+
+
+def _short(version: str) -> str:
+    return version.partition(" on ")[0]
+
+
+# ---- after a verdict: what limits the better variant now ----
+#
+# The evidence of each variant shows what the server's sessions did for one operation. The largest part of
+# the better variant's time is where the next change can gain most. The processor time of a loaded service
+# counts as one more part.
+
+
+_CPU: Final = "CPU"
+_IDLE: Final = "idle in transaction"
+_REMEDIES: Final = {
+    "Lock": "find who holds the locks (uncork profile db), and shorten those transactions",
+    "IO": "read less (an index, fewer columns), or add memory",
+    "LWLock": "run fewer sessions at once, or spread the data that they all touch",
+    "Client": "fetch fewer rows, or send more statements before waiting for answers",
+    _CPU: 'look at its plan in this report, and at its functions (evidence = ["stacks"] in the file)',
+    _IDLE: "send fewer statements for each transaction",
+}
+"""What to do about the largest part, by the class of wait."""
+
+
+def next_bottleneck_steps(result: RunResult) -> Iterator[Step]:
+    """Yield a step for each workload with a faster variant: what takes most of that variant's time now."""
+    for workload in dict.fromkeys(comparison.workload for comparison in result.comparisons):
+        faster = [
+            comparison
+            for comparison in result.comparisons
+            if comparison.workload == workload
+            and comparison.verdict is Verdict.FASTER
+            and comparison.ratio is not None
+        ]
+        better = next((one.better for one in result.workloads if one.name == workload), "lower")
+        ranked = sorted(faster, key=lambda one: (one.ratio or 1.0) * (1 if better == "lower" else -1))
+        for comparison in ranked:
+            found = _evidence(result, comparison)
+            if found is not None and found.waits:
+                yield _step(result, comparison, found, found.waits[0])
+                break
+
+
+def _service_ns(result: RunResult, found: EvidenceFacts) -> float:
+    """Return the processor time of the services for one operation of a variant; 0 if there are none."""
+    place = (found.cell, found.workload, found.variant)
+    costs = (cost for cost in result.costs if (cost.cell, cost.workload, cost.variant) == place)
+    return sum((cost.service_user_ns or 0.0) + (cost.service_system_ns or 0.0) for cost in costs)
+
+
+def _evidence(result: RunResult, comparison: Comparison) -> EvidenceFacts | None:
+    """Return the evidence of a comparison's variant in its cell, else in any cell of the workload."""
+    known = [
+        one
+        for one in result.evidence
+        if one.workload == comparison.workload and one.variant == comparison.variant
+    ]
+    return next((one for one in known if one.cell == comparison.cell), known[0] if known else None)
+
+
+def _step(result: RunResult, comparison: Comparison, found: EvidenceFacts, top: WaitShare) -> Step:
+    where = f" at {cell_words(found.cell, result.factors)}" if found.cell else ""
+    begin = f"With {comparison.variant} on {comparison.workload}{where}, the next bottleneck is"
+    service_ns = _service_ns(result, found)
+    if service_ns > top.operation_ns:
+        return Step(
+            f"{begin} computing in the service: {format_duration(service_ns)} of processor time for each "
+            f"operation, more than any part of its sessions' time on the server. To go on, profile the "
+            "functions of the service (uncork profile service)."
+        )
+    share = f"{top.share * 100:.0f} %"
+    each = format_duration(top.operation_ns)
+    what = "computing on the server" if top.name == _CPU else f"{top.name}"
+    if top.name not in (_CPU, _IDLE):
+        what = f"waiting ({top.name})"
+    remedy = _REMEDIES.get(top.name.partition(":")[0], "look at the waits in this report")
+    return Step(
+        f"{begin} {what}: {each} of each operation, {share} of its sessions' time. To go on, {remedy}."
+    )

@@ -11,7 +11,6 @@ from uncork.model.results.log import LogResult, TemplateFacts
 from uncork.model.units import format_count, format_duration
 from uncork.report.findings import costly_words, finding_headline, finding_sentence, nothing_found_words
 from uncork.report.headline import fitting, headline_template, join_sentences
-from uncork.report.log.filters import filter_words
 from uncork.report.log.order import order_warnings
 from uncork.report.log.pool import pool_answer, pool_reasons
 from uncork.report.quantity_words import share_text
@@ -187,3 +186,45 @@ def answer_log(result: LogResult) -> LogResult:
     """Return the result with its answer, reasons and warnings."""
     result = replace(result, warnings=_compose_log_warnings(result), reasons=_compose_log_reasons(result))
     return replace(result, answer=_compose_log_answer(result))
+
+
+# ---- sentences about the entries that filters left out ----
+
+
+_NAMED: Final = 3
+
+
+def filter_words(result: LogResult) -> str:
+    """Return what the filters left out, by option and name; an empty text without filters."""
+    filters = result.filters
+    if filters is None:
+        return ""
+    whole = result.entries + result.own + filters.entries
+    if not filters.entries:
+        return f"The filters ({_asked(result)}) left out none of {format_count(whole)} entries."
+    parts = []
+    for by in dict.fromkeys(out.by for out in filters.left_out):
+        of = [out for out in filters.left_out if out.by == by]
+        count = sum(out.entries for out in of)
+        names = [f"{out.name or '(none)'} {format_count(out.entries)}" for out in of[:_NAMED]]
+        more = f", {len(of) - _NAMED} more" if len(of) > _NAMED else ""
+        listed = "" if by == "time of day" else f" ({', '.join(names)}{more})"
+        parts.append(f"{format_count(count)} by {by}{listed}")
+    return (
+        f"The filters ({_asked(result)}) left out {format_count(filters.entries)} of "
+        f"{format_count(whole)} entries: {'; '.join(parts)}. All numbers are of the other entries."
+    )
+
+
+def _asked(result: LogResult) -> str:
+    filters = result.filters
+    if filters is None:
+        return ""
+    tests = (
+        ("database", filters.databases),
+        ("user", filters.users),
+        ("application", filters.applications),
+        ("host", filters.hosts),
+        ("time of day", filters.times_of_day),
+    )
+    return ", ".join(f"{name} {' or '.join(asked)}" for name, asked in tests if asked)

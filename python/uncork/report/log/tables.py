@@ -7,6 +7,7 @@ from typing import Final
 
 from uncork.model.results.log import (
     DURATION_PARTS,
+    Blocking,
     Contribution,
     ErrorFacts,
     Incident,
@@ -19,8 +20,6 @@ from uncork.model.units import format_count
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
 from uncork.report.log.activity import checkpoint_tables, vacuum_tables
-from uncork.report.log.blocking import blocking_table
-from uncork.report.log.loops import loop_notes
 from uncork.report.log.servers import server_counts, server_shares, with_servers
 from uncork.report.words import count_words
 
@@ -385,4 +384,55 @@ def rejected_table(result: LogResult) -> Table | None:
             )
             for rejected_line in result.rejected_lines
         ),
+    )
+
+
+# ---- what the list of templates says of statements that clients repeat in loops ----
+
+
+def loop_notes(result: LogResult) -> dict[int, str]:
+    """Return a note on each template that a loop repeats, by its number."""
+    found: dict[int, str] = {}
+    for loop in result.loops:
+        where = "transaction" if loop.in_transaction else "session"
+        for template in loop.templates:
+            words = f"repeated up to {format_count(template.longest)} times in a {where}"
+            found.setdefault(template.number, words)
+    return found
+
+
+# ---- lock waits in a log: who waited for whom, as a table ----
+
+
+_UNKNOWN = "(still running, or not logged)"
+
+
+def blocking_table(found: Sequence[Blocking]) -> Table | None:
+    """Return who waited for whom; None when the log does not show it."""
+    if not found:
+        return None
+    return Table(
+        "Who waited for whom: lock waits longer than deadlock_timeout, and the holder's last statement",
+        (
+            Column("waiting statement", header=True),
+            Column("application"),
+            Column("holder's statement", header=True),
+            Column("holder's application"),
+            Column("waits", number=True),
+            Column("waited", number=True),
+            Column("longest", number=True),
+        ),
+        tuple(
+            (
+                Value(short_template(blocking.waiting_text) or _UNKNOWN, code=bool(blocking.waiting_text)),
+                Value(blocking.waiting_application),
+                Value(short_template(blocking.holding_text) or _UNKNOWN, code=bool(blocking.holding_text)),
+                Value(blocking.holding_application),
+                count_cell(blocking.waits),
+                duration_cell(blocking.sum_ns),
+                duration_cell(blocking.max_ns),
+            )
+            for blocking in found
+        ),
+        sortable=True,
     )

@@ -6,17 +6,19 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from uncork.analysis.experiment.stored import stored_ledger
 from uncork.engines import process
 from uncork.engines.conninfo import resolve
-from uncork.engines.postgres import existing_server
+from uncork.engines.drivers.dbapi import DbapiEngine
+from uncork.engines.postgres import PostgresServer, existing_server
+from uncork.engines.router import EngineRouter
 from uncork.engines.services.local import LocalServices
 from uncork.errors import SetupError, UsageError
 from uncork.experiment.plan.order import plan_document
@@ -26,8 +28,16 @@ from uncork.experiment.run.events import Event, Finished, RoundEnded
 from uncork.experiment.run.ledger import Compared, Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.experiment.spec.schema import Spec
-from uncork.model.engine import POSTGRESQL
+from uncork.load.blocks import run_block
+from uncork.load.http_answers import ask
+from uncork.load.http_trials import HttpLoad
+from uncork.load.sql import SqlLoad
+from uncork.model.block import BlockMeasurement, BlockRequest
+from uncork.model.engine import POSTGRESQL, engine_kind
+from uncork.model.http_trial import AskedRequest, HttpAnswer, HttpTrial, TrialRequest
+from uncork.model.measurement import Measurement
 from uncork.model.server import is_local
+from uncork.model.service import Served
 from uncork.model.stored_run import RunHost
 from uncork.profile.plans.tree import plan_hash
 from uncork.requests.server import ServerChoice
@@ -37,7 +47,6 @@ from uncork.store.hosts import HOST, host_text, read_hosts
 from uncork.store.layout import stored_file
 from uncork.store.query import RunReader
 from uncork.store.write import RunWriter
-from uncork.workbench.experiment.engines import engines_for
 from uncork.workbench.experiment.evidence import LocalEvidence
 from uncork.workbench.guard.asked import refuse_guard
 from uncork.workbench.overhead.observers import LocalObservers
@@ -315,3 +324,99 @@ def resume_run(
     run = RunRecord(folder, manifest, keep=True, resumed=True)
     wanted = None if until is None else until(folder)
     return RunSession(run, source, server, load, until=wanted, needless=needless, spent_ns=spent_ns)
+
+
+# ---- build the server and the load of an experiment from the engines of its variants ----
+
+
+class TrialLoad:
+    """Implements the runner's `Load` port: the Rust core for PostgreSQL and HTTP, else Python drivers."""
+
+    def __init__(self, router: EngineRouter | None = None, *, sample: bool = True) -> None:
+        self._router = router
+        self._sample = sample
+        self._sql = SqlLoad(sample=sample)
+        self._http = HttpLoad(sample=sample)
+
+    def run(self, request: TrialRequest) -> Measurement:
+        """Carry out one trial. Raises LoadError."""
+        if isinstance(request, HttpTrial):
+            return self._http.run(request)
+        if self._router is None or request.target.engine == POSTGRESQL:
+            return self._sql.run(request)
+        return self._router.run(request)
+
+    def run_block(self, block: BlockRequest) -> BlockMeasurement:
+        """Carry out a block whose arms all use PostgreSQL, or all HTTP. Raises LoadError."""
+        return run_block(block, sample=self._sample)
+
+    def ask(self, served: Served, requests: Sequence[AskedRequest], timeout_ns: int) -> list[HttpAnswer]:
+        """Send requests to a service one by one; return the answers. Raises LoadError if one is missing."""
+        return ask(served, requests, timeout_s=timeout_ns / 1e9)
+
+
+def engines_for(
+    spec: Spec,
+    postgres: Callable[[Mapping[str, object]], PostgresServer],
+    apart: Mapping[str, Callable[[], PostgresServer]] | None = None,
+) -> tuple[Server, Load]:
+    """Return the server and the load of an experiment.
+
+    `postgres` creates a server with settings of a variant that apply to a whole server; variants with the
+    same ones share it. `apart` creates the existing servers that variants name.
+
+    Raises:
+        UsageError: if an option of `connect` names an environment variable that is not set, or a variant
+            names an unknown server.
+    """
+    servers = _servers(spec, postgres, apart or {})
+    if spec.engines == (POSTGRESQL,) and len(set(map(id, servers.values()))) == 1:
+        return servers[spec.baseline], TrialLoad(sample=not spec.observes)
+    known: dict[tuple[str, str], DbapiEngine] = {}
+    driven = {}
+    for name, variant in spec.variants.items():
+        engine = spec.engine(name)
+        if engine != POSTGRESQL:
+            key = (engine, repr(variant.connect))
+            if key not in known:
+                known[key] = DbapiEngine(engine_kind(engine), _options(name, variant.connect))
+            driven[name] = known[key]
+    router = EngineRouter(servers, driven)
+    return router, TrialLoad(router, sample=not spec.observes)
+
+
+def _servers(
+    spec: Spec,
+    postgres: Callable[[Mapping[str, object]], PostgresServer],
+    apart: Mapping[str, Callable[[], PostgresServer]],
+) -> dict[str, PostgresServer]:
+    """Return the server of each variant on PostgreSQL; each server is created once."""
+    made: dict[tuple[str | None, str], PostgresServer] = {}
+    found = {}
+    for name, variant in spec.variants.items():
+        if spec.engine(name) != POSTGRESQL:
+            continue
+        if variant.server is not None and variant.server not in apart:
+            raise UsageError(
+                f'variants.{name}.server: there is no server "{variant.server}"; name it with `uncork guard '
+                f"--{variant.server} dsn=...`"
+            )
+        own = server_settings(spec, name)
+        key = (variant.server, repr(sorted(own.items())))
+        if key not in made:
+            made[key] = postgres(own) if variant.server is None else apart[variant.server]()
+        found[name] = made[key]
+    return found
+
+
+def _options(variant: str, connect: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a driver's `connect`, with environment variables replaced by their values."""
+    options = dict(connect)
+    for name, value in connect.items():
+        if isinstance(value, str) and value.startswith("$"):
+            if value[1:] not in os.environ:
+                raise UsageError(
+                    f"variants.{variant}.connect.{name}: environment variable {value[1:]} is not set"
+                )
+            options[name] = os.environ[value[1:]]
+    return options

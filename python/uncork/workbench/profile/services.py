@@ -12,15 +12,23 @@ folder.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pyarrow as pa
 
 from uncork.engines.connecting import time_to_connect
 from uncork.engines.conninfo import Address
@@ -28,14 +36,18 @@ from uncork.engines.services.workers import WorkerWatch
 from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.pooler import PoolerConsole, pool_counted
 from uncork.errors import ConnectError, LoadError, UncorkError, UsageError
-from uncork.model.http import HttpSpec, Request
-from uncork.model.load import LoadOutcome
+from uncork.load.http import run_http
+from uncork.model.extras import install_extra
+from uncork.model.http import HttpServer, HttpSpec, Request
+from uncork.model.load import LoadOutcome, LoadTimes
 from uncork.model.redaction import redact
-from uncork.model.results.service import WorkerFacts
+from uncork.model.results.service import Runtime, WorkerFacts
 from uncork.model.stored_run import RunStatus
 from uncork.model.tables.service import ALL, APART
 from uncork.profile.logs import LogRequest, read_logs
+from uncork.profile.perf import CallGraph
 from uncork.requests.jobs import HttpJob, ServiceJob
+from uncork.spawn.child import run, scratch_folder
 from uncork.store.evidence import rows_table, write_evidence
 from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest
 from uncork.workbench.load.monitor import Components, find_components
@@ -43,24 +55,16 @@ from uncork.workbench.profile.database_part import new_part, store_watch, watch_
 from uncork.workbench.profile.database_watch import Watched
 from uncork.workbench.profile.log_files import expand
 from uncork.workbench.profile.seen import store_evidence
-from uncork.workbench.profile.service_code import record_code
-from uncork.workbench.profile.service_functions import (
-    CodeTimes,
-    code_times,
-    costliest_requests,
-    has_routes,
-    record_apart,
-    sent_for,
-)
 from uncork.workbench.profile.service_slices import (
     Counted,
     StatementCounter,
     check_requests,
     measure_slices,
+    only_request,
     other_trace,
     plan_slices,
 )
-from uncork.workbench.profile.stack_recording import Recorded
+from uncork.workbench.profile.stack_recording import Recorded, StackRequest, record_stacks
 from uncork.workbench.run_record import draft, start_run
 from uncork.workbench.signals import uninterrupted
 
@@ -408,3 +412,229 @@ def _store_code(
 
 def _place(address: Address) -> str:
     return redact(address.place)
+
+
+# ---- record the functions of a service while only one kind of request is sent, one kind after the other ----
+#
+# Samplers do not know which request a stack worked for, unless the program labels it. While only one kind
+# of request is sent, every stack of the service belongs to it.
+
+
+_ALL: Final = 0.25
+"""Fraction of a profile for recording functions if they are recorded for all requests together only."""
+_SHARED: Final = 0.15
+"""Fraction for all requests together, and again for each alone."""
+_LONGEST_S: Final = 15.0
+_LEAST_S: Final = 1.5
+"""The shortest recording of one kind of request; py-spy and pprof round it to two seconds."""
+_LEAD_S: Final = 0.5
+"""How much longer requests are sent than recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTimes:
+    """How long functions are recorded: of all requests together, and of each alone (`apart_s` in all)."""
+
+    together_s: float
+    apart_s: float
+
+
+def code_times(seconds: float, kinds: int) -> CodeTimes:
+    """Divide a profile of some seconds; with one kind of request, all are together anyway."""
+    if kinds < 2:
+        return CodeTimes(min(_LONGEST_S, _ALL * seconds), 0.0)
+    return CodeTimes(min(_LONGEST_S, _SHARED * seconds), min(_LONGEST_S, _SHARED * seconds))
+
+
+def costliest_requests(spec: HttpSpec, times: Sequence[LoadTimes]) -> tuple[Request, ...]:
+    """Return the requests, those first that took most time in a load of all of them."""
+    spent = {row.script: row.sum_ns for row in times if row.kind == "script"}
+    return tuple(sorted(spec.requests, key=lambda one: -spent.get(one.name, 0)))
+
+
+def has_routes(recorded: Recorded) -> bool:
+    """Return whether labels of the program name the route of stacks."""
+    return any(recorded.tables["stacks"]["route"].to_pylist())
+
+
+@contextmanager
+def sent_for(seconds: float, spec: HttpSpec) -> Iterator[None]:
+    """Send requests while the block runs, somewhat longer than `seconds`; then wait for the last answers."""
+    load = replace(spec, operations=None, warmup_ns=0, duration_ns=round((seconds + _LEAD_S) * 1e9))
+    sending = threading.Thread(target=run_http, args=(load,), daemon=True)
+    sending.start()
+    try:
+        yield
+    finally:
+        sending.join()
+
+
+def record_apart(
+    spec: HttpSpec,
+    requests: Sequence[Request],
+    workers: Sequence[WorkerFacts],
+    seconds: float,
+    told: Callable[[str], None],
+) -> tuple[Recorded | None, str]:
+    """Record as many requests as fit into some seconds, at least two, each alone, in the order given.
+
+    Returns what was recorded, with the name of the request as each stack's route, and why nothing was.
+    """
+    chosen = requests[: max(2, int(seconds / _LEAST_S))]
+    each = max(_LEAST_S, seconds / len(chosen))
+    found: list[pa.Table] = []
+    last, trouble = None, ""
+    for request in chosen:
+        told(f"functions while only {request.name} is sent")
+        try:
+            with sent_for(each, only_request(spec, request, duration_ns=0, operations=None)):
+                last, _ = record_code(workers, spec.server, each, lambda _: None)
+        except UncorkError as error:  # such as a profile without samples, because the service hardly works
+            trouble = trouble or str(error)
+            continue
+        stacks = last.tables["stacks"]
+        names = pa.repeat(pa.scalar(request.name, pa.string()), len(stacks))
+        found.append(stacks.set_column(stacks.schema.get_field_index("route"), "route", names))
+        if last.status == "interrupted":
+            break
+    if last is None:
+        return None, trouble
+    return replace(last, tables={**last.tables, "stacks": pa.concat_tables(found)}), ""
+
+
+# ---- record which functions of a service use the processors, with the sampler that fits its runtime ----
+#
+# py-spy reads the stacks of Python; Go services that serve net/http/pprof report their own profile; perf
+# records everything else, and names functions of Node.js and Java if the process writes a map of its
+# code.
+
+
+_RATE_HZ: Final = 100
+_MARGIN_S: Final = 30.0
+_PROBE_S: Final = 2.0
+_MAPPED: Final[dict[Runtime, str]] = {
+    "node": "start node with --perf-basic-prof-only-functions",
+    "java": "attach perf-map-agent, or start java with -XX:+PreserveFramePointer and -XX:+DumpPerfMapAtExit",
+    ".net": "set DOTNET_PerfMapEnabled=1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """How to record a service: with which tool, from which process, and what it cannot name (`missing`)."""
+
+    tool: str
+    pid: int
+    url: str = ""
+    missing: str = ""
+
+
+def choose_sampler(
+    workers: Sequence[WorkerFacts], *, py_spy: str | None, pprof: str, mapped: Callable[[int], bool]
+) -> Sampler:
+    """Choose the sampler for the runtime that uses most of the processor time. Pure.
+
+    `py_spy` is its path, `pprof` the address of a Go service's own profile, empty if it has none; `mapped`
+    says whether a process writes a map of its code for perf.
+    """
+    used: Counter[Runtime] = Counter()
+    for worker in workers:
+        used[worker.runtime] += worker.user_ns + worker.system_ns + 1
+    runtime = used.most_common(1)[0][0]
+    root = workers[0].pid
+    busiest = max(
+        (worker for worker in workers if worker.runtime == runtime),
+        key=lambda one: one.user_ns + one.system_ns,
+    )
+    if runtime == "python":
+        if py_spy is not None:
+            return Sampler("py-spy", root)
+        if mapped(busiest.pid):
+            return Sampler("perf", root)
+        return Sampler(
+            "perf",
+            root,
+            missing=f"functions of Python, because perf sees only the interpreter: {install_extra('py-spy')}",
+        )
+    if runtime == "go" and pprof:
+        return Sampler("pprof", root, pprof)
+    if runtime in _MAPPED and not mapped(busiest.pid):
+        return Sampler("perf", root, missing=f"functions of compiled code: {_MAPPED[runtime]}")
+    return Sampler("perf", root)
+
+
+def record_code(
+    workers: Sequence[WorkerFacts], server: HttpServer, seconds: float, told: Callable[[str], None]
+) -> tuple[Recorded, str]:
+    """Record the service for some seconds; return the stacks, and what could not be recorded.
+
+    Raises:
+        UncorkError: if nothing could be recorded.
+    """
+    go = any(worker.runtime == "go" for worker in workers)
+    sampler = choose_sampler(
+        workers, py_spy=_find_py_spy(), pprof=_pprof(server) if go else "", mapped=_mapped
+    )
+    told(f"recording the service's functions with {sampler.tool}")
+    request = StackRequest(seconds=seconds, rate_hz=_RATE_HZ)
+    if sampler.tool == "pprof":
+        url = f"{sampler.url}?seconds={max(1, round(seconds))}"
+        return record_stacks(replace(request, imports=(url,), format="pprof")), sampler.missing
+    if sampler.tool == "py-spy":
+        with scratch_folder("uncork-py-spy-") as folder:
+            reason = _py_spy(sampler.pid, seconds, folder / "stacks.folded")
+            if not reason:
+                imports = (str(folder / "stacks.folded"),)
+                return record_stacks(replace(request, imports=imports, format="folded")), sampler.missing
+        return record_stacks(replace(request, pids=(sampler.pid,))), f"functions of Python: py-spy: {reason}"
+    graph: CallGraph = "dwarf" if workers[0].runtime in ("native", "python") else "fp"
+    return record_stacks(replace(request, pids=(sampler.pid,), call_graph=graph)), sampler.missing
+
+
+def _py_spy(pid: int, seconds: float, path: Path) -> str:
+    """Record with py-spy; return why it failed, or an empty text.
+
+    Only threads that hold the interpreter's lock are sampled: the others wait, or run code outside Python.
+    """
+    call = [
+        _find_py_spy() or "py-spy",
+        "record",
+        "--pid",
+        str(pid),
+        "--subprocesses",
+        "--format",
+        "raw",
+        "--output",
+        str(path),
+    ]
+    call += ["--gil", "--rate", str(_RATE_HZ), "--duration", str(max(1, round(seconds)))]
+    try:
+        done = run(call, timeout=seconds + _MARGIN_S, capture_output=True, stdin=subprocess.DEVNULL)
+    except (OSError, UncorkError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode or not path.is_file() or not path.stat().st_size:
+        lines = (done.stderr or b"").decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"it ended with status {done.returncode} and no samples"
+    return ""
+
+
+def _find_py_spy() -> str | None:
+    """Return the path of py-spy: of the package beside this Python, or else of the PATH."""
+    return shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+
+
+def _pprof(server: HttpServer) -> str:
+    """Return the address of a Go service's CPU profile; empty if it does not serve one."""
+    if server.tls:
+        return ""
+    place = f"{server.place}/debug/pprof/"
+    try:
+        with urlopen(place, timeout=_PROBE_S) as answer:  # noqa: S310 -- http only
+            return f"{place}profile" if answer.status == 200 else ""
+    except (URLError, OSError, ValueError):
+        return ""
+
+
+def _mapped(pid: int) -> bool:
+    tmp = Path("/proc", str(pid), "root", "tmp")  # as the process sees it, in a container too
+    return (tmp / f"perf-{pid}.map").is_file()

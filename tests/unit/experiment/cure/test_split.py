@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from uncork.experiment.cure.rewrites import RewriteRefused
-from uncork.experiment.cure.split import split_counter
+from uncork.experiment.cure.transactions import split_counter
 
 CHANGE = """CREATE TABLE counter_part WITH (fillfactor = 50) AS
   SELECT id, 0::smallint AS part, n FROM counter;
