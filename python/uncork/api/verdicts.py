@@ -126,10 +126,13 @@ def explained(result: RunResult, comparisons: Sequence[Comparison]) -> list[str]
     return lines or ["compared nowhere"]
 
 
-def _line(one: Comparison) -> str:
-    figures = figures_text(one)
-    told = f"{verdict_word(one)}, {figures}" if figures else verdict_word(one)
-    return f"{one.variant} on {one.workload}{Cell(one.cell).at}: {told}, {count_words(one.rounds, 'round')}"
+def _line(comparison: Comparison) -> str:
+    figures = figures_text(comparison)
+    told = f"{verdict_word(comparison)}, {figures}" if figures else verdict_word(comparison)
+    return (
+        f"{comparison.variant} on {comparison.workload}{Cell(comparison.cell).at}: {told}, "
+        f"{count_words(comparison.rounds, 'round')}"
+    )
 
 
 def _plan_lines(statement: str, difference: str) -> list[str]:

@@ -174,14 +174,14 @@ def say(text: str) -> None:
     output.print(_in_lines(text, output), markup=False, soft_wrap=True)
 
 
-def forecast_words(one: WorkloadForecast, budget_ns: int) -> str:
+def forecast_words(forecast: WorkloadForecast, budget_ns: int) -> str:
     """Describe the expected width of a workload's intervals, and the budget for the requested precision."""
     budget = format_duration(budget_ns)
     now = (
-        f"no interval in {budget}: enough for only {count_words(one.rounds, 'round')}"
-        if one.half_width is None
-        else f"±{one.half_width:.1%} in {budget}"
+        f"no interval in {budget}: enough for only {count_words(forecast.rounds, 'round')}"
+        if forecast.half_width is None
+        else f"±{forecast.half_width:.1%} in {budget}"
     )
-    if one.needed_ns is None:
-        return f"{now}; ±{one.precision:.1%} would take more than a day"
-    return f"{now}; ±{one.precision:.1%} takes about {format_duration(one.needed_ns)} (--budget)"
+    if forecast.needed_ns is None:
+        return f"{now}; ±{forecast.precision:.1%} would take more than a day"
+    return f"{now}; ±{forecast.precision:.1%} takes about {format_duration(forecast.needed_ns)} (--budget)"

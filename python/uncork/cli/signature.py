@@ -35,23 +35,23 @@ def command_of(options: type[Any], run: str) -> Callable[..., Any]:
     return command
 
 
-def _parameter(one: Option) -> inspect.Parameter:
-    opt = one.opt
+def _parameter(option: Option) -> inspect.Parameter:
+    opt = option.opt
     facts: dict[str, Any] = {"help": opt.help, "rich_help_panel": opt.panel, "show_default": opt.show_default}
     if opt.envvar == "UNCORK_RUNS":
         facts["parser"] = places.place_of_runs
-    if one.type is Location:
+    if option.type is Location:
         facts["click_type"] = click.Path(path_type=str)  # shells complete names of files
-    kind: Any = one.type if one.type in (bool, Path) else str
-    default = one.default if kind in (bool, Path) and not one.many else None
-    kind = list[kind] if one.many else kind
-    kind = kind if one.required or default is not None else kind | None
+    kind: Any = option.type if option.type in (bool, Path) else str
+    default = option.default if kind in (bool, Path) and not option.many else None
+    kind = list[kind] if option.many else kind
+    kind = kind if option.required or default is not None else kind | None
     declared = (
-        typer.Option(*one.flags, metavar=one.metavar, envvar=opt.envvar, **facts)
-        if one.flags
-        else typer.Argument(metavar=one.metavar, **facts)
+        typer.Option(*option.flags, metavar=option.metavar, envvar=opt.envvar, **facts)
+        if option.flags
+        else typer.Argument(metavar=option.metavar, **facts)
     )
-    default = inspect.Parameter.empty if one.required else default
+    default = inspect.Parameter.empty if option.required else default
     return inspect.Parameter(
-        one.field, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared]
+        option.field, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared]
     )

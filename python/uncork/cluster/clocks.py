@@ -42,6 +42,6 @@ def clock_of(probes: Sequence[Probe]) -> NodeClock:
     The node read its clock at some moment between question and answer. The middle is off by half of the round
     trip at most, however unequal both ways were.
     """
-    best = min(probes, key=lambda one: one.round_trip_ns)
+    best = min(probes, key=lambda probe: probe.round_trip_ns)
     middle = (best.sent_ns + best.received_ns) // 2
     return NodeClock(best.node_ns - middle, best.round_trip_ns // 2 + 1)

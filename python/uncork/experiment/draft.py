@@ -237,26 +237,27 @@ def _workload(draft: Draft, made: Mapping[str, str]) -> str:
     return "".join(lines)
 
 
-def _parameter(one: DraftParameter, made: Mapping[str, str]) -> str:
+def _parameter(parameter: DraftParameter, made: Mapping[str, str]) -> str:
     """Return a parameter's line: numbers, values of the set-up's rows, stored values, or a place to fill in.
 
     Made-up rows do not contain the stored values, so that = would find nothing: there the rows decide. They
     are sorted, because every variant must draw the same values whatever its indexes are.
     """
-    key = f"parameters.{one.name}"
-    if one.least is not None and one.most is not None:
-        return f'{key} = {{ generator = {{ kind = "uniform", min = {one.least}, max = {one.most} }} }}\n'
-    samples = tuple(dict.fromkeys(one.samples))
+    key = f"parameters.{parameter.name}"
+    if parameter.least is not None and parameter.most is not None:
+        ends = f"min = {parameter.least}, max = {parameter.most}"
+        return f'{key} = {{ generator = {{ kind = "uniform", {ends} }} }}\n'
+    samples = tuple(dict.fromkeys(parameter.samples))
     drawn = None
-    if one.column is not None and one.table is not None:
-        name = quoted(one.column)
-        drawn = f"SELECT {name} FROM {sql_name(one.table)} WHERE {name} IS NOT NULL ORDER BY 1"  # noqa: S608
-    if drawn is not None and (not samples or (one.equals and one.table in made)):
+    if parameter.column is not None and parameter.table is not None:
+        name = quoted(parameter.column)
+        drawn = f"SELECT {name} FROM {sql_name(parameter.table)} WHERE {name} IS NOT NULL ORDER BY 1"  # noqa: S608
+    if drawn is not None and (not samples or (parameter.equals and parameter.table in made)):
         return f"{key} = {{ query = {toml(drawn)} }}\n"
     if samples:
         rows = ", ".join(f"({'NULL' if value is None else literal(value)})" for value in samples)
         return f"{key} = {{ query = {toml(f'VALUES {rows}')} }}\n"
-    what = fill_in(f"a query that returns the values of :{one.name}, such as VALUES (1), (2)")
+    what = fill_in(f"a query that returns the values of :{parameter.name}, such as VALUES (1), (2)")
     return f"{key} = {{ query = {toml(f'-- {what}')} }}\n"
 
 

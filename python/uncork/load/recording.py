@@ -15,9 +15,9 @@ from uncork.model.load import Arrivals, LoadScript, Protocol, Recorded
 _KEYS: Final = ("at_us", "took_us", "session", "script", "values")
 
 
-def transaction_line(one: RecordedTransaction) -> str:
+def transaction_line(transaction: RecordedTransaction) -> str:
     """Return a transaction as a line of a recording."""
-    return json.dumps({name: getattr(one, name) for name in _KEYS}, ensure_ascii=False)
+    return json.dumps({name: getattr(transaction, name) for name in _KEYS}, ensure_ascii=False)
 
 
 def parse_transactions(text: str, file: str) -> tuple[RecordedTransaction, ...]:
@@ -63,7 +63,7 @@ def replayed(
     Raises:
         UsageError: if the transactions need other scripts, or another protocol.
     """
-    ordered = sorted(transactions, key=lambda one: (one.at_us, one.session))
+    ordered = sorted(transactions, key=lambda transaction: (transaction.at_us, transaction.session))
     lanes = _connections(ordered)
     clients = tuple(lanes[transaction.session] for transaction in ordered)
     recorded = Recorded(

@@ -114,16 +114,16 @@ def _first_row(expected: Sequence[Row], found: Sequence[Row], gave: str, *, orde
     return None
 
 
-def _same_row(one: Row, other: Row) -> bool:
-    return len(one) == len(other) and all(map(_same, one, other))
+def _same_row(row: Row, other: Row) -> bool:
+    return len(row) == len(other) and all(map(_same, row, other))
 
 
-def _same(one: Value, other: Value) -> bool:
-    if one == other:
+def _same(value: Value, other: Value) -> bool:
+    if value == other:
         return True
-    if one is None or other is None or "~" not in (one[0], other[0]) or {one[0], other[0]} - set("~="):
+    if value is None or other is None or "~" not in (value[0], other[0]) or {value[0], other[0]} - set("~="):
         return False
-    return math.isclose(float(one[1:]), float(other[1:]), rel_tol=TOLERANCE)
+    return math.isclose(float(value[1:]), float(other[1:]), rel_tol=TOLERANCE)
 
 
 def _sort_key(row: Row) -> tuple[tuple[tuple[int, float, str], ...], ...]:

@@ -157,20 +157,20 @@ def _role(operator: str, begun: bool) -> Role | None:
     return None
 
 
-def _value(one: ComparedParameter, known: ColumnValues, turn: int) -> str | None:
+def _value(parameter: ComparedParameter, known: ColumnValues, turn: int) -> str | None:
     """Return a column's value for a parameter in one of the three turns."""
     bounds, common = known.bounds, known.common
-    if one.role == "equal":
+    if parameter.role == "equal":
         if turn == 0 and common:
-            return common[one.place % len(common)]
+            return common[parameter.place % len(common)]
         if bounds:
-            return bounds[((len(bounds) - 1) // (2 if turn < 2 else 4) + one.place) % len(bounds)]
-        return common[-1 - one.place % len(common)] if common else None
+            return bounds[((len(bounds) - 1) // (2 if turn < 2 else 4) + parameter.place) % len(bounds)]
+        return common[-1 - parameter.place % len(common)] if common else None
     if len(bounds) < 2:
         return (bounds or common or (None,))[0]
     last = len(bounds) - 2
     start = (last, last // 2, min(1, last))[turn]
-    return bounds[start + (one.role == "upper")]
+    return bounds[start + (parameter.role == "upper")]
 
 
 def _array(value: str) -> str:

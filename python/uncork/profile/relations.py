@@ -158,8 +158,8 @@ def _doubt(row: Row, better: Sequence[Row], all_of: Sequence[Row]) -> Doubt:
 _BESIDE: Final = ("method", "expressions", "predicate")
 
 
-def _same(one: Row, other: Row) -> bool:
-    return all(one[name] == other[name] for name in ("keys", "included", *_BESIDE))
+def _same(row: Row, other: Row) -> bool:
+    return all(row[name] == other[name] for name in ("keys", "included", *_BESIDE))
 
 
 def _covers(longer: Row, shorter: Row) -> bool:

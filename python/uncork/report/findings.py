@@ -50,17 +50,17 @@ _UNKNOWN_FACTOR: Final = 100.0
 """An interval whose ends differ by more says nothing; its figures are not printed."""
 
 
-def finding_headline(one: Finding) -> str:
+def finding_headline(finding: Finding) -> str:
     """Return what is wrong, with its share of the time, as the first sentence of an answer."""
-    if one.bill is None:
-        return one.headline
-    return f"{one.headline}: {share_text(one.bill.share)} of the busy time"
+    if finding.bill is None:
+        return finding.headline
+    return f"{finding.headline}: {share_text(finding.bill.share)} of the busy time"
 
 
-def finding_sentence(one: Finding) -> str:
+def finding_sentence(finding: Finding) -> str:
     """Return what is wrong, its share of the time and the statement."""
-    text = f", in {short_template(one.statement)}" if one.statement else "."
-    return f"{finding_headline(one)}{text}"
+    text = f", in {short_template(finding.statement)}" if finding.statement else "."
+    return f"{finding_headline(finding)}{text}"
 
 
 def bill_words(bill: Bill) -> str:
@@ -76,11 +76,11 @@ def _seconds(seconds: float) -> str:
     return format_count(round(seconds)) if seconds >= 10 else f"{seconds:.1f}"
 
 
-def finding_step(one: Finding) -> Step:
+def finding_step(finding: Finding) -> Step:
     """Return what to do about a finding: its first candidate, and first what that destroys or locks."""
-    if not one.candidates:
-        return Step(f"{one.headline}: look at its evidence.")
-    step = _step(one.candidates[0])
+    if not finding.candidates:
+        return Step(f"{finding.headline}: look at its evidence.")
+    step = _step(finding.candidates[0])
     caution = _caution(step.command)
     return Step(f"{caution}{step.text}", step.command, careful=bool(caution))
 
@@ -102,11 +102,11 @@ def _caution(sql: str) -> str:
     return ""
 
 
-def _step(one: Candidate) -> Step:
-    caution = "" if one.same_answers else " This can change the answers."
-    if one.tried_first:
-        return Step(f"{one.text}{caution} {_NOT_TRIED}")
-    return Step(f"{one.text}{caution}", one.sql)
+def _step(candidate: Candidate) -> Step:
+    caution = "" if candidate.same_answers else " This can change the answers."
+    if candidate.tried_first:
+        return Step(f"{candidate.text}{caution} {_NOT_TRIED}")
+    return Step(f"{candidate.text}{caution}", candidate.sql)
 
 
 def proof_steps(
@@ -127,15 +127,15 @@ def proof_steps(
         yield Step("Prove the changes on a copy before you make them:", shlex.join(words))
 
 
-def finding_blocks(one: Finding) -> Iterator[Block]:
+def finding_blocks(finding: Finding) -> Iterator[Block]:
     """Yield the whole finding: its evidence, its candidates, what speaks against it and how to prove it."""
-    if one.statement:
-        yield Code(one.statement, "sql")
-    if one.bill is not None:
-        yield Facts((("costs", bill_words(one.bill)),))
-    if one.evidence:
-        yield Bullets(one.evidence)
-    for candidate in one.candidates:
+    if finding.statement:
+        yield Code(finding.statement, "sql")
+    if finding.bill is not None:
+        yield Facts((("costs", bill_words(finding.bill)),))
+    if finding.evidence:
+        yield Bullets(finding.evidence)
+    for candidate in finding.candidates:
         yield Paragraph(_step(candidate).text)
         if candidate.sql and not candidate.tried_first:
             untried = " (not tried)" if candidate.kind in _COMPOSED else ""
@@ -144,10 +144,10 @@ def finding_blocks(one: Finding) -> Iterator[Block]:
             yield Code(candidate.undo, "sql", "To undo it")
         if candidate.against:
             yield Bullets(tuple(f"Against it: {text}" for text in candidate.against))
-    if one.against:
-        yield Bullets(tuple(f"Against the finding: {text}" for text in one.against))
-    if one.proof:
-        yield Paragraph(f"To prove it: {one.proof}")
+    if finding.against:
+        yield Bullets(tuple(f"Against the finding: {text}" for text in finding.against))
+    if finding.proof:
+        yield Paragraph(f"To prove it: {finding.proof}")
 
 
 def finding_sections(findings: Iterable[Finding]) -> Iterator[Section]:
@@ -161,9 +161,9 @@ def missing_words(missing: Iterable[Missing]) -> tuple[str, ...]:
     return tuple(map(missing_sentence, missing))
 
 
-def missing_sentence(one: Missing) -> str:
+def missing_sentence(missing: Missing) -> str:
     """Return what rules cannot find without one kind of evidence, and how to get this evidence."""
-    return f"Not known: {one.lost}. This needs {one.what}: {one.remedy}."
+    return f"Not known: {missing.lost}. This needs {missing.what}: {missing.remedy}."
 
 
 def nothing_found_words(

@@ -95,24 +95,24 @@ def _what(hidden: HiddenWork) -> str:
     return f"{who} the statements with {share} of the statements' time in this database"
 
 
-def _group(one: Unplanned) -> str:
-    many = len(one.templates)
-    verb = _BECAUSE[one.why][many != 1]
-    because = f"{format_count(many)} {verb}{_more(one)}"
-    return f"{because} ({one.remedy})" if one.remedy else because
+def _group(unplanned: Unplanned) -> str:
+    many = len(unplanned.templates)
+    verb = _BECAUSE[unplanned.why][many != 1]
+    because = f"{format_count(many)} {verb}{_more(unplanned)}"
+    return f"{because} ({unplanned.remedy})" if unplanned.remedy else because
 
 
-def _more(one: Unplanned) -> str:
+def _more(unplanned: Unplanned) -> str:
     """Return how the clause of a reason goes on after its verb."""
     return {
-        "not readable": f' that role "{one.role}" may not read',
-        "not writable": f', which role "{one.role}" may not',
-        "not callable": f': "{one.reason}"',
+        "not readable": f' that role "{unplanned.role}" may not read',
+        "not writable": f', which role "{unplanned.role}" may not',
+        "not callable": f': "{unplanned.reason}"',
         "no values": " by the server without values, in a form that cannot be planned",
-        "not found": f" outside the search_path: {one.reason}",
-        "row security": f' differently for role "{one.role}", because of row-level security',
+        "not found": f" outside the search_path: {unplanned.reason}",
+        "row security": f' differently for role "{unplanned.role}", because of row-level security',
         "no plan": " such as BEGIN, which the server does not plan",
         "other database": "",
         "not asked": " not among the costliest",
-        "refused": f": {one.reason}",
-    }[one.why]
+        "refused": f": {unplanned.reason}",
+    }[unplanned.why]

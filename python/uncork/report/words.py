@@ -255,7 +255,7 @@ def cell_words(cell: Levels, factors: Sequence[FactorFacts]) -> str:
 
 def tally_words(comparisons: Iterable[Comparison]) -> str:
     """Count verdicts: ``faster in 8, no practical difference in 20, not enough evidence in 2``."""
-    found = sorted(comparisons, key=lambda one: known_so_far(one) is None)
+    found = sorted(comparisons, key=lambda comparison: known_so_far(comparison) is None)
     words = [
         verdict_word(comparison)
         for verdict in SYMBOLS

@@ -192,9 +192,9 @@ def _filled(
     return options(**{name: value for name, value in filled.items() if value is not None})
 
 
-def is_given(options: object, one: Option) -> bool:
+def is_given(options: object, option: Option) -> bool:
     """Return whether an option has another value than its default."""
-    return bool(getattr(options, one.field) != one.default)
+    return bool(getattr(options, option.field) != option.default)
 
 
 def names_given(options: object, panels: tuple[str, ...], leave_out: tuple[str, ...] = ()) -> Iterator[str]:

@@ -97,17 +97,21 @@ def evidence_of(
     )
 
 
-def _under_policies(one: Statement, role: str, catalogue: Catalogue, planned_by: str) -> Statement:
+def _under_policies(statement: Statement, role: str, catalogue: Catalogue, planned_by: str) -> Statement:
     """Return a statement with the conditions that row security adds for a role.
 
     A plan has them only if row security applies to the role that asked for it.
     """
-    if one.shape is None or not catalogue.policies:
-        return replace(one, role=role)
-    shape, policies = with_policies(one.shape, role, catalogue)
+    if statement.shape is None or not catalogue.policies:
+        return replace(statement, role=role)
+    shape, policies = with_policies(statement.shape, role, catalogue)
     same = all(planned_by in policy.roles for policy in policies)
     return replace(
-        one, role=role, shape_of=known_shape(shape), policies=policies, plans=one.plans if same else ()
+        statement,
+        role=role,
+        shape_of=known_shape(shape),
+        policies=policies,
+        plans=statement.plans if same else (),
     )
 
 
@@ -128,7 +132,7 @@ def main_roles(statements: Iterable[Row], pieces: Sequence[Piece]) -> dict[int, 
 
 
 def statement_of(
-    one: TemplateActivity,
+    template_activity: TemplateActivity,
     block_bytes: int,
     sql: str = "",
     shape: StatementShape | None = None,
@@ -136,9 +140,14 @@ def statement_of(
 ) -> Statement:
     """Return a template as rules see it. Pure."""
     known = Statement(
-        one.number, one.text, sql, one.identity, shape_of=known_shape(shape), plans=tuple(plans)
+        template_activity.number,
+        template_activity.text,
+        sql,
+        template_activity.identity,
+        shape_of=known_shape(shape),
+        plans=tuple(plans),
     )
-    facts = one.statements
+    facts = template_activity.statements
     if facts is None:
         return known
     return replace(
@@ -155,16 +164,24 @@ def statement_of(
     )
 
 
-def _assigned(one: TemplateActivity, texts: Sequence[str]) -> tuple[Mapping[str, str | None], ...]:
-    return tuple(map(assigned_values, texts)) if one.text.startswith("update") else ()
+def _assigned(
+    template_activity: TemplateActivity, texts: Sequence[str]
+) -> tuple[Mapping[str, str | None], ...]:
+    return tuple(map(assigned_values, texts)) if template_activity.text.startswith("update") else ()
 
 
 def _index_shape(index: IndexFacts) -> IndexShape | None:
     return index_shape(index.definition, index.name, index.table)
 
 
-def _shape(one: TemplateActivity, sql: str, columns: Mapping[str, Sequence[str]]) -> StatementShape | None:
-    return statement_shape(sql, columns) if sql else statement_shape(one.text, columns, template=True)
+def _shape(
+    template_activity: TemplateActivity, sql: str, columns: Mapping[str, Sequence[str]]
+) -> StatementShape | None:
+    return (
+        statement_shape(sql, columns)
+        if sql
+        else statement_shape(template_activity.text, columns, template=True)
+    )
 
 
 def pieces_of(sessions: pa.Table, times_us: Sequence[int], shares: Sequence[float]) -> tuple[Piece, ...]:

@@ -56,7 +56,7 @@ def schema_facts(
     facts = [
         _table({**row, **change}, island_of, sizes, block) for row, change in zip(found, grown, strict=True)
     ]
-    facts.sort(key=lambda one: (one.island is None, -(one.bytes or 0) - one.index_bytes, one.name))
+    facts.sort(key=lambda fact: (fact.island is None, -(fact.bytes or 0) - fact.index_bytes, fact.name))
     shown = facts[: max(MOST_TABLES, len(island_of))]
     shown.sort(key=lambda one: (-(one.bytes or 0) - one.index_bytes, one.name))
     reset = next(

@@ -40,7 +40,7 @@ def host_facts(folder: Path, ledger: Ledger, confidence: float) -> Iterator[Host
     needed = sum(map(len, noise.values())) / (1.0 - confidence)
     for host in hosts:
         effects = noise[host.number]
-        worst = max(effects, key=lambda one: (one.e_value, abs(math.log(one.ratio))), default=None)
+        worst = max(effects, key=lambda effect: (effect.e_value, abs(math.log(effect.ratio))), default=None)
         yield HostFacts(
             number=host.number,
             name=host.name,

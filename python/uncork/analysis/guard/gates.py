@@ -180,29 +180,29 @@ class GateJudge:
             return _POINTS
         return self._spec.practical(place.workload)
 
-    def _hopeless(self, one: Judged, rounds: int) -> bool:
+    def _hopeless(self, judged: Judged, rounds: int) -> bool:
         """Say whether more trials cannot decide a gate: nothing to judge, or precise enough."""
-        evidence = one.shown.evidence
+        evidence = judged.shown.evidence
         enough = rounds >= self._spec.stop.verdict_rounds
         if isinstance(evidence, Unknown):
-            return enough or one.place.gate.bound == "unchanged"
+            return enough or judged.place.gate.bound == "unchanged"
         if self._precise is None or not isinstance(evidence, Effect):
             return False
         return enough and evidence.half_width <= self._precise
 
 
-def check_of(one: Judged, decision: Decision | None = None, *, confirmed: bool | None = None) -> GateCheck:
+def check_of(judged: Judged, decision: Decision | None = None, *, confirmed: bool | None = None) -> GateCheck:
     """Return a guard's check of a gate; `decision` replaces the evidence's own."""
-    found = decision or one.decision
-    gate = one.place.gate
+    found = decision or judged.decision
+    gate = judged.place.gate
     return GateCheck(
         gate=gate,
-        cell=one.place.cell.levels,
-        workload=one.place.workload,
+        cell=judged.place.cell.levels,
+        workload=judged.place.workload,
         outcome=found.outcome,
         reason=found.reason,
-        baseline=one.shown.baseline,
-        candidate=one.shown.candidate,
+        baseline=judged.shown.baseline,
+        candidate=judged.shown.candidate,
         unit="" if gate is SAME_ANSWER else metric_of(gate).unit,
         ratio=found.ratio,
         low=None if found.high is not None and math.isinf(found.high) else found.low,
@@ -210,7 +210,7 @@ def check_of(one: Judged, decision: Decision | None = None, *, confirmed: bool |
         rounds=found.rounds,
         confirmed=confirmed,
         warnings=found.warnings,
-        by_round=one.shown.by_round,
+        by_round=judged.shown.by_round,
     )
 
 

@@ -39,7 +39,7 @@ def compare_logs(before: LogResult, after: LogResult) -> LogComparison:
         if any(period.executions for period in periods):
             text = (facts[1] or facts[0] or after.templates[0]).text
             changes.append(_change(text, periods[0], periods[1]))
-    changes.sort(key=lambda one: (-abs(one.busy), one.text))
+    changes.sort(key=lambda change: (-abs(change.busy), change.text))
     whole = [_whole_period(result, length) for result, length in zip((before, after), seconds, strict=True)]
     return LogComparison(
         id=after.run.id,
@@ -91,11 +91,17 @@ def _applications(before: LogResult, after: LogResult) -> tuple[ApplicationChang
     return tuple(found)
 
 
-def _part(one: Contribution | None, result: LogResult) -> Part:
-    if one is None or not one.executions:
+def _part(contribution: Contribution | None, result: LogResult) -> Part:
+    if contribution is None or not contribution.executions:
         return Part(0, 0, None, 0.0, 0.0)
-    share = one.executions / result.executions.count
-    return Part(one.executions, one.sum_ns, one.sum_ns / one.executions, share, one.share)
+    share = contribution.executions / result.executions.count
+    return Part(
+        contribution.executions,
+        contribution.sum_ns,
+        contribution.sum_ns / contribution.executions,
+        share,
+        contribution.share,
+    )
 
 
 def _whole_period(result: LogResult, seconds: float) -> Period:

@@ -54,7 +54,7 @@ def _added_up(rows: Iterable[Row], *, by_server: bool) -> Iterator[Row]:
             "in_transaction": in_transaction,
             "longest": max(row["longest"] for row in same),
             **{name: sum(row[name] for row in same) for name in _AMOUNTS},
-            "servers": tuple(sorted(counts, key=lambda one: (-one.count, one.name))),
+            "servers": tuple(sorted(counts, key=lambda count: (-count.count, count.name))),
         }
 
 
@@ -95,5 +95,5 @@ def _loop(rows: Sequence[Row], texts: Sequence[str]) -> LogLoop:
     )
 
 
-def _cost(one: LogLoop) -> int:
-    return sum(template.sum_ns + template.waiting_ns for template in one.templates)
+def _cost(loop: LogLoop) -> int:
+    return sum(template.sum_ns + template.waiting_ns for template in loop.templates)

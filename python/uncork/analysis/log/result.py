@@ -167,8 +167,8 @@ def log_result(
 _BAD = {"WARNING", "ERROR", "FATAL", "PANIC"}
 
 
-def _file(one: Row) -> FileFacts:
-    return FileFacts(**one)
+def _file(row: Row) -> FileFacts:
+    return FileFacts(**row)
 
 
 def _times(row: Row) -> LogTimes:

@@ -66,7 +66,7 @@ def routes_of(
         return ()
     facts = [_facts(key, route, texts, total) for key, route in found.items()]
     facts = [fact for fact in facts if fact.executions]
-    return tuple(sorted(facts, key=lambda one: (-one.sum_ns, one.kind, one.name))[:_MOST])
+    return tuple(sorted(facts, key=lambda fact: (-fact.sum_ns, fact.kind, fact.name))[:_MOST])
 
 
 def _key(row: Row) -> Key:

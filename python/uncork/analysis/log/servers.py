@@ -103,7 +103,7 @@ def servers_of(
         )
         spent = sum(each for each, _ in times[name])
         quantiles = server["quantiles_us"] or (None, None, None)
-        most, number = min(times[name], key=lambda one: (-one[0], texts[one[1]]), default=(0, None))
+        most, number = min(times[name], key=lambda time: (-time[0], texts[time[1]]), default=(0, None))
         found.append(
             LogServer(
                 name=name,

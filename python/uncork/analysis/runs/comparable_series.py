@@ -75,5 +75,5 @@ def figure_entries(folder: Path) -> tuple[FigureEntry, ...]:
 
 
 def _entries(figures: Sequence[Figure]) -> tuple[FigureEntry, ...]:
-    ordered = sorted(figures, key=lambda one: (one.scale != "effect", bool(one.subject)))
+    ordered = sorted(figures, key=lambda figure: (figure.scale != "effect", bool(figure.subject)))
     return tuple(FigureEntry(figure.name, figure.subject, figure.value, figure.unit) for figure in ordered)

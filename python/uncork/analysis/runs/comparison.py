@@ -436,6 +436,6 @@ def sweep_series(result: SweepResult) -> RunSeries:
             p50_ns=level.p50_ns,
             p99_ns=level.p99_ns,
         )
-        for level in sorted(result.levels, key=lambda one: one.level)
+        for level in sorted(result.levels, key=lambda level: level.level)
     )
     return RunSeries(result.run.id, result.axis, points, {})

@@ -292,13 +292,13 @@ def statement_subjects(result: DatabaseResult) -> dict[int, str]:
 
 
 def _statement_figures(
-    one: TemplateActivity, result: DatabaseResult, subjects: Mapping[int, str]
+    template_activity: TemplateActivity, result: DatabaseResult, subjects: Mapping[int, str]
 ) -> Iterator[Figure]:
     """Yield the metrics of a statement that pg_stat_statements counted."""
-    seconds, facts = (result.watch.ended_us - result.watch.begun_us) / 1e6, one.statements
+    seconds, facts = (result.watch.ended_us - result.watch.begun_us) / 1e6, template_activity.statements
     if facts is None or not facts.calls or seconds <= 0:
         return
-    calls, subject = facts.calls, subjects[one.number]
+    calls, subject = facts.calls, subjects[template_activity.number]
     yield Figure(subject, "calls", calls / seconds, "/s", "")
     if facts.execution_ns > 0:
         mean = facts.execution_ns / calls

@@ -224,7 +224,7 @@ def _effect(
 
 def _in_the_middle(figures: Sequence[Figure]) -> Figure:
     """Return the metric whose value is the median, the lower of two."""
-    return sorted(figures, key=lambda one: one.value)[(len(figures) - 1) // 2]
+    return sorted(figures, key=lambda figure: figure.value)[(len(figures) - 1) // 2]
 
 
 def _plan(find: Callable[[RunFigures], str | None], new: RunFigures, past: ComparablePast) -> Same | Unknown:

@@ -199,8 +199,8 @@ def _figures(run: RunFigures, begun: int, ended: int) -> Iterator[Metric]:
             yield Metric(name, "A metric of the run, as `uncork compare` names it.", told, "gauge", points)
 
 
-def _named(one: Figure) -> dict[str, Attribute]:
-    return {"figure": one.name, **({"subject": one.subject} if one.subject else {})}
+def _named(figure: Figure) -> dict[str, Attribute]:
+    return {"figure": figure.name, **({"subject": figure.subject} if figure.subject else {})}
 
 
 # ---- durations of a load's requests and statements, as OpenTelemetry's semantic conventions define them ----

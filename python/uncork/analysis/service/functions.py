@@ -56,7 +56,7 @@ def _functions(stacks: pa.Table, unit: str) -> RequestFunctions | None:
     mostly = [frame for frame in frames if frame.total >= _MOSTLY]
     depth = _depths(stacks["stack"].to_pylist())
     return RequestFunctions(
-        hottest=max(frames, key=lambda one: (one.own, one.name)),
+        hottest=max(frames, key=lambda frame: (frame.own, frame.name)),
         mostly=min(mostly, key=lambda one: (one.total, -depth.get(one.name, 0), one.name), default=None),
         samples=samples,
     )

@@ -93,8 +93,8 @@ def connections_opened(slices: Sequence[Row], name: str) -> float | None:
     return None if found is None else found.mean
 
 
-def _began(one: Row) -> Rise:
-    return Rise(one["started"], one["elapsed_ns"] / 1e9, float(one["sessions"]))
+def _began(row: Row) -> Rise:
+    return Rise(row["started"], row["elapsed_ns"] / 1e9, float(row["sessions"]))
 
 
 def _ns(alone_ns: float, weight: float, total: tuple[int, float, int] | None) -> float:

@@ -253,7 +253,7 @@ def _templates(
         return in_slices
     tagged = {template.text for of in traced.values() for template in of.templates}
     others = [in_slice_ for in_slice_ in in_slices if in_slice_.text not in tagged]
-    return tuple(sorted((*traced[name].templates, *others), key=lambda one: -one.ns))
+    return tuple(sorted((*traced[name].templates, *others), key=lambda template: -template.ns))
 
 
 def _rows(templates: Sequence[SentTemplate]) -> float | None:
@@ -297,7 +297,7 @@ def _hottest(code: StackResult | None) -> HotFunction | None:
     measure = next((measure for measure in code.measures if measure.frames and measure.name != _ASLEEP), None)
     if measure is None:
         return None
-    frame = max(measure.frames, key=lambda one: one.own)
+    frame = max(measure.frames, key=lambda frame: frame.own)
     mostly = [
         frame
         for frame in measure.frames
@@ -389,7 +389,7 @@ def join_traces(
             )
             for number, of in by_template.items()
         ]
-        templates.sort(key=lambda one: (-one.ns, one.text))
+        templates.sort(key=lambda template: (-template.ns, template.text))
         found[name] = Traced(sum(senders.values()), tuple(templates))
     return found
 
@@ -465,7 +465,7 @@ def time_places(seen: Seen, workers: Sequence[WorkerFacts] = ()) -> tuple[TimePl
         for kind, many in found.items()
         if many > 0 and flying
     ]
-    return tuple(sorted(places, key=lambda one: -one.requests))
+    return tuple(sorted(places, key=lambda place: -place.requests))
 
 
 def _places(seen: Seen, processes: int) -> Iterator[tuple[PlaceKind, float]]:
@@ -552,7 +552,9 @@ def with_branches(
             sum(place.share for place in taken),
             None if taken[0].ns is None else sum(place.ns or 0.0 for place in taken),
         )
-    return tuple(sorted((place for place in found.values() if place.requests), key=lambda one: -one.requests))
+    return tuple(
+        sorted((place for place in found.values() if place.requests), key=lambda place: -place.requests)
+    )
 
 
 def _scaled(place: TimePlace, part: float) -> TimePlace:

@@ -118,7 +118,7 @@ def _measure(
     by_own = sorted(seen, key=lambda one: (-one.own, -one.total, one.name))[:MOST_FRAMES]
     by_total = sorted(seen, key=lambda one: (-one.total, -one.own, one.name))[:MOST_FRAMES]
     told = list(dict.fromkeys([*by_own, *by_total]))
-    changes = sorted(frames, key=lambda one: (-abs(one.own - (one.own_before or 0.0)), one.name))
+    changes = sorted(frames, key=lambda frame: (-abs(frame.own - (frame.own_before or 0.0)), frame.name))
     kernel = sums.kernel[0] / total if sums.kernel[0] or name == _KERNEL_MEASURE else None
     return MeasureFacts(
         name=name,

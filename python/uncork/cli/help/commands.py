@@ -71,18 +71,18 @@ def _parameter_panels(command: HelpCommand | HelpGroup, ctx: Any) -> Iterator[Pa
     return (Panel(title, rows) for title, rows in panels.items() if rows)
 
 
-def _argument(one: TyperArgument, ctx: Any) -> Row:
-    return Row(one.make_metavar(ctx), text=one.help or "", notes=_notes(one, ctx))
+def _argument(argument: TyperArgument, ctx: Any) -> Row:
+    return Row(argument.make_metavar(ctx), text=argument.help or "", notes=_notes(argument, ctx))
 
 
-def _option(one: TyperOption, ctx: Any) -> Row:
-    names = [*one.opts, *one.secondary_opts]
+def _option(option: TyperOption, ctx: Any) -> Row:
+    names = [*option.opts, *option.secondary_opts]
     return Row(
         "/".join(name for name in names if name.startswith("--")),
         "/".join(name for name in names if not name.startswith("--")),
-        "" if one.is_flag else one.make_metavar(ctx),
-        one.help or "",
-        _notes(one, ctx),
+        "" if option.is_flag else option.make_metavar(ctx),
+        option.help or "",
+        _notes(option, ctx),
     )
 
 

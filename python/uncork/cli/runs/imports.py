@@ -51,10 +51,10 @@ def _report(path: Path, done: Sequence[Imported]) -> None:
         console.note(f"{path} has no time of measurement: used the age of the file; set it with --at TIME")
 
 
-def _line(one: Imported) -> str:
-    note = " (imported before)" if one.before else ""
-    many = count_words(len(one.result.figures), "figure")
-    return f"{one.folder.name}: {one.result.tool}, {many}, {one.started_at[:19]}{note}"
+def _line(imported: Imported) -> str:
+    note = " (imported before)" if imported.before else ""
+    many = count_words(len(imported.result.figures), "figure")
+    return f"{imported.folder.name}: {imported.result.tool}, {many}, {imported.started_at[:19]}{note}"
 
 
 def _instant(text: str | None) -> datetime | None:

@@ -92,9 +92,9 @@ def links(
     )
 
 
-def _nullable(one: Constraint, not_null: Collection[tuple[int, str]]) -> tuple[str, ...]:
-    found = [column for column in one.columns if (one.table, column) not in not_null]
-    if "MATCH FULL" in one.definition and len(found) < len(one.columns):
+def _nullable(constraint: Constraint, not_null: Collection[tuple[int, str]]) -> tuple[str, ...]:
+    found = [column for column in constraint.columns if (constraint.table, column) not in not_null]
+    if "MATCH FULL" in constraint.definition and len(found) < len(constraint.columns):
         return ()
     return tuple(map(identifier, found))
 

@@ -169,53 +169,55 @@ def _parameter(name: str) -> str:
 # ---- schemas, types, functions ----
 
 
-def _extension(one: objects.Extension) -> Step:
-    if one.name not in _SAFE_EXTENSIONS:
+def _extension(extension: objects.Extension) -> Step:
+    if extension.name not in _SAFE_EXTENSIONS:
         why = "it is not on uncork's list of extensions that open no connections and start no jobs"
-        return Step("extension", one.name, "", refused=why)
-    place = "" if one.schema == "pg_catalog" else f" WITH SCHEMA {identifier(one.schema)}"
-    return Step("extension", one.name, f"CREATE EXTENSION IF NOT EXISTS {identifier(one.name)}{place}")
+        return Step("extension", extension.name, "", refused=why)
+    place = "" if extension.schema == "pg_catalog" else f" WITH SCHEMA {identifier(extension.schema)}"
+    return Step(
+        "extension", extension.name, f"CREATE EXTENSION IF NOT EXISTS {identifier(extension.name)}{place}"
+    )
 
 
-def _collation(one: objects.Collation) -> Step:
-    options = [f"provider = {_PROVIDERS.get(one.provider, one.provider)}"]
-    if one.provider == "c":
+def _collation(collation: objects.Collation) -> Step:
+    options = [f"provider = {_PROVIDERS.get(collation.provider, collation.provider)}"]
+    if collation.provider == "c":
         options += [
-            f"lc_collate = {literal(one.collate or 'C')}",
-            f"lc_ctype = {literal(one.ctype or 'C')}",
+            f"lc_collate = {literal(collation.collate or 'C')}",
+            f"lc_ctype = {literal(collation.ctype or 'C')}",
         ]
     else:
-        options.append(f"locale = {literal(one.locale or one.collate or 'und')}")
-    if not one.deterministic:
+        options.append(f"locale = {literal(collation.locale or collation.collate or 'und')}")
+    if not collation.deterministic:
         options.append("deterministic = false")
-    if one.rules:
-        options.append(f"rules = {literal(one.rules)}")
-    text = f"CREATE COLLATION {identifier(one.schema, one.name)} ({', '.join(options)})"
-    return Step("collation", f"{one.schema}.{one.name}", text)
+    if collation.rules:
+        options.append(f"rules = {literal(collation.rules)}")
+    text = f"CREATE COLLATION {identifier(collation.schema, collation.name)} ({', '.join(options)})"
+    return Step("collation", f"{collation.schema}.{collation.name}", text)
 
 
-def _type(one: objects.UserType) -> Step:
-    name = identifier(one.schema, one.name)
-    if one.kind == "e":
-        text = f"CREATE TYPE {name} AS ENUM ({', '.join(map(literal, one.labels))})"
-    elif one.kind == "c":
+def _type(user_type: objects.UserType) -> Step:
+    name = identifier(user_type.schema, user_type.name)
+    if user_type.kind == "e":
+        text = f"CREATE TYPE {name} AS ENUM ({', '.join(map(literal, user_type.labels))})"
+    elif user_type.kind == "c":
         attributes = (
             f"{identifier(attribute)} {type_}{f' COLLATE {collation}' if collation else ''}"
-            for attribute, type_, collation in one.attributes
+            for attribute, type_, collation in user_type.attributes
         )
         text = f"CREATE TYPE {name} AS ({', '.join(attributes)})"
     else:
-        text = f"CREATE DOMAIN {name} AS {one.base}"
-        text += f" COLLATE {one.collation}" if one.collation else ""
-        text += f" DEFAULT {one.default}" if one.default is not None else ""
-        text += " NOT NULL" if one.not_null else ""
-    return Step("domain" if one.kind == "d" else "type", f"{one.schema}.{one.name}", text)
+        text = f"CREATE DOMAIN {name} AS {user_type.base}"
+        text += f" COLLATE {user_type.collation}" if user_type.collation else ""
+        text += f" DEFAULT {user_type.default}" if user_type.default is not None else ""
+        text += " NOT NULL" if user_type.not_null else ""
+    return Step("domain" if user_type.kind == "d" else "type", f"{user_type.schema}.{user_type.name}", text)
 
 
-def _domain_check(one: objects.DomainCheck) -> Step:
-    name = identifier(one.schema, one.domain)
-    text = f"ALTER DOMAIN {name} ADD CONSTRAINT {identifier(one.name)} {one.definition}"
-    return Step("constraint", f"{one.name} of {one.schema}.{one.domain}", text)
+def _domain_check(check: objects.DomainCheck) -> Step:
+    name = identifier(check.schema, check.domain)
+    text = f"ALTER DOMAIN {name} ADD CONSTRAINT {identifier(check.name)} {check.definition}"
+    return Step("constraint", f"{check.name} of {check.schema}.{check.domain}", text)
 
 
 def _range(one: objects.Range) -> Step:
@@ -233,12 +235,15 @@ def _range(one: objects.Range) -> Step:
     )
 
 
-def _routine(one: objects.Routine) -> Step:
-    if one.language in ("c", "internal"):
+def _routine(routine: objects.Routine) -> Step:
+    if routine.language in ("c", "internal"):
         return Step(
-            "function", one.name, "", refused=f"it is written in {one.language}, and needs the source's files"
+            "function",
+            routine.name,
+            "",
+            refused=f"it is written in {routine.language}, and needs the source's files",
         )
-    return Step("function", one.name, one.definition)
+    return Step("function", routine.name, routine.definition)
 
 
 def _sequence_options(one: objects.SequenceFacts) -> str:
@@ -365,13 +370,14 @@ def _view(view: objects.View) -> Step:
 # ---- constraints, indexes, triggers ----
 
 
-def _constraint(one: Constraint, tables: Mapping[int, Table]) -> Step:
-    table = tables[one.table]
-    alone = "ONLY " if one.kind in _INDEXED else ""
-    text = f"ALTER TABLE {alone}{_name(table)} ADD CONSTRAINT {identifier(one.name)} {one.definition}"
-    kind = "foreign key" if one.kind == "f" else "constraint"
-    name = f"{one.name} of {_shown(table)}"
-    if one.kind == "f" and one.references not in tables:
+def _constraint(constraint: Constraint, tables: Mapping[int, Table]) -> Step:
+    table = tables[constraint.table]
+    alone = "ONLY " if constraint.kind in _INDEXED else ""
+    added = f"ADD CONSTRAINT {identifier(constraint.name)} {constraint.definition}"
+    text = f"ALTER TABLE {alone}{_name(table)} {added}"
+    kind = "foreign key" if constraint.kind == "f" else "constraint"
+    name = f"{constraint.name} of {_shown(table)}"
+    if constraint.kind == "f" and constraint.references not in tables:
         return Step(kind, name, "", refused="the table that it references was not copied")
     return Step(kind, name, text)
 

@@ -91,19 +91,21 @@ def _idle(arms: Sequence[Arm], nets: Mapping[str, Net | None]) -> set[str]:
     }
 
 
-def _is_known(one: StatementEffect, effects: Sequence[StatementEffect], means: Mapping[int, float]) -> bool:
+def _is_known(
+    effect: StatementEffect, effects: Sequence[StatementEffect], means: Mapping[int, float]
+) -> bool:
     """Return whether a statement's part of the bill is precise enough, and no harm to it is possible."""
-    saved = _saved(one, means)
+    saved = _saved(effect, means)
     if saved is None:
         return False
     before = math.fsum(each.calls_per_hour * means[each.template] / 1e9 for each in effects)
     sure = math.fsum(max(0.0, part.low) for each in effects if (part := _saved(each, means)) is not None)
-    harm = one.high is not None and one.high > SLOWER and -saved.low > COST_SHARE * sure
+    harm = effect.high is not None and effect.high > SLOWER and -saved.low > COST_SHARE * sure
     return not harm and (saved.high - saved.low) / 2 <= PRACTICAL * before / math.sqrt(len(effects))
 
 
-def _saved(one: StatementEffect, means: Mapping[int, float]) -> Bounded | None:
-    return saved_by(one, means[one.template])
+def _saved(effect: StatementEffect, means: Mapping[int, float]) -> Bounded | None:
+    return saved_by(effect, means[effect.template])
 
 
 def _bounded(net: Net) -> Bounded:

@@ -165,9 +165,9 @@ def _by_net(net: Net, slower: StatementEffect | None, *, expected: bool) -> tupl
 # ---- statements ----
 
 
-def _saved(one: StatementEffect) -> Bounded:
+def _saved(effect: StatementEffect) -> Bounded:
     """Return what a statement saves in the copy's own time; nothing if it has no interval."""
-    return saved_by(one, one.before_ns or 0.0) or Bounded(0.0, 0.0, 0.0)
+    return saved_by(effect, effect.before_ns or 0.0) or Bounded(0.0, 0.0, 0.0)
 
 
 def _worst(effects: Sequence[StatementEffect]) -> StatementEffect | None:
@@ -176,19 +176,19 @@ def _worst(effects: Sequence[StatementEffect]) -> StatementEffect | None:
     return max(slower, key=lambda one: -_saved(one).estimate, default=None)
 
 
-def _harms(one: StatementEffect, effects: Sequence[StatementEffect]) -> bool:
+def _harms(effect: StatementEffect, effects: Sequence[StatementEffect]) -> bool:
     """Return whether a statement is surely slower than the margin, and its loss is too large."""
-    if one.low is None or one.low <= SLOWER:
+    if effect.low is None or effect.low <= SLOWER:
         return False
     gains = sum(max(0.0, _saved(each).estimate) for each in effects)
-    return -_saved(one).estimate > COST_SHARE * gains
+    return -_saved(effect).estimate > COST_SHARE * gains
 
 
-def _harm(one: StatementEffect) -> str:
-    seconds = -_saved(one).estimate
+def _harm(effect: StatementEffect) -> str:
+    seconds = -_saved(effect).estimate
     return (
-        f"Statement {inline_statement(one.sql)} takes {one.ratio:.2g} times as long (95 % interval: "
-        f"{one.low:.2g} to {one.high:.2g}), which costs {_seconds(seconds)} per hour."
+        f"Statement {inline_statement(effect.sql)} takes {effect.ratio:.2g} times as long (95 % interval: "
+        f"{effect.low:.2g} to {effect.high:.2g}), which costs {_seconds(seconds)} per hour."
     )
 
 
@@ -212,8 +212,8 @@ def _seconds(value: float) -> str:
     return f"{format_count(value)} s"
 
 
-def _sure(one: Change) -> float:
-    return float("-inf") if one.net is None else one.net.low
+def _sure(change: Change) -> float:
+    return float("-inf") if change.net is None else change.net.low
 
 
 def _bounded(net: Net) -> Bounded:

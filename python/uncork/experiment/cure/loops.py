@@ -213,16 +213,16 @@ def loops_experiment(
     return "\n".join(parts)
 
 
-def _variant(one: LoopArm) -> str:
+def _variant(arm: LoopArm) -> str:
     lines = [
-        f"[variants.{one.arm.name}]",
-        f"title = {toml(one.arm.text)}",
-        f"batching = {toml(one.batching)}",
+        f"[variants.{arm.arm.name}]",
+        f"title = {toml(arm.arm.text)}",
+        f"batching = {toml(arm.batching)}",
     ]
-    if one.batching == "unnest":
+    if arm.batching == "unnest":
         lines += [
             f"workloads.{workload_name(number)}.sql = {multiline(named(each.sql))}"
-            for number, each in one.many.items()
+            for number, each in arm.many.items()
         ]
     return "\n".join(lines) + "\n"
 

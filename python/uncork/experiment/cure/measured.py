@@ -45,9 +45,9 @@ def measured_statements(
     return tuple(found)
 
 
-def _weight(one: CapturedStatement, arms: Sequence[Arm]) -> float:
-    time = one.calls_per_hour * one.mean_ns
-    writes = one.changes and any(
-        (arm.setup and not arm.tables) or set(arm.tables) & set(one.tables) for arm in arms
+def _weight(statement: CapturedStatement, arms: Sequence[Arm]) -> float:
+    time = statement.calls_per_hour * statement.mean_ns
+    writes = statement.changes and any(
+        (arm.setup and not arm.tables) or set(arm.tables) & set(statement.tables) for arm in arms
     )
     return _WRITE * time if writes else time

@@ -15,10 +15,10 @@ _MOST_SETS: Final = 100
 _NS: Final = 1e9
 
 
-def usable_sets(one: CapturedStatement) -> list[tuple[str | None, ...]]:
+def usable_sets(statement: CapturedStatement) -> list[tuple[str | None, ...]]:
     """Return the captured sets that have a value for each parameter of a statement."""
-    most = max(numbers_in(one.sql), default=0)
-    return [each for each in one.sets if len(each) >= most][:_MOST_SETS]
+    most = max(numbers_in(statement.sql), default=0)
+    return [each for each in statement.sets if len(each) >= most][:_MOST_SETS]
 
 
 def statement_texts(statements: Sequence[CapturedStatement]) -> list[str]:

@@ -39,17 +39,17 @@ def combine(proven: Mapping[str, Net], arms: Sequence[Arm]) -> tuple[Arm, ...]:
     return tuple(found)
 
 
-def compatible(one: Arm, other: Arm) -> bool:
+def compatible(arm: Arm, other: Arm) -> bool:
     """Return whether two changes can be made together.
 
     They cannot if both rewrite a statement, give a setting two values, or execute the same SQL, and if the
     keys of an index of one are the first keys of an index of the other.
     """
-    if set(one.statements) & set(other.statements):
+    if set(arm.statements) & set(other.statements):
         return False
-    if any(other.settings.get(name, value) != value for name, value in one.settings.items()):
+    if any(other.settings.get(name, value) != value for name, value in arm.settings.items()):
         return False
-    first, second = statements_in(one.setup), statements_in(other.setup)
+    first, second = statements_in(arm.setup), statements_in(other.setup)
     if set(map(_plain, first)) & set(map(_plain, second)) - _shareable(first):
         return False
     return not any(_prefix(a, b) for a in _indexes(first) for b in _indexes(second))
@@ -128,10 +128,10 @@ def _indexes(statements: Sequence[str]) -> Iterator[_Index]:
             yield table_named(match["table"]), method, tuple(_keys(match["rest"]))
 
 
-def _prefix(one: _Index, other: _Index) -> bool:
+def _prefix(index: _Index, other: _Index) -> bool:
     """Return whether the keys of one index are the first keys of the other."""
-    length = min(len(one[2]), len(other[2]))
-    return one[:2] == other[:2] and one[2][:length] == other[2][:length]
+    length = min(len(index[2]), len(other[2]))
+    return index[:2] == other[:2] and index[2][:length] == other[2][:length]
 
 
 def _keys(rest: str) -> Iterator[str]:

@@ -179,37 +179,39 @@ def _variant(arm: Arm, statements: Sequence[CapturedStatement]) -> str:
 # ---- workloads ----
 
 
-def _workload(one: CapturedStatement, arms: Sequence[Arm], clients: int) -> str:
-    sets = _sets(one)
-    lines = [f"[workloads.{workload_name(one.template)}]", f"sql = {_sent(one.sql)}"]
+def _workload(statement: CapturedStatement, arms: Sequence[Arm], clients: int) -> str:
+    sets = _sets(statement)
+    lines = [f"[workloads.{workload_name(statement.template)}]", f"sql = {_sent(statement.sql)}"]
     lines.append('metric = "latency_mean"')
-    lines += settings_lines(one.settings)
+    lines += settings_lines(statement.settings)
     if clients != 1:
         lines.append(f"clients = {clients}")
-    lines.append(f'protocol = "{_protocol(one, arms)}"')
-    touching = [arm.name for arm in arms if arm.touches(one)]
+    lines.append(f'protocol = "{_protocol(statement, arms)}"')
+    touching = [arm.name for arm in arms if arm.touches(statement)]
     if touching and len(touching) < len(arms):
         lines.append(f"variants = [{', '.join(map(toml, touching))}]")
-    deletes = _DELETES.match(one.sql) is not None
-    lines.append(f'state = "{"reset" if one.changes and not deletes else "keep"}"')
-    if one.changes and not deletes and numbers_in(one.sql) and uses_up(one):
+    deletes = _DELETES.match(statement.sql) is not None
+    lines.append(f'state = "{"reset" if statement.changes and not deletes else "keep"}"')
+    if statement.changes and not deletes and numbers_in(statement.sql) and uses_up(statement):
         lines.append(f"operations = {len(sets)}  # each set once, before the data is restored")
         lines.append("warmup_operations = 0")
-    checks = dict.fromkeys(arm.check for arm in arms if arm.check and one.changes and arm.touches(one))
+    checks = dict.fromkeys(
+        arm.check for arm in arms if arm.check and statement.changes and arm.touches(statement)
+    )
     if checks:
         rows = "\nUNION ALL ".join(checks)
         lines.append(f"check = {multiline(plain_colons(rows))}")
-    if checks and any(arm.other_counts and one.template in arm.statements for arm in arms):
+    if checks and any(arm.other_counts and statement.template in arm.statements for arm in arms):
         lines.append('answer = "check"')
-    elif _may_differ(one, arms):
+    elif _may_differ(statement, arms):
         lines.append('answer = "may differ"')
-    lines += [parameter_line(number, sets) for number in sorted(numbers_in(one.sql))]
+    lines += [parameter_line(number, sets) for number in sorted(numbers_in(statement.sql))]
     return "\n".join(lines) + "\n"
 
 
-def uses_up(one: CapturedStatement) -> bool:
+def uses_up(statement: CapturedStatement) -> bool:
     """Return whether a statement with the same values may do something else the second time."""
-    return one.by_function or _USED_UP.match(one.sql) is not None
+    return statement.by_function or _USED_UP.match(statement.sql) is not None
 
 
 def parameter_line(number: int, sets: Sequence[Sequence[str | None]], prefix: str = "") -> str:
@@ -231,36 +233,36 @@ def _sent(sql: str) -> str:
     return f"[{begin}, {text}, {', '.join(end)}]"
 
 
-def _sets(one: CapturedStatement) -> list[tuple[str | None, ...]]:
+def _sets(statement: CapturedStatement) -> list[tuple[str | None, ...]]:
     """Return the sets of a statement; of one that uses them up, without repetitions."""
-    most = max(numbers_in(one.sql), default=0)
-    sets = [each for each in one.sets if len(each) >= most]
+    most = max(numbers_in(statement.sql), default=0)
+    sets = [each for each in statement.sets if len(each) >= most]
     if not sets:
-        raise ValueError(f"statement {one.template} has no values for its parameters")
-    if one.changes and uses_up(one):
+        raise ValueError(f"statement {statement.template} has no values for its parameters")
+    if statement.changes and uses_up(statement):
         sets = list(dict.fromkeys(sets))
     step = max(1.0, len(sets) / _MOST_SETS)
     return [sets[int(place * step)] for place in range(min(len(sets), _MOST_SETS))]
 
 
-def _protocol(one: CapturedStatement, arms: Sequence[Arm]) -> str:
+def _protocol(statement: CapturedStatement, arms: Sequence[Arm]) -> str:
     """Return how to send a statement.
 
     A client that binds parameters usually prepares the statement, and values in a log show that it binds
     them. Otherwise each execution is planned for its values, as text with literals is.
     """
     generic = any("plan_cache_mode" in arm.settings for arm in arms)
-    prepared = numbers_in(one.sql) and (one.origin == "executed" or generic)
+    prepared = numbers_in(statement.sql) and (statement.origin == "executed" or generic)
     return "prepared" if prepared else "extended"
 
 
-def _may_differ(one: CapturedStatement, arms: Sequence[Arm]) -> bool:
+def _may_differ(statement: CapturedStatement, arms: Sequence[Arm]) -> bool:
     """Return whether variants may return other rows although all of them are right.
 
     A rewritten statement must return the same rows unless nothing fixes them. An index or a setting cannot
     change what a statement means, only which of equal rows LIMIT chooses.
     """
-    if _CHANGING.search(one.sql):
+    if _CHANGING.search(statement.sql):
         return True
-    rewritten = any(one.template in arm.statements for arm in arms)
-    return bool(_OPEN_ORDER.search(one.sql)) and not (rewritten and _ORDER.search(one.sql))
+    rewritten = any(statement.template in arm.statements for arm in arms)
+    return bool(_OPEN_ORDER.search(statement.sql)) and not (rewritten and _ORDER.search(statement.sql))

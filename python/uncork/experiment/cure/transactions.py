@@ -325,14 +325,14 @@ def transactions_experiment(
     return "\n".join(parts)
 
 
-def _variant(one: TransactionArm, transaction: CapturedTransaction, name: str, *, made: bool) -> str:
-    lines = [f"[variants.{one.arm.name}]", f"title = {toml(' '.join(one.arm.text.split()))}"]
+def _variant(arm: TransactionArm, transaction: CapturedTransaction, name: str, *, made: bool) -> str:
+    lines = [f"[variants.{arm.arm.name}]", f"title = {toml(' '.join(arm.arm.text.split()))}"]
     if made:
-        lines.append(f"values.change = {multiline(one.arm.setup) if one.arm.setup else toml('')}")
+        lines.append(f"values.change = {multiline(arm.arm.setup) if arm.arm.setup else toml('')}")
     lines.append(f"workloads.{name}.sql = [")
-    lines += [*(f"{text}," for text in _sent(one.steps, transaction, one.texts)), "]"]
-    if one.check:
-        lines.append(f"workloads.{name}.check = {multiline(one.check)}")
+    lines += [*(f"{text}," for text in _sent(arm.steps, transaction, arm.texts)), "]"]
+    if arm.check:
+        lines.append(f"workloads.{name}.check = {multiline(arm.check)}")
     return "\n".join(lines) + "\n"
 
 

@@ -149,11 +149,11 @@ def parse_limit(text: str, gate: Gate) -> float:
     return limit.limit
 
 
-def wider(one: Acknowledgement, other: Acknowledgement, gate: Gate) -> Acknowledgement:
+def wider(acknowledgement: Acknowledgement, other: Acknowledgement, gate: Gate) -> Acknowledgement:
     """Return the more permissive of two entries for a gate."""
-    if one.limit is None or other.limit is None:
-        return one if one.limit is None else other
-    return other if _worse(gate, other.limit, one.limit) else one
+    if acknowledgement.limit is None or other.limit is None:
+        return acknowledgement if acknowledgement.limit is None else other
+    return other if _worse(gate, other.limit, acknowledgement.limit) else acknowledgement
 
 
 def same_gate(text: str, gate: Gate) -> bool:

@@ -230,16 +230,16 @@ def _near(knee: Knee) -> bool:
     return knee.low is not None and knee.high is not None and knee.high <= _NEAR * knee.low
 
 
-def _judged(steps: Sequence[LoadStep], one: Objective, confidence: float) -> dict[float, Holds]:
+def _judged(steps: Sequence[LoadStep], objective: Objective, confidence: float) -> dict[float, Holds]:
     judged: dict[float, Holds] = {}
     for level in sorted({step.level for step in steps if step.round}):
         seen = [step for step in steps if step.round and step.level == level]
-        if one.quantity == "errors":
+        if objective.quantity == "errors":
             parts, wholes = [step.wrong for step in seen], [step.asked for step in seen]
-            judged[level] = judge_share(parts, wholes, one.limit, confidence)
+            judged[level] = judge_share(parts, wholes, objective.limit, confidence)
             continue
-        values = [value for step in seen if (value := step.measured(one.quantity)) is not None]
-        judged[level] = judge_limit(values, one.limit, confidence) if len(values) == len(seen) else "no"
+        values = [value for step in seen if (value := step.measured(objective.quantity)) is not None]
+        judged[level] = judge_limit(values, objective.limit, confidence) if len(values) == len(seen) else "no"
     return judged
 
 
@@ -247,9 +247,9 @@ def _works(step: LoadStep) -> bool:
     return step.works
 
 
-def _keeps(one: Objective, step: LoadStep) -> bool:
-    value = step.measured(one.quantity)
-    return value is not None and value < one.limit
+def _keeps(objective: Objective, step: LoadStep) -> bool:
+    value = step.measured(objective.quantity)
+    return value is not None and value < objective.limit
 
 
 def _edge(steps: Iterable[LoadStep], holds: Callable[[LoadStep], bool]) -> Edge:

@@ -206,7 +206,7 @@ class Ledger:
         place = (cell, workload, variant)
         scopes = (self.these_hosts(*place), self.like_hosts(*place), self.other_times(*place))
         return max(
-            (scope for scope in scopes if scope is not None), key=lambda one: one.half_width, default=None
+            (scope for scope in scopes if scope is not None), key=lambda scope: scope.half_width, default=None
         )
 
     def ranks(self, cell: Cell, workload: str, variant: str) -> RankEffect | None:

@@ -173,24 +173,24 @@ def _without_inner(patterns: Sequence[str]) -> tuple[str, ...]:
 # ---- one answer ----
 
 
-def _of_answer(one: HttpAnswer, other: HttpAnswer, rules: AnswerRules) -> Iterator[Difference]:
+def _of_answer(answer: HttpAnswer, other: HttpAnswer, rules: AnswerRules) -> Iterator[Difference]:
     def whole(first: str, second: str) -> Difference:
-        return Difference(one.request, Change.OTHER, "", "", first, second)
+        return Difference(answer.request, Change.OTHER, "", "", first, second)
 
-    if one.status != other.status:
-        yield whole(f"status {one.status}", f"status {other.status}")
-    elif (one.json is None) != (other.json is None):
-        kinds = [f"a body that is {'not ' * (each.json is None)}JSON" for each in (one, other)]
+    if answer.status != other.status:
+        yield whole(f"status {answer.status}", f"status {other.status}")
+    elif (answer.json is None) != (other.json is None):
+        kinds = [f"a body that is {'not ' * (each.json is None)}JSON" for each in (answer, other)]
         yield whole(*kinds)
-    elif one.json is not None and other.json is not None:
-        if one.json != other.json:
-            seen = _Walk(one.request, rules)
-            yield from seen.differences(json.loads(one.json), json.loads(other.json))
-    elif one.digest != other.digest:
-        if one.text is None or other.text is None:
-            yield whole(*(f"a body of {count_words(each.size, 'byte')}" for each in (one, other)))
+    elif answer.json is not None and other.json is not None:
+        if answer.json != other.json:
+            seen = _Walk(answer.request, rules)
+            yield from seen.differences(json.loads(answer.json), json.loads(other.json))
+    elif answer.digest != other.digest:
+        if answer.text is None or other.text is None:
+            yield whole(*(f"a body of {count_words(each.size, 'byte')}" for each in (answer, other)))
         else:
-            yield from _of_text(one.request, one.text, other.text, rules)
+            yield from _of_text(answer.request, answer.text, other.text, rules)
 
 
 # ---- JSON ----

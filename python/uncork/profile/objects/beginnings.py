@@ -49,17 +49,19 @@ async def _fetched(objects: Sequence[LogObject], prefix: str | None) -> tuple[in
     clients = Clients()
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def begin(one: LogObject) -> int | None:
+    async def begin(log_object: LogObject) -> int | None:
         for head, before in zip(_HEADS, (0, *_HEADS), strict=False):
-            if one.size <= before:
+            if log_object.size <= before:
                 break
             async with turns:
                 try:
                     async with asyncio.timeout(_PATIENCE_S):
-                        beginning = await clients.of(one).fetch(one, 0, min(head, one.size), patient=False)
+                        beginning = await clients.of(log_object).fetch(
+                            log_object, 0, min(head, log_object.size), patient=False
+                        )
                 except (Changed, Absent, ConnectError, TimeoutError):
                     return None
-            found = _native.begin_of_object(bytes(beginning), one.modified_s, prefix)
+            found = _native.begin_of_object(bytes(beginning), log_object.modified_s, prefix)
             if found is not None:
                 return found
         return None

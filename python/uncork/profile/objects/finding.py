@@ -145,17 +145,17 @@ async def _judged(
     """Divide objects into logs and others; read the beginning of those whose names do not say it."""
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def is_log(one: LogObject) -> bool:
-        if not can_be_log(one.key, b""):
+    async def is_log(log_object: LogObject) -> bool:
+        if not can_be_log(log_object.key, b""):
             return False
-        if is_named_as_log(one.key) or not one.size:
+        if is_named_as_log(log_object.key) or not log_object.size:
             return True
         async with turns:
             try:
-                head = await client.fetch(one, 0, min(_HEAD, one.size))
+                head = await client.fetch(log_object, 0, min(_HEAD, log_object.size))
             except (Changed, Absent):
                 return True
-        return can_be_log(one.key, bytes(head))
+        return can_be_log(log_object.key, bytes(head))
 
     answers = await asyncio.gather(*map(is_log, objects))
     logs = [log_object for log_object, answer in zip(objects, answers, strict=True) if answer]

@@ -44,18 +44,18 @@ class _Shape:
     constants: tuple[str, ...]
 
 
-def script_statement(one: LoggedStatement, place: int) -> ScriptStatement | None:
+def script_statement(statement: LoggedStatement, place: int) -> ScriptStatement | None:
     """Return statement `place` of a script; None if the log lacks values of its parameters.
 
     Parameters that the client sent apart from the text are variables ``p…``. In other texts, each constant is
     a variable ``t…``. A text that a script cannot hold is one variable.
     """
-    shape = _shape(one.text, place, one.bound)
+    shape = _shape(statement.text, place, statement.bound)
     if shape is None:
-        return whole_statement(one, place)
+        return whole_statement(statement, place)
     values: dict[str, str | None] = {}
     if shape.parameters:
-        known = parameter_values(one.parameters)
+        known = parameter_values(statement.parameters)
         if any(number not in known for number in shape.parameters):
             return None
         values = {f"p{place}_{number}": known[number] for number in shape.parameters}
@@ -63,17 +63,17 @@ def script_statement(one: LoggedStatement, place: int) -> ScriptStatement | None
     return ScriptStatement(shape.text, values)
 
 
-def whole_statement(one: LoggedStatement, place: int) -> ScriptStatement | None:
+def whole_statement(statement: LoggedStatement, place: int) -> ScriptStatement | None:
     """Return statement `place` of a script as one variable; None if the log lacks its values."""
-    text = one.text.strip().rstrip("; \n\t")
-    if one.bound and one.parameters:
-        known = parameter_values(one.parameters)
+    text = statement.text.strip().rstrip("; \n\t")
+    if statement.bound and statement.parameters:
+        known = parameter_values(statement.parameters)
         most = max(known, default=0)
         try:
             text = with_values(text, [known.get(number + 1) for number in range(most)])
         except (IndexError, ValueError):
             return None
-    elif one.bound and any(kind == "PARAM" for _, _, kind in tokens_of(text)):
+    elif statement.bound and any(kind == "PARAM" for _, _, kind in tokens_of(text)):
         return None
     return ScriptStatement(f":t{place}", {f"t{place}": text})
 
@@ -186,11 +186,13 @@ def recording_of(found: LoggedSessions, most: int) -> Recording:
     )
 
 
-def _statements(one: LoggedTransaction, build: Build) -> tuple[Shape, Mapping[str, str | None]] | None:
+def _statements(
+    transaction: LoggedTransaction, build: Build
+) -> tuple[Shape, Mapping[str, str | None]] | None:
     """Return the texts of a transaction's statements, and the values of all variables."""
     texts: list[str] = []
     values: dict[str, str | None] = {}
-    for place, statement in enumerate(one.statements, 1):
+    for place, statement in enumerate(transaction.statements, 1):
         written = build(statement, place)
         if written is None:
             return None

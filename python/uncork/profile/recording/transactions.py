@@ -110,7 +110,9 @@ class _Found:
         for session in self._sessions.values():
             self._leave(session)
             self._untimed += session.pending is not None
-        ordered = sorted(self._transactions, key=lambda one: (one.begin_us, one.session))
+        ordered = sorted(
+            self._transactions, key=lambda transaction: (transaction.begin_us, transaction.session)
+        )
         numbers: dict[int, int] = {}
         found = tuple(
             replace(transaction, session=numbers.setdefault(transaction.session, len(numbers)))
@@ -151,30 +153,30 @@ class _Found:
         self._executed(key, session, one, (begin, end))
 
     def _executed(
-        self, key: tuple[str, object], session: _Session, one: LoggedStatement, times: tuple[int, int]
+        self, key: tuple[str, object], session: _Session, statement: LoggedStatement, times: tuple[int, int]
     ) -> None:
-        first, second = _words(one.text)
+        first, second = _words(statement.text)
         begin, end = times
-        if _is_several(one.text):
+        if _is_several(statement.text):
             # Nobody knows whether a transaction is open now.
             self._leave(session)
             self._missing[SEVERAL] += 1
         elif first in _BEGINS:
             self._leave(session)
-            session.open = _Open(begin, [replace(one, pause_us=0)])
-        elif first in _ENDS and not _to_savepoint(one.text):
+            session.open = _Open(begin, [replace(statement, pause_us=0)])
+        elif first in _ENDS and not _to_savepoint(statement.text):
             ended, session.open = session.open, None
             if ended is None:
                 return  # it began before the log, or is a warning of the server's
-            ended.statements.append(one)
+            ended.statements.append(statement)
             self._add(key, ended, end)
         else:
             reason = _reason(first, second)
             if session.open is not None:
-                session.open.statements.append(one)
+                session.open.statements.append(statement)
                 session.open.reason = session.open.reason or reason
             else:
-                self._add(key, _Open(begin, [replace(one, pause_us=0)], reason), end)
+                self._add(key, _Open(begin, [replace(statement, pause_us=0)], reason), end)
 
     def _add(self, key: tuple[str, object], ended: _Open, end: int) -> None:
         if ended.reason:

@@ -94,19 +94,19 @@ def _conditions(
             )
 
 
-def _belongs(one: Predicate, use: TableUse) -> bool:
-    return one.table == use.name and one.alias in ("", use.alias) and one.level == use.level
+def _belongs(predicate: Predicate, use: TableUse) -> bool:
+    return predicate.table == use.name and predicate.alias in ("", use.alias) and predicate.level == use.level
 
 
-def _is_leakproof(one: Predicate, catalogue: Catalogue) -> bool:
+def _is_leakproof(predicate: Predicate, catalogue: Catalogue) -> bool:
     """Return whether a comparison shows nothing of the rows that it discards, as far as its types show."""
-    if not one.column or one.cast:
+    if not predicate.column or predicate.cast:
         return False
-    if one.operator in _TESTS:
+    if predicate.operator in _TESTS:
         return True
-    facts = catalogue.column(one.table, one.column)
+    facts = catalogue.column(predicate.table, predicate.column)
     if facts is None:
-        return one.operator in _COMPARISONS
-    mixed = facts.type == "date" and one.value_cast.startswith("timestamp")
-    mixed |= facts.type.startswith("timestamp") and one.value_cast not in ("", facts.type)
-    return one.operator in _COMPARISONS and facts.type in _LEAKPROOF and not mixed
+        return predicate.operator in _COMPARISONS
+    mixed = facts.type == "date" and predicate.value_cast.startswith("timestamp")
+    mixed |= facts.type.startswith("timestamp") and predicate.value_cast not in ("", facts.type)
+    return predicate.operator in _COMPARISONS and facts.type in _LEAKPROOF and not mixed

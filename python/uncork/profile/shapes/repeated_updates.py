@@ -111,16 +111,16 @@ def _count(
     counted.unchanged += all(row[name] == values.get(number or 0) for name, number in parts.sets)
 
 
-def _without_literals(one: Sent) -> tuple[str, Mapping[int, str | None]]:
+def _without_literals(sent: Sent) -> tuple[str, Mapping[int, str | None]]:
     """Return a statement with parameters in place of its literals, and the values of all parameters."""
-    values = {int(number): _value(text) for number, text in _PARAMETER.findall(one.parameters)}
+    values = {int(number): _value(text) for number, text in _PARAMETER.findall(sent.parameters)}
 
     def replaced(match: re.Match[str]) -> str:
         number = _FIRST_LITERAL + len(values)
         values[number] = _value(match[0])
         return f"${number}"
 
-    text = _LITERAL.sub(replaced, one.text)
+    text = _LITERAL.sub(replaced, sent.text)
     first = min((number for number in values if number >= _FIRST_LITERAL), default=0)
     if first:  # the same numbers for each text of a template
         shift = first - _FIRST_LITERAL

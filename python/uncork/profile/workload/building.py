@@ -90,7 +90,7 @@ def build_workload(
     whole = sum(statement.execution_ns for statement in statements) or 1.0
     captured: list[CapturedStatement] = []
     missing: list[NotCaptured] = []
-    for statement in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
+    for statement in sorted(statements, key=lambda statement: (-statement.execution_ns, statement.template)):
         share = statement.execution_ns / whole
         try:
             captured.append(_captured(statement, known, seconds, share, seed))
@@ -149,11 +149,13 @@ def _column_names(known: Known) -> dict[str, list[str]]:
     return {name: [each.name for each in found] for name, found in known.catalogue.columns.items()}
 
 
-def _captured(one: SeenStatement, known: Known, seconds: float, share: float, seed: int) -> CapturedStatement:
+def _captured(
+    statement: SeenStatement, known: Known, seconds: float, share: float, seed: int
+) -> CapturedStatement:
     """Return a statement that can be sent again; raises CannotCapture if it cannot."""
-    template = _text(one)
-    calls = one.calls or 0
-    apart, executed, seen = _understood(template, one, known)
+    template = _text(statement)
+    calls = statement.calls or 0
+    apart, executed, seen = _understood(template, statement, known)
     if apart is None:
         raise CannotCapture("the grammar rejects its text")
     keys = replaced_keys(apart, known)
@@ -168,7 +170,7 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
     if not apart.tables and not known.is_own(apart.functions):  # SELECT $1, whose value decides nothing
         fixed = {each.number: "1" for each in apart.parameters} | fixed
     sql, order = inlined(as_arrays(template), fixed)
-    rows = None if one.rows is None else one.rows / calls
+    rows = None if statement.rows is None else statement.rows / calls
     apart = replace(apart, limited=apart.limited and _ends(apart, fixed, rows))
     chance = Random(f"{seed} {template}")
     constant = {
@@ -178,17 +180,17 @@ def _captured(one: SeenStatement, known: Known, seconds: float, share: float, se
     }
     by_function = known.changes_rows(apart.functions)
     largest = max((known.rows.get(known.table(name), 0.0) for name in apart.tables), default=0.0)
-    scans = largest > 0 and one.execution_ns / calls > _ROW_NS * largest
+    scans = largest > 0 and statement.execution_ns / calls > _ROW_NS * largest
     sets, origin = _sets(
         order, executed, seen, cannot, apart, known, rows, chance, constant, together, scans=scans
     )
     return CapturedStatement(
-        template=one.template,
+        template=statement.template,
         sql=rewrite_typed_parameters(sql),
         sets=sets,
         origin=origin,
         calls_per_hour=calls / seconds * 3600.0,
-        mean_ns=one.execution_ns / calls,
+        mean_ns=statement.execution_ns / calls,
         share=share,
         tables=tuple(dict.fromkeys(known.table(name) for name in apart.tables)),
         changes=apart.changes or by_function,
@@ -208,7 +210,7 @@ def _costliest_first(
     statements: Sequence[SeenStatement], known: Known
 ) -> Iterator[tuple[TakenApart, list[_Partial], list[_Partial]]]:
     """Yield the statements that can be taken apart, with the values of their executions and texts."""
-    for statement in sorted(statements, key=lambda one: (-one.execution_ns, one.template)):
+    for statement in sorted(statements, key=lambda statement: (-statement.execution_ns, statement.template)):
         try:
             apart, executed, seen = _understood(_text(statement), statement, known)
         except CannotCapture:
@@ -218,15 +220,15 @@ def _costliest_first(
 
 
 def _understood(
-    template: str, one: SeenStatement, known: Known
+    template: str, statement: SeenStatement, known: Known
 ) -> tuple[TakenApart | None, list[_Partial], list[_Partial]]:
     """Return a statement taken apart, None if that is impossible, and the values of its executions and texts.
 
     Expressions have the constants that the application always writes, such as the key of a document.
     """
     apart = take_apart(rewrite_typed_parameters(as_arrays(template)), _column_names(known))
-    executed = _partials(template, one.executed)
-    seen = _partials(template, [Execution(text) for text in one.seen])
+    executed = _partials(template, statement.executed)
+    seen = _partials(template, [Execution(text) for text in statement.seen])
     if apart is None:
         return None, executed, seen
     others = {each.number: "" for each in apart.parameters if each.role == "other"}
@@ -238,16 +240,20 @@ def _understood(
     return replace(apart, parameters=parameters), executed, seen
 
 
-def _text(one: SeenStatement) -> str:
+def _text(statement: SeenStatement) -> str:
     """Return the text of a statement with parameters; raises CannotCapture if there is none to send."""
-    text = one.sql or next((each.text for each in one.executed), "") or next(iter(one.seen), "")
-    if one.reason:
-        raise CannotCapture(one.reason)
-    if not _is_statement(text or re.sub(r"\?", "1", one.text)):
+    text = (
+        statement.sql
+        or next((each.text for each in statement.executed), "")
+        or next(iter(statement.seen), "")
+    )
+    if statement.reason:
+        raise CannotCapture(statement.reason)
+    if not _is_statement(text or re.sub(r"\?", "1", statement.text)):
         raise CannotCapture("it is a utility statement, or the grammar rejects its text")
     if not text:
         raise CannotCapture("its text is unknown: pg_stat_statements has none, and no execution was seen")
-    if not one.calls:
+    if not statement.calls:
         raise CannotCapture("nothing counted its executions: there is no pg_stat_statements, and no log")
     return text
 

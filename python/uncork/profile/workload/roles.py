@@ -177,15 +177,15 @@ def _of_expression(
 
 
 def _with_expression(
-    one: Parameter, other: Compared, aliases: Mapping[str, str], tables: Sequence[str]
+    parameter: Parameter, other: Compared, aliases: Mapping[str, str], tables: Sequence[str]
 ) -> Parameter:
     columns = tuple(
         (name, tuple(tables) if not alias else (aliases[alias],) if alias in aliases else ())
         for alias, name in other.columns
     )
     return replace(
-        one,
-        tables=one.tables or columns[0][1],
+        parameter,
+        tables=parameter.tables or columns[0][1],
         expression=other.expression,
         columns=columns,
         shape=other.shape,

@@ -118,7 +118,7 @@ def drawn_sets(
 
 
 def _values(
-    one: Parameter,
+    parameter: Parameter,
     statement: TakenApart,
     known: Known,
     rows: float | None,
@@ -130,41 +130,45 @@ def _values(
     scans: bool,
 ) -> list[str | None]:
     returned = max(1, round(rows)) if rows else _ROWS
-    if one.role in _COUNTS:
+    if parameter.role in _COUNTS:
         places = chance.choices((0, 1, 2), (4, 1, 1), k=many)
         counts = {
             "shift": [0] * many,
             "limit": [returned] * many,
             "offset": [returned * each for each in places],
         }
-        return [str(each) for each in counts.get(one.role, [1] * many)]
-    column = known.column(one)
+        return [str(each) for each in counts.get(parameter.role, [1] * many)]
+    column = known.column(parameter)
     if column is None:
-        raise ValueError(f"${one.number} has no column")
+        raise ValueError(f"${parameter.number} has no column")
     table = column.column.table
     found: list[str]
-    if one.role == "stored":
+    if parameter.role == "stored":
         return _stored(column, known, chance, many)
-    if one.role in ("lower", "upper"):
-        own = points.setdefault((table, one.column or one.expression, "range"), strata(many, chance))
-        found = _bounds(one, statement, column, rows, own, fixed)
-    elif one.role == "array":
+    if parameter.role in ("lower", "upper"):
+        own = points.setdefault(
+            (table, parameter.column or parameter.expression, "range"), strata(many, chance)
+        )
+        found = _bounds(parameter, statement, column, rows, own, fixed)
+    elif parameter.role == "array":
         length = max(_LEAST_LIST, min(_MOST_LIST, returned if rows else _LEAST_LIST + 1))
         drawn = [strata(length, chance) for _ in range(many)]
         found = [array_text(list(dict.fromkeys(map(column.value, each)))) for each in drawn]
-    elif one.role == "listed":
+    elif parameter.role == "listed":
         found = [column.value(point) for point in strata(many, chance)]
     else:
         drawn_points = strata(many, chance)
-        if one.role == "equal":
+        if parameter.role == "equal":
             drawn_points = _asked(drawn_points, statement, column, rows)
-        own = points.setdefault((table, one.column or one.expression, one.role), drawn_points)
+        own = points.setdefault(
+            (table, parameter.column or parameter.expression, parameter.role), drawn_points
+        )
         found = [column.value(point) for point in own]
-    if one.role == "pattern":
+    if parameter.role == "pattern":
         known_part = rows is not None and column.rows and not statement.grouped
         part = (rows or 0.0) / column.rows if known_part else _END
         if scans:
-            found = _unseen(one, column, known, found, chance)
+            found = _unseen(parameter, column, known, found, chance)
         found = [pattern_of(value, column, part, infix=scans) for value in found]
     return list(found)
 
@@ -203,13 +207,15 @@ def _asked(points: list[float], statement: TakenApart, column: ColumnDraw, rows:
     return [column.for_rows(point, rows) for point in points]
 
 
-def _unseen(one: Parameter, column: ColumnDraw, known: Known, drawn: list[str], chance: Random) -> list[str]:
+def _unseen(
+    parameter: Parameter, column: ColumnDraw, known: Known, drawn: list[str], chance: Random
+) -> list[str]:
     """Return values of rows that were read in place of those of the statistics, if there are any.
 
     The planner counts how many values of its histogram match a pattern. One made of such a value seems to
     find a hundredth of the rows.
     """
-    wanted = known.wanted(one)
+    wanted = known.wanted(parameter)
     sample = None if wanted is None else known.samples.get(wanted)
     stored = {*column.bounds, *(value for value, _ in column.common)}
     others = [] if sample is None else [each for each in sample.values if each not in stored]
@@ -229,7 +235,7 @@ def _stored(column: ColumnDraw, known: Known, chance: Random, many: int) -> list
 
 
 def _bounds(
-    one: Parameter,
+    parameter: Parameter,
     statement: TakenApart,
     column: ColumnDraw,
     rows: float | None,
@@ -242,13 +248,13 @@ def _bounds(
     sum or with LIMIT, a range with two bounds has one step of a whole histogram, or more if more rows are
     returned. One with a single bound reaches up to a tenth of the rows, or begins anywhere if LIMIT ends it.
     """
-    place = (one.column or one.expression, one.tables)
+    place = (parameter.column or parameter.expression, parameter.tables)
     partner = next(
         (
             each
             for each in statement.parameters
             if (each.column or each.expression, each.tables) == place
-            and {each.role, one.role} == {"lower", "upper"}
+            and {each.role, parameter.role} == {"lower", "upper"}
         ),
         None,
     )
@@ -259,16 +265,17 @@ def _bounds(
         if other is not None:
             widths = [part * 2.0 * point for point in points]
             return [
-                column.quantile(other - width if one.role == "lower" else other + width) for width in widths
+                column.quantile(other - width if parameter.role == "lower" else other + width)
+                for width in widths
             ]
     if partner is not None:
         starts = [point * (1.0 - part) for point in points]
-        return [column.quantile(start + (part if one.role == "upper" else 0.0)) for start in starts]
+        return [column.quantile(start + (part if parameter.role == "upper" else 0.0)) for start in starts]
     if not statement.limited:
         widest = 2.0 * part if returned is not None and not statement.grouped else max(_END, part)
         least = 0.0 if part <= _RANGE else part
         widths = [min(1.0, least + (widest - least) * point) for point in points]
-        points = [1.0 - width if one.role == "lower" else width for width in widths]
+        points = [1.0 - width if parameter.role == "lower" else width for width in widths]
     return [column.quantile(point) for point in points]
 
 

@@ -117,7 +117,7 @@ def sampled_order(
         for one, found in seen.items()
         if _is_once(calls.get(one, 0), count) and len(found.begun) + len(found.ended) > found.alone
     }
-    order = sorted(members, key=lambda one: members[one].place)
+    order = sorted(members, key=lambda member: members[member].place)
     for one in order:
         if one != anchor and not _is_sure(members[one], own):
             raise NoOrder(
@@ -196,9 +196,9 @@ def logged_order(
     )
 
 
-def _inner(one: LoggedTransaction) -> Sequence[LoggedStatement]:
+def _inner(transaction: LoggedTransaction) -> Sequence[LoggedStatement]:
     """Return the statements of a transaction without BEGIN and COMMIT."""
-    statements = one.statements
+    statements = transaction.statements
     return statements[1:-1] if _CONTROL.match(statements[0].text.strip().lower()) else statements
 
 

@@ -46,7 +46,7 @@ def typed_texts(sql: str, sets: Sequence[Sequence[str | None]], known: Known) ->
 
 
 def _type_of(
-    one: Parameter,
+    parameter: Parameter,
     statement: TakenApart,
     sets: Sequence[Sequence[str | None]],
     known: Known,
@@ -55,18 +55,20 @@ def _type_of(
     least: int,
 ) -> str:
     """Return the type of a parameter; empty to leave it as it is."""
-    if one.role == "shift":
+    if parameter.role == "shift":
         beside = [each for each in statement.parameters if each.role in ("lower", "upper", "equal")]
-        before = [each for each in beside if each.number < one.number]  # the nearest is what it is added to
+        before = [
+            each for each in beside if each.number < parameter.number
+        ]  # the nearest is what it is added to
         column = known.column([*beside[:1], *before][-1]) if beside else None
         kind = "" if column is None else column.column.type
         return {"": "", "date": "integer"}.get(kind, "interval" if kind.startswith("time") else kind)
-    if one.role != "other":
-        column = known.column(one) if columns and one.shape == "value" else None
-        if column is None or one.role not in ("lower", "upper", "equal", "unequal"):
+    if parameter.role != "other":
+        column = known.column(parameter) if columns and parameter.shape == "value" else None
+        if column is None or parameter.role not in ("lower", "upper", "equal", "unequal"):
             return ""
         return column.column.storage_type
-    return _type_of_values([each[one.number - 1] for each in sets], least)
+    return _type_of_values([each[parameter.number - 1] for each in sets], least)
 
 
 def _type_of_values(values: Sequence[str | None], least: int) -> str:

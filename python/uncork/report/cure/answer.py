@@ -183,11 +183,11 @@ def _confirmed(chosen: Change) -> str:
     return "uncork measured it again, apart from the trials that chose it." if chosen.runs else ""
 
 
-def _claim(one: Tried) -> str:
+def _claim(tried: Tried) -> str:
     """Return what is wrong, and its share of the time: ``orders is scanned (70 % of the busy time)``."""
-    bill = one.finding.bill
+    bill = tried.finding.bill
     share = "" if bill is None else f" ({share_text(bill.share)} of the busy time)"
-    return f"{one.finding.headline}{share}"
+    return f"{tried.finding.headline}{share}"
 
 
 def _copy_sentence(result: CureResult) -> str:
@@ -249,13 +249,15 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
         yield Step("See where the time goes:", f"uncork report {shlex.quote(result.watched)}")
 
 
-def _unproven(one: Tried) -> Step:
+def _unproven(tried: Tried) -> Step:
     """Return what to do about a finding that this copy could not prove."""
-    why = reason_sentence(one.reason)
-    if one.state == "unclear":
-        return Step(f"Name a whole copy, such as a restored backup, with --copy, to try {_claim(one)}. {why}")
-    change = one.finding.candidates[0].text if one.finding.candidates else ""
-    return Step(" ".join(filter(None, (f"Not proven on a copy: {_claim(one)}.", change, why))))
+    why = reason_sentence(tried.reason)
+    if tried.state == "unclear":
+        return Step(
+            f"Name a whole copy, such as a restored backup, with --copy, to try {_claim(tried)}. {why}"
+        )
+    change = tried.finding.candidates[0].text if tried.finding.candidates else ""
+    return Step(" ".join(filter(None, (f"Not proven on a copy: {_claim(tried)}.", change, why))))
 
 
 def _apply(result: CureResult, chosen: Change) -> Iterator[Step]:

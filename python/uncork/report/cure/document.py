@@ -229,23 +229,23 @@ def _marks(result: CureResult) -> Iterator[ForestMark]:
 # ---- findings ----
 
 
-def finding_title(number: int, one: Tried) -> str:
+def finding_title(number: int, tried: Tried) -> str:
     """Return the title of a finding's section: its number, what is wrong, and its outcome."""
-    state = "not proven on a copy" if not one.changes and one.state == "not tried" else one.state
-    return f"{number}. {one.finding.headline} ({SIGNS[one.state]} {state})"
+    state = "not proven on a copy" if not tried.changes and tried.state == "not tried" else tried.state
+    return f"{number}. {tried.finding.headline} ({SIGNS[tried.state]} {state})"
 
 
-def _finding(result: CureResult, one: Tried) -> Iterator[Block]:
-    if not one.changes:
-        yield Paragraph(reason_sentence(one.reason))
-        yield from finding_blocks(one.finding)
+def _finding(result: CureResult, tried: Tried) -> Iterator[Block]:
+    if not tried.changes:
+        yield Paragraph(reason_sentence(tried.reason))
+        yield from finding_blocks(tried.finding)
         return
-    yield Paragraph(reason_sentence(one.reason))
-    yield from finding_blocks(replace(one.finding, candidates=(), proof=""))
+    yield Paragraph(reason_sentence(tried.reason))
+    yield from finding_blocks(replace(tried.finding, candidates=(), proof=""))
     numbers = {id(change): number for number, _, change in named_changes(result)}
-    for change in one.changes:
+    for change in tried.changes:
         title = f"{numbers[id(change)]} {change_words(change)}: {state_text(change.state)}"
-        yield Fold(title, tuple(_change_blocks(change, with_reason=True)), open=change.name == one.best)
+        yield Fold(title, tuple(_change_blocks(change, with_reason=True)), open=change.name == tried.best)
 
 
 def _change_blocks(change: Change, *, with_reason: bool = False) -> Iterator[Block]:
@@ -312,12 +312,12 @@ def _effects_table(change: Change) -> Table:
     return Table(f"Mean time of {what}, with the 95 % interval of its change", columns, rows)
 
 
-def _effect_note(one: StatementEffect) -> str:
+def _effect_note(effect: StatementEffect) -> str:
     parts = [
-        "writes" if one.changes else "",
-        origin_text(one),
-        f"WAL {effect_text(one.wal_ratio)}" if one.wal_ratio is not None else "",
-        f"{one.clients} sessions at once" if one.clients > 1 else "",
+        "writes" if effect.changes else "",
+        origin_text(effect),
+        f"WAL {effect_text(effect.wal_ratio)}" if effect.wal_ratio is not None else "",
+        f"{effect.clients} sessions at once" if effect.clients > 1 else "",
     ]
     return ", ".join(filter(None, parts))
 
@@ -385,10 +385,13 @@ def _workload(result: CureResult) -> Iterator[Block]:
         yield Bullets(tuple(map(_missing_sentence, result.missing)))
 
 
-def _missing_sentence(one: Missing) -> str:
-    if not one.remedy:
-        return f"Not captured: {one.what}{'' if one.what.endswith('…') else '.'} {reason_sentence(one.lost)}"
-    return missing_sentence(one)
+def _missing_sentence(missing: Missing) -> str:
+    if not missing.remedy:
+        return (
+            f"Not captured: {missing.what}{'' if missing.what.endswith('…') else '.'} "
+            f"{reason_sentence(missing.lost)}"
+        )
+    return missing_sentence(missing)
 
 
 def _files(result: CureResult) -> Iterator[Block]:

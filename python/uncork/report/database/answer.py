@@ -85,7 +85,7 @@ def _compose_database_answer(result: DatabaseResult) -> str:
 def _pauses(result: DatabaseResult) -> tuple[str, str] | None:
     """Return who keeps transactions waiting between statements, if that is most of the time, and how long."""
     share = sum(node.share for node in result.tree.children if node.name == IDLE)
-    longest = max(result.transactions, key=lambda one: one.sessions, default=None)
+    longest = max(result.transactions, key=lambda transaction: transaction.sessions, default=None)
     if share < _MOSTLY or longest is None or longest.gap_ns >= _LEFT_IDLE_NS:
         return None
     who = f"application {longest.application}" if longest.application else "their client"

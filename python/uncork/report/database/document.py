@@ -245,17 +245,17 @@ def _details(result: DatabaseResult) -> Iterator[Block]:
         yield Fold(summary, tuple(_detail(activity, result)), id=template_id(activity))
 
 
-def _detail(one: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:
-    yield Code(one.text, "sql", "Template")
-    facts = [(class_words(part.name), sessions_text(part.sessions)) for part in one.classes]
+def _detail(template_activity: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:
+    yield Code(template_activity.text, "sql", "Template")
+    facts = [(class_words(part.name), sessions_text(part.sessions)) for part in template_activity.classes]
     facts += [
         (f"application {part.name}" if part.name else "no application", sessions_text(part.sessions))
-        for part in one.applications
+        for part in template_activity.applications
     ]
     if facts:
         yield Facts(tuple(facts))
-    yield from plan_blocks(one, result)
-    figures = one.statements
+    yield from plan_blocks(template_activity, result)
+    figures = template_activity.statements
     if figures is None:
         return
     block = result.block_bytes
@@ -305,10 +305,10 @@ def _no_plan(plan: PlanFacts, result: DatabaseResult) -> str:
     return f'There is no plan: the server reports "{plan.reason}".'
 
 
-def plan_blocks(one: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:
+def plan_blocks(template_activity: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:
     """Yield the plan of a template."""
     for plan in result.plans:
-        if plan.template != one.number:
+        if plan.template != template_activity.number:
             continue
         if plan.text:
             yield Code(plan.text, "text", _TITLES.get(plan.source, "Generic plan"))

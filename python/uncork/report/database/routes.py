@@ -43,11 +43,11 @@ def routes_table(result: DatabaseResult, most: int) -> Table | None:
     )
 
 
-def route_templates_table(one: RouteActivity, *, width: int) -> Table:
+def route_templates_table(route_activity: RouteActivity, *, width: int) -> Table:
     """Return the statements of a route."""
-    texts = short_templates([template.name for template in one.templates], width)
+    texts = short_templates([template.name for template in route_activity.templates], width)
     return Table(
-        f"Statements of {_name(one)}",
+        f"Statements of {_name(route_activity)}",
         (Column("sessions", number=True), Column("share", number=True), Column("template", header=True)),
         tuple(
             (
@@ -55,16 +55,16 @@ def route_templates_table(one: RouteActivity, *, width: int) -> Table:
                 share_cell(template.share),
                 Value(text, code=True),
             )
-            for template, text in zip(one.templates, texts, strict=True)
+            for template, text in zip(route_activity.templates, texts, strict=True)
         ),
         sortable=True,
     )
 
 
-def _name(one: RouteActivity) -> str:
-    return one.name or "(no route)"
+def _name(route_activity: RouteActivity) -> str:
+    return route_activity.name or "(no route)"
 
 
-def _costliest(one: RouteActivity) -> Value:
-    first = one.templates[0]
+def _costliest(route_activity: RouteActivity) -> Value:
+    first = route_activity.templates[0]
     return Value(short_template(first.name, _WIDTH), note=share_text(first.share), code=True)

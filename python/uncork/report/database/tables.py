@@ -87,9 +87,9 @@ def parts_of(result: DatabaseResult) -> tuple[TemplateActivity, ...]:
     return tuple(template for template in result.templates if template.number >= 0)[:_PARTS]
 
 
-def template_id(one: TemplateActivity) -> str:
+def template_id(template_activity: TemplateActivity) -> str:
     """Return the id of a template's section."""
-    return f"template-{one.number}"
+    return f"template-{template_activity.number}"
 
 
 def templates_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:
@@ -128,17 +128,17 @@ def templates_table(result: DatabaseResult, most: int, *, width: int) -> Table |
     )
 
 
-def _others(one: TemplateActivity) -> str:
-    if one.classes[0].share > 0.95:
+def _others(template_activity: TemplateActivity) -> str:
+    if template_activity.classes[0].share > 0.95:
         return ""
-    first = one.classes[0]
-    second = one.classes[1] if len(one.classes) > 1 else None
+    first = template_activity.classes[0]
+    second = template_activity.classes[1] if len(template_activity.classes) > 1 else None
     beside = f", {second.share:.0%} {class_words(second.name)}" if second is not None else ""
     return f"{first.share:.0%}{beside}".replace("%", " %")
 
 
-def _calls(one: TemplateActivity) -> tuple[Value, Value]:
-    figures = one.statements
+def _calls(template_activity: TemplateActivity) -> tuple[Value, Value]:
+    figures = template_activity.statements
     if figures is None:
         return Value(""), Value("")
     mean = figures.execution_ns / figures.calls if figures.calls else None

@@ -490,8 +490,8 @@ def _not_told_apart(scene: _Scene, name: str) -> Iterable[str]:
         )
 
 
-def _overlap(one: Comparison, other: Comparison) -> bool:
-    (low, high), (other_low, other_high) = _ends(one), _ends(other)
+def _overlap(comparison: Comparison, other: Comparison) -> bool:
+    (low, high), (other_low, other_high) = _ends(comparison), _ends(other)
     if low is None or high is None or other_low is None or other_high is None:
         return True
     return low <= other_high and other_low <= high

@@ -275,8 +275,8 @@ def _change(view: View, cost: Cost, item: CostItem, number: float, before: float
     return effect_with_interval(found.ratio, found.low, found.high)
 
 
-def _place_of(one: CostEffect) -> tuple[Levels, str, str, str]:
-    return one.cell, one.workload, one.variant, one.cost
+def _place_of(effect: CostEffect) -> tuple[Levels, str, str, str]:
+    return effect.cell, effect.workload, effect.variant, effect.cost
 
 
 def _cost(view: View, place: Place, variant: str) -> Cost | None:

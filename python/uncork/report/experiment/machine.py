@@ -82,8 +82,8 @@ def _value(number: float | None, show: Callable[[float], str]) -> Value:
 
 
 def _mode(*names: str) -> _Read:
-    def read(one: ArmSystem) -> float | None:
-        modes = one.use.modes
+    def read(system: ArmSystem) -> float | None:
+        modes = system.use.modes
         return None if modes is None else sum(modes[name] for name in names)
 
     return read
@@ -96,9 +96,9 @@ def _stall(name: str) -> _Read:
 def _each(role: str, read: Callable[[ProcessUse], int | None]) -> _Read:
     """Return a function that reads a cost per operation of a role's processes."""
 
-    def total(one: ArmSystem) -> float | None:
-        known = [value for part in _of(one.use, role) if (value := read(part)) is not None]
-        return sum(known) / one.operations if known and one.operations else None
+    def total(system: ArmSystem) -> float | None:
+        known = [value for part in _of(system.use, role) if (value := read(part)) is not None]
+        return sum(known) / system.operations if known and system.operations else None
 
     return total
 
@@ -107,8 +107,8 @@ def _of(use: SystemUse, role: str) -> Iterator[ProcessUse]:
     return (process for process in use.processes if process.role == role)
 
 
-def _throttled(one: ArmSystem) -> float | None:
-    return max((bounds.throttled for bounds in one.use.bounds), default=0.0) or None
+def _throttled(system: ArmSystem) -> float | None:
+    return max((bounds.throttled for bounds in system.use.bounds), default=0.0) or None
 
 
 def _plain(number: float) -> str:

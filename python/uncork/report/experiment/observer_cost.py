@@ -64,28 +64,28 @@ def compose_cost_answer(found: ObserverCosts) -> str:
     return join_sentences(parts or ["Nothing was measured"])
 
 
-def _catalogue_answer(one: CatalogueCost) -> str:
-    whose = "of a processor" if one.server_ns is not None else "of a processor in uncork"
-    return f"Reading the catalogue once takes {one.share * 100:.2g} % {whose} over a watch of {_watch(one)}"
+def _catalogue_answer(cost: CatalogueCost) -> str:
+    whose = "of a processor" if cost.server_ns is not None else "of a processor in uncork"
+    return f"Reading the catalogue once takes {cost.share * 100:.2g} % {whose} over a watch of {_watch(cost)}"
 
 
-def _watch(one: CatalogueCost) -> str:
-    return f"{one.watch_ns / 1e9:g} s"
+def _watch(cost: CatalogueCost) -> str:
+    return f"{cost.watch_ns / 1e9:g} s"
 
 
-def _tells(one: ObserverCost, verdict: CostVerdict) -> bool:
+def _tells(cost: ObserverCost, verdict: CostVerdict) -> bool:
     """Return whether processor time decides what throughput leaves open."""
-    return one.processor_verdict == verdict and one.verdict in ("costs something", "not enough evidence")
+    return cost.processor_verdict == verdict and cost.verdict in ("costs something", "not enough evidence")
 
 
-def _bound_verdict(one: Switched | None, found: ObserverCosts) -> CostVerdict:
+def _bound_verdict(switched: Switched | None, found: ObserverCosts) -> CostVerdict:
     """Return the verdict by processor time for a load that has all processors."""
-    return processor_verdict(None if one is None else one.bound, found.practical, enough=True)
+    return processor_verdict(None if switched is None else switched.bound, found.practical, enough=True)
 
 
-def _name(one: ObserverCost, found: ObserverCosts) -> str:
+def _name(cost: ObserverCost, found: ObserverCosts) -> str:
     several = len({(other.workload, other.cell) for other in found.costs}) > 1
-    return f"{one.name} on {_place(one.workload, one.cell)}" if several else one.name
+    return f"{cost.name} on {_place(cost.workload, cost.cell)}" if several else cost.name
 
 
 _NO_CELL: Final = Cell(()).name
@@ -133,19 +133,19 @@ def render_costs(found: ObserverCosts, console: Console) -> None:
         say(line)
 
 
-def _catalogue_table(one: CatalogueCost) -> Table:
+def _catalogue_table(cost: CatalogueCost) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("readings", "tables", "time", "uncork's CPU", "the server's CPU", "longest lock on a table"):
         table.add_column(name, justify="right")
-    server = "unavailable" if one.server_ns is None else f"{one.server_ns / 1e6:.0f} ms"
-    lock = "none seen" if not one.lock_ns else f"{one.lock_ns / 1e6:.1f} ms"
-    times = (f"{ns / 1e6:.0f} ms" for ns in (one.elapsed_ns, one.observer_ns))
-    table.add_row(str(one.readings), str(one.tables), *times, server, lock)
+    server = "unavailable" if cost.server_ns is None else f"{cost.server_ns / 1e6:.0f} ms"
+    lock = "none seen" if not cost.lock_ns else f"{cost.lock_ns / 1e6:.1f} ms"
+    times = (f"{ns / 1e6:.0f} ms" for ns in (cost.elapsed_ns, cost.observer_ns))
+    table.add_row(str(cost.readings), str(cost.tables), *times, server, lock)
     return table
 
 
-def _lock_words(one: CatalogueCost) -> str:
-    between = one.elapsed_ns * one.readings / max(1, one.lock_looks) / 1e6
+def _lock_words(cost: CatalogueCost) -> str:
+    between = cost.elapsed_ns * cost.readings / max(1, cost.lock_looks) / 1e6
     return (
         f"uncork looked for its own locks every {between:.1f} ms, and counts each from the look before it to "
         "the look after it. CPU and time are averages, without the report."

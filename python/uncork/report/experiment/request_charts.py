@@ -52,7 +52,7 @@ def _of_cell(
     view: View, present: tuple[str, ...], counts: list[RequestCounts], cell: Levels
 ) -> Iterable[Block]:
     order = [workload.name for workload in view.result.workloads]
-    ranked = sorted(counts, key=lambda one: (order.index(one.workload), present.index(one.variant)))
+    ranked = sorted(counts, key=lambda count: (order.index(count.workload), present.index(count.variant)))
     place = f" at {view.cell(cell)}" if cell else ""
     metrics: tuple[tuple[str, str, _Read], ...] = (
         ("succeeded", "share", lambda one: one.share),

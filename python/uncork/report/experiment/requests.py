@@ -56,7 +56,9 @@ def request_sections(view: View) -> Iterable[Section]:
 
 
 def _table(view: View, workload: str, counts: list[RequestCounts]) -> Table:
-    ranked = sorted(counts, key=lambda one: (view.cell_order(one.cell), _rank(view.variants, one.variant)))
+    ranked = sorted(
+        counts, key=lambda count: (view.cell_order(count.cell), _rank(view.variants, count.variant))
+    )
     late = any(count.timed_out for count in counts)
     others = any(_failures(count) for count in counts)
     columns = [Column("cell", header=True)] if view.factors else []

@@ -158,7 +158,7 @@ class View:
 
     def counts(self, comparisons: Iterable[Comparison]) -> tuple[tuple[Verdict, str, int], ...]:
         """Count the verdicts by their words, leaving out verdicts that do not occur."""
-        ordered = sorted(comparisons, key=lambda one: known_so_far(one) is None)
+        ordered = sorted(comparisons, key=lambda comparison: known_so_far(comparison) is None)
         found = [(comparison.verdict, verdict_word(comparison)) for comparison in ordered]
         present = [
             fromkey for verdict in Verdict for fromkey in dict.fromkeys(found) if fromkey[0] is verdict

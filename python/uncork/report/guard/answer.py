@@ -139,11 +139,11 @@ def _with(result: GuardResult, option: str) -> str:
     return f"{re.sub(rf' {name}[ =][^ ]+', '', result.reproduce)} {option}"
 
 
-def acknowledgement_words(one: Acknowledgement) -> str:
+def acknowledgement_words(acknowledgement: Acknowledgement) -> str:
     """Return an acknowledgement in words: ``acknowledged on 2026-05-31 by Ada, until 2026-12-31: reason``."""
-    by = f" by {one.by}" if one.by else ""
-    until = f", until {one.until}" if one.until else ""
-    return f"acknowledged on {one.date}{by}{until}: {one.reason.rstrip('.')}"
+    by = f" by {acknowledgement.by}" if acknowledgement.by else ""
+    until = f", until {acknowledgement.until}" if acknowledgement.until else ""
+    return f"acknowledged on {acknowledgement.date}{by}{until}: {acknowledgement.reason.rstrip('.')}"
 
 
 # ---- the answer ----
@@ -285,5 +285,9 @@ def _plan_words(plans: Sequence[PlanDifference], reported: Set[str]) -> Iterator
         yield f"The plan of {name} is unchanged, but its statistics differ: {line}."
 
 
-def _statement(one: PlanDifference) -> str:
-    return f"{one.statement} of {one.workload}" if one.statement != one.workload else one.workload
+def _statement(difference: PlanDifference) -> str:
+    return (
+        f"{difference.statement} of {difference.workload}"
+        if difference.statement != difference.workload
+        else difference.workload
+    )

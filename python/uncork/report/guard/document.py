@@ -138,11 +138,19 @@ def explanations(result: GuardResult) -> list[Explanation]:
     return found
 
 
-def plan_block(one: PlanDifference) -> Code:
+def plan_block(difference: PlanDifference) -> Code:
     """Return a difference between plans as preformatted text."""
-    of = f", {one.statement}" if one.statement != one.workload else ""
-    what = "the plan changed" if one.kind == "changed" else "the plan is unchanged, but its estimates differ"
-    return Code(one.text, "diff" if one.kind == "changed" else "text", f"{one.workload}{of}: {what}")
+    of = f", {difference.statement}" if difference.statement != difference.workload else ""
+    what = (
+        "the plan changed"
+        if difference.kind == "changed"
+        else "the plan is unchanged, but its estimates differ"
+    )
+    return Code(
+        difference.text,
+        "diff" if difference.kind == "changed" else "text",
+        f"{difference.workload}{of}: {what}",
+    )
 
 
 def guard_facts(result: GuardResult) -> Iterator[tuple[str, str]]:

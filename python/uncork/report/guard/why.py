@@ -66,13 +66,15 @@ def settings_lines(result: GuardResult) -> tuple[str, ...]:
     )
 
 
-def _setting_texts(one: EnvironmentDifference) -> tuple[str, str]:
+def _setting_texts(difference: EnvironmentDifference) -> tuple[str, str]:
     """Return both values of a difference, with a word for a value that is empty."""
-    if one.section == "server" and one.name.startswith("setting "):  # only non-default settings are stored
+    if difference.section == "server" and difference.name.startswith(
+        "setting "
+    ):  # only non-default settings are stored
         absent = "default"
     else:
-        absent = "not set" if one.section in ("setting", "value") else "unknown"
-    return one.before or absent, one.after or absent
+        absent = "not set" if difference.section in ("setting", "value") else "unknown"
+    return difference.before or absent, difference.after or absent
 
 
 def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
@@ -105,46 +107,48 @@ def _heads(difference: str) -> str:
     return " → ".join(filter(None, (gone, come))) or "see the diff"
 
 
-def _words(one: SideDifference) -> str:
-    if one.before is None or one.after is None:
-        known = one.after if one.before is None else one.before
-        side = "candidate" if one.before is None else "baseline"
-        return f"{one.name} {_value(known or 0.0, one)} ({side} only)"
-    shown = f"{one.name} {_value(one.before, one)} → {_value(one.after, one)}"
-    if one.kind == "frame" or not one.before or not one.after:
+def _words(difference: SideDifference) -> str:
+    if difference.before is None or difference.after is None:
+        known = difference.after if difference.before is None else difference.before
+        side = "candidate" if difference.before is None else "baseline"
+        return f"{difference.name} {_value(known or 0.0, difference)} ({side} only)"
+    shown = (
+        f"{difference.name} {_value(difference.before, difference)} → {_value(difference.after, difference)}"
+    )
+    if difference.kind == "frame" or not difference.before or not difference.after:
         return shown
-    return f"{shown} ({effect_text(one.after / one.before)})"
+    return f"{shown} ({effect_text(difference.after / difference.before)})"
 
 
-def _value(value: float, one: SideDifference) -> str:
+def _value(value: float, difference: SideDifference) -> str:
     if not value:
         return "0"
-    if one.unit == "share":
+    if difference.unit == "share":
         return f"{value * 100:.1f} %"
-    if one.unit == "ns":
+    if difference.unit == "ns":
         return format_duration(value)
-    if one.unit:
-        return value_text(value, one.unit)
+    if difference.unit:
+        return value_text(value, difference.unit)
     return number_text(value)
 
 
-def _notable(one: SideDifference) -> bool:
-    return one.name not in UNTOLD_COSTS and _differs(one)
+def _notable(difference: SideDifference) -> bool:
+    return difference.name not in UNTOLD_COSTS and _differs(difference)
 
 
-def _differs(one: SideDifference) -> bool:
-    before, after = one.before or 0.0, one.after or 0.0
-    if one.kind == "frame":
+def _differs(difference: SideDifference) -> bool:
+    before, after = difference.before or 0.0, difference.after or 0.0
+    if difference.kind == "frame":
         return abs(after - before) >= _NOTABLE_SHARE
-    if one.kind == "call" and abs(after - before) < _NOTABLE:
+    if difference.kind == "call" and abs(after - before) < _NOTABLE:
         return False
     return abs(after - before) >= _NOTABLE * max(before, after) > 0
 
 
-def _weight(one: SideDifference) -> float:
+def _weight(difference: SideDifference) -> float:
     """Return the size of a difference: costs by their ratio, times and shares by their difference."""
-    before, after = one.before or 0.0, one.after or 0.0
-    if one.kind != "cost":
+    before, after = difference.before or 0.0, difference.after or 0.0
+    if difference.kind != "cost":
         return abs(after - before)
     least = max(before, after) * 1e-3
     return abs(math.log(max(after, least) / max(before, least))) if least else 0.0
@@ -163,10 +167,10 @@ def difference_rows(differences: Sequence[SideDifference]) -> tuple[tuple[str, s
     )
 
 
-def _change(one: SideDifference) -> str:
-    if one.before is None or one.after is None or one.before == one.after:
+def _change(difference: SideDifference) -> str:
+    if difference.before is None or difference.after is None or difference.before == difference.after:
         return ""
-    if one.unit == "share":
-        change = (one.after - one.before) * 100
+    if difference.unit == "share":
+        change = (difference.after - difference.before) * 100
         return f"{'+' if change > 0 else '−'}{abs(change):.1f} points"
-    return effect_text(one.after / one.before) if one.before and one.after else ""
+    return effect_text(difference.after / difference.before) if difference.before and difference.after else ""

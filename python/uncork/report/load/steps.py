@@ -69,7 +69,7 @@ def _rest_notes(names: set[LoadStepName]) -> Iterator[tuple[LoadStepName, str]]:
 
 def waits_for_pool(result: LoadResult) -> LoadStep | None:
     """Return the wait for a connection of PgBouncer if it is the largest step, and a large one."""
-    most = max(result.steps, key=lambda one: one.ns, default=None)
+    most = max(result.steps, key=lambda step: step.ns, default=None)
     return most if most is not None and most.name == "pool" and most.share >= _LEAST_SHARE else None
 
 

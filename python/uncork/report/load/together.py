@@ -121,8 +121,8 @@ def _tables(result: TogetherResult) -> Iterator[Table | None]:
             yield None if table is None else replace(table, caption=f"{load.name}: {table.caption}")
 
 
-def _document(one: LoadOfTogether) -> Document:
-    return build_load_document(one.load)
+def _document(together: LoadOfTogether) -> Document:
+    return build_load_document(together.load)
 
 
 def _generators(result: TogetherResult) -> Iterator[str]:
@@ -141,12 +141,12 @@ def _facts(result: TogetherResult) -> Iterator[tuple[str, str]]:
         yield f"{load.name}: outcome", str(load.load.run.outcome)
 
 
-def _sections(one: LoadOfTogether) -> Iterator[Section]:
+def _sections(together: LoadOfTogether) -> Iterator[Section]:
     """Yield the sections of one load's own report."""
-    for section in _document(one).sections:
+    for section in _document(together).sections:
         if section.id not in _LEFT_OUT:
-            title = f"{one.name}: {uncapital(section.title)}"
-            yield replace(section, id=f"{one.name}-{section.id}", title=title)
+            title = f"{together.name}: {uncapital(section.title)}"
+            yield replace(section, id=f"{together.name}-{section.id}", title=title)
 
 
 # ---- side by side ----

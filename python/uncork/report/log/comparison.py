@@ -154,12 +154,12 @@ def _applications_table(comparison: LogComparison) -> Table | None:
         return None
 
     def pair(
-        one: ApplicationChange,
+        change: ApplicationChange,
         read: Callable[[Part], float | None],
         shown: Any,
         of: Callable[[Part], float] | None = None,
     ) -> Value:
-        parts = (one.before, one.after)
+        parts = (change.before, change.after)
         texts = ("–" if (value := read(part)) is None else shown(value) for part in parts)
         shares = "" if of is None else " → ".join(share_text(of(part)) for part in parts)
         return Value(" → ".join(texts), note=shares)
@@ -224,20 +224,22 @@ def _templates_table(comparison: LogComparison, most: int, width: int) -> Table:
     )
 
 
-def _lists(one: TemplateChange) -> str:
+def _lists(change: TemplateChange) -> str:
     """Return how the size of lists changed; empty for a template without lists."""
-    sizes = [period.list_mean for period in (one.before, one.after)]
+    sizes = [period.list_mean for period in (change.before, change.after)]
     if not any(size is not None and size > 1 for size in sizes):
         return ""
-    return f"lists of {_pair(one, lambda period: period.list_mean, lambda size: format_count(round(size)))}"
+    return (
+        f"lists of {_pair(change, lambda period: period.list_mean, lambda size: format_count(round(size)))}"
+    )
 
 
-def _pair(one: TemplateChange, read: Any, shown: Any) -> str:
+def _pair(change: TemplateChange, read: Any, shown: Any) -> str:
     def text(period: Period) -> str:
         value = read(period)
         return "–" if value is None else str(shown(value))
 
-    return f"{text(one.before)} → {text(one.after)}"
+    return f"{text(change.before)} → {text(change.after)}"
 
 
 def build_log_comparison_document(comparison: LogComparison) -> Document:

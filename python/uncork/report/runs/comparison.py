@@ -197,19 +197,19 @@ def _glance(result: RunComparison) -> Table:
     return Table("Each run compared with the first", columns, rows)
 
 
-def _glanced(one: FigureComparison | None) -> Value:
-    if one is None:
+def _glanced(comparison: FigureComparison | None) -> Value:
+    if comparison is None:
         return Value("–", tone="muted")
-    change = " ".join(filter(None, (_change(one), _interval(one))))
-    text = _shown(one, one.after, one.after_count, one.after_of)
-    verdict = f"{SIGNS[one.verdict]} {one.verdict.value}"
-    return Value(text, note=change, more=verdict, tone=TONES.get(one.verdict, "plain"))
+    change = " ".join(filter(None, (_change(comparison), _interval(comparison))))
+    text = _shown(comparison, comparison.after, comparison.after_count, comparison.after_of)
+    verdict = f"{SIGNS[comparison.verdict]} {comparison.verdict.value}"
+    return Value(text, note=change, more=verdict, tone=TONES.get(comparison.verdict, "plain"))
 
 
-def _shown(one: FigureComparison, value: float, count: int, of: int) -> str:
-    if one.scale == "share":
+def _shown(comparison: FigureComparison, value: float, count: int, of: int) -> str:
+    if comparison.scale == "share":
         return f"{format_count(count)} of {format_count(of)}"
-    return figure_value(value, one.unit)
+    return figure_value(value, comparison.unit)
 
 
 def _figures_blocks(before: RunSide, pair: RunPair) -> Iterator[Block]:
@@ -259,48 +259,55 @@ def _table(before: RunSide, pair: RunPair, shown: Sequence[FigureComparison], of
     return Table(f"{side_name(pair.after)} compared with {side_name(before)}{more}", columns, rows)
 
 
-def _rank(one: FigureComparison) -> int:
+def _rank(comparison: FigureComparison) -> int:
     """Return a sort key that puts metrics with a verdict first."""
-    return 0 if one.verdict not in (RunVerdict.NOT_ENOUGH_EVIDENCE, RunVerdict.SAME) else 1
+    return 0 if comparison.verdict not in (RunVerdict.NOT_ENOUGH_EVIDENCE, RunVerdict.SAME) else 1
 
 
-def _row(one: FigureComparison, bounded: bool) -> tuple[Value, ...]:
-    tone = TONES.get(one.verdict, "plain")
+def _row(comparison: FigureComparison, bounded: bool) -> tuple[Value, ...]:
+    tone = TONES.get(comparison.verdict, "plain")
     values = [
-        Value(_shown(one, value, count, of))
+        Value(_shown(comparison, value, count, of))
         for value, count, of in (
-            (one.before, one.before_count, one.before_of),
-            (one.after, one.after_count, one.after_of),
+            (comparison.before, comparison.before_count, comparison.before_of),
+            (comparison.after, comparison.after_count, comparison.after_of),
         )
     ]
     return (
-        Value(one.name),
+        Value(comparison.name),
         *values,
-        Value(_change(one), tone=tone),
-        *((Value(_interval(one)),) if bounded else ()),
-        Value(f"{SIGNS[one.verdict]} {one.verdict.value}", tone=tone),
+        Value(_change(comparison), tone=tone),
+        *((Value(_interval(comparison)),) if bounded else ()),
+        Value(f"{SIGNS[comparison.verdict]} {comparison.verdict.value}", tone=tone),
     )
 
 
-def _change(one: FigureComparison) -> str:
-    if one.ratio is None:
-        return "" if one.before != one.after else "±0 %"
-    if one.scale == "share":
-        return f"odds {effect_text(one.ratio)}" if _partial(one) else ""
-    return effect_text(one.ratio)
+def _change(comparison: FigureComparison) -> str:
+    if comparison.ratio is None:
+        return "" if comparison.before != comparison.after else "±0 %"
+    if comparison.scale == "share":
+        return f"odds {effect_text(comparison.ratio)}" if _partial(comparison) else ""
+    return effect_text(comparison.ratio)
 
 
-def _interval(one: FigureComparison) -> str:
-    if one.low is None or one.high is None or (one.scale == "share" and not _partial(one)):
+def _interval(comparison: FigureComparison) -> str:
+    if (
+        comparison.low is None
+        or comparison.high is None
+        or (comparison.scale == "share" and not _partial(comparison))
+    ):
         return ""
-    text = interval_text(one.low, one.high)
-    known = one.std_dev is not None or one.scale == "effect" or one.assumed
-    return text if known or is_useless(one.low, one.high) else f"at least {text}"
+    text = interval_text(comparison.low, comparison.high)
+    known = comparison.std_dev is not None or comparison.scale == "effect" or comparison.assumed
+    return text if known or is_useless(comparison.low, comparison.high) else f"at least {text}"
 
 
-def _partial(one: FigureComparison) -> bool:
+def _partial(comparison: FigureComparison) -> bool:
     """Return whether a share is neither 0 nor 1 in both runs; otherwise its odds mean little."""
-    return 0 < one.before_count < one.before_of and 0 < one.after_count < one.after_of
+    return (
+        0 < comparison.before_count < comparison.before_of
+        and 0 < comparison.after_count < comparison.after_of
+    )
 
 
 def _chart(result: RunComparison, pair: RunPair) -> ForestChart | None:
@@ -331,10 +338,10 @@ def _chart(result: RunComparison, pair: RunPair) -> ForestChart | None:
     )
 
 
-def _timed(one: FigureComparison) -> bool:
+def _timed(comparison: FigureComparison) -> bool:
     return (
-        one.unit == "ns"
-        and one.ratio is not None
-        and one.low is not None
-        and not is_useless(one.low, one.high)
+        comparison.unit == "ns"
+        and comparison.ratio is not None
+        and comparison.low is not None
+        and not is_useless(comparison.low, comparison.high)
     )

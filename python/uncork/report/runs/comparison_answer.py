@@ -71,18 +71,22 @@ def counted(pair: RunPair) -> list[FigureComparison]:
     return sorted(found, key=lambda one: -abs(math.log(one.ratio)) if one.ratio else -math.inf)
 
 
-def figure_order(one: FigureComparison) -> tuple[int, int]:
+def figure_order(comparison: FigureComparison) -> tuple[int, int]:
     """Return a sort key: effects, then metrics of the whole run by importance, then other metrics."""
-    known = _FIRST.index(one.name) if one.name in _FIRST else len(_FIRST)
-    if one.scale == "effect":
+    known = _FIRST.index(comparison.name) if comparison.name in _FIRST else len(_FIRST)
+    if comparison.scale == "effect":
         return (0, -1)
-    return (1, 0) if one.subject else (0, known)
+    return (1, 0) if comparison.subject else (0, known)
 
 
-def figure_name(one: FigureComparison) -> str:
+def figure_name(comparison: FigureComparison) -> str:
     """Return the name of a metric for a sentence."""
-    subject = one.subject if len(one.subject) <= _SUBJECT else f"{one.subject[: _SUBJECT - 1]}…"
-    return f"{one.name} of {subject}" if subject else one.name
+    subject = (
+        comparison.subject
+        if len(comparison.subject) <= _SUBJECT
+        else f"{comparison.subject[: _SUBJECT - 1]}…"
+    )
+    return f"{comparison.name} of {subject}" if subject else comparison.name
 
 
 def side_name(side: RunSide) -> str:
@@ -187,8 +191,8 @@ def _failures_first(found: list[FigureComparison]) -> list[FigureComparison]:
     )
 
 
-def _is_failure(one: FigureComparison) -> bool:
-    return one.scale == "share" and one.better == "lower"
+def _is_failure(comparison: FigureComparison) -> bool:
+    return comparison.scale == "share" and comparison.better == "lower"
 
 
 def _effects(
@@ -240,27 +244,31 @@ def _unknown(pair: RunPair) -> str:
     return reasons[0] if reasons and not any(text.startswith(open_words) for text in reasons) else ""
 
 
-def _effect(one: FigureComparison, level: str | None = None) -> str:
+def _effect(comparison: FigureComparison, level: str | None = None) -> str:
     """Return an effect with its interval, in its short form or after the words of `level`."""
-    if one.ratio is None:
+    if comparison.ratio is None:
         return "unchanged"
-    if one.scale == "share":
-        before, after = (f"{format_count(count)} of {format_count(of)}" for count, of in _counts(one))
+    if comparison.scale == "share":
+        before, after = (f"{format_count(count)} of {format_count(of)}" for count, of in _counts(comparison))
         return f"{before} → {after}"
-    if one.low is None:
-        return effect_text(one.ratio)
+    if comparison.low is None:
+        return effect_text(comparison.ratio)
     if level is None:
-        return effect_with_interval(one.ratio, one.low, one.high)
-    return f"{effect_text(one.ratio)} ({level}{interval_ends(one.low, one.high)})"
+        return effect_with_interval(comparison.ratio, comparison.low, comparison.high)
+    return f"{effect_text(comparison.ratio)} ({level}{interval_ends(comparison.low, comparison.high)})"
 
 
-def _effect_only(one: FigureComparison) -> str:
+def _effect_only(comparison: FigureComparison) -> str:
     """Return an effect without its interval."""
-    return effect_text(one.ratio) if one.ratio is not None and one.scale != "share" else _effect(one)
+    return (
+        effect_text(comparison.ratio)
+        if comparison.ratio is not None and comparison.scale != "share"
+        else _effect(comparison)
+    )
 
 
-def _counts(one: FigureComparison) -> tuple[tuple[int, int], tuple[int, int]]:
-    return (one.before_count, one.before_of), (one.after_count, one.after_of)
+def _counts(comparison: FigureComparison) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (comparison.before_count, comparison.before_of), (comparison.after_count, comparison.after_of)
 
 
 # ---- what to know ----

@@ -110,8 +110,10 @@ def _chart(
     )
 
 
-def _points(one: RunSeries, read: Callable[[SeriesPoint], float | None]) -> tuple[tuple[float, float], ...]:
-    found = ((point.at, read(point)) for point in one.points)
+def _points(
+    series: RunSeries, read: Callable[[SeriesPoint], float | None]
+) -> tuple[tuple[float, float], ...]:
+    found = ((point.at, read(point)) for point in series.points)
     return tuple((at, value) for at, value in found if value is not None)
 
 
@@ -238,11 +240,11 @@ def _cost_marks(result: RunComparison, unit: str) -> Iterator[DotMark]:
                     yield DotMark(label, pair.after.id, comparison.after)
 
 
-def _is_cost(one: FigureComparison, unit: str) -> bool:
-    return one.name.endswith(" each") and one.unit == unit and one.scale != "effect"
+def _is_cost(comparison: FigureComparison, unit: str) -> bool:
+    return comparison.name.endswith(" each") and comparison.unit == unit and comparison.scale != "effect"
 
 
-def _label(one: FigureComparison) -> str:
-    name = one.name.removesuffix(" each").replace("processor time", "CPU")
-    label = f"{name}, {one.subject}" if one.subject else name
+def _label(comparison: FigureComparison) -> str:
+    name = comparison.name.removesuffix(" each").replace("processor time", "CPU")
+    label = f"{name}, {comparison.subject}" if comparison.subject else name
     return label if len(label) <= _LONGEST else f"{label[: _LONGEST - 1]}…"

@@ -76,7 +76,7 @@ def statements_table(before: RunSide, pair: RunPair) -> Table | None:
         Column("verdict", whole=True),
         Column("statement", header=True),
     )
-    ordered = sorted(subjects, key=lambda one: (one not in pair.changed, -_time(found[one])))
+    ordered = sorted(subjects, key=lambda subject: (subject not in pair.changed, -_time(found[subject])))
     rows = tuple(_row(subject, found[subject], pair.changed) for subject in ordered[:_MOST])
     return Table(f"Statements, before ({before.id}) and after ({pair.after.id})", columns, rows)
 
@@ -168,6 +168,6 @@ def _row(subject: str, figures: dict[str, FigureComparison], changed: Collection
     )
 
 
-def _both(one: FigureComparison, text: Callable[[float], str]) -> str:
-    before, after = text(one.before), text(one.after)
+def _both(comparison: FigureComparison, text: Callable[[float], str]) -> str:
+    before, after = text(comparison.before), text(comparison.after)
     return before if before == after else f"{before} → {after}"

@@ -133,7 +133,7 @@ def _short(request: RequestFacts) -> str:
 
 
 def _repeated(request: RequestFacts) -> Iterator[str]:
-    largest = max(request.templates, key=lambda one: one.calls)
+    largest = max(request.templates, key=lambda template: template.calls)
     sends = f"sends {many_text(request.statements)} statements for each request (N+1)"
     most = "most of them" if largest.calls > (request.statements or 0.0) / 2 else "such as"
     yield f"{request.name} {sends}, {most} {headline_template(largest.text)}"

@@ -181,7 +181,9 @@ def _measure_answer(measure: MeasureFacts, kernel: float | None) -> str:
         parts.append(
             f"{share_text(leading.total)} of {what} is in {frame_text(leading)} and the functions it calls"
         )
-    own = [frame for frame in sorted(measure.frames, key=lambda one: -one.own) if frame.own >= _LEAST][:_TOLD]
+    own = [frame for frame in sorted(measure.frames, key=lambda frame: -frame.own) if frame.own >= _LEAST][
+        :_TOLD
+    ]
     if own:
         most = series_words([f"{frame_text(one)} {share_text(one.own)}" for one in own])
         parts.append(f"{'hottest frames' if parts else f'the hottest frames of {what}'}: {most}")
@@ -214,7 +216,7 @@ def _changes(result: StackResult) -> Iterator[str]:
     measure = shown_measure(result)
     if measure is None or not measure.changes:
         return
-    grown = sorted(measure.changes, key=lambda one: (one.own_before or 0.0) - one.own)
+    grown = sorted(measure.changes, key=lambda change: (change.own_before or 0.0) - change.own)
     for word, frames in (("grew", grown), ("shrank", grown[::-1])):
         changed = [
             f"{frame_text(frame)} {share_text(frame.own_before or 0.0)} → {share_text(frame.own)}"
@@ -237,7 +239,7 @@ def _others(result: StackResult) -> Iterator[str]:
             yield f"One template takes {share} of {what}: {short_template(top.name)}"
     asleep = next((measure for measure in result.measures if measure.name == "off-cpu"), None)
     if asleep is not None and asleep.frames:
-        where = next((frame for frame in sorted(asleep.frames, key=lambda one: -one.own)), None)
+        where = next((frame for frame in sorted(asleep.frames, key=lambda frame: -frame.own)), None)
         if where is not None:
             yield (
                 f"Processes with work slept {format_duration(asleep.total)} in total, "
@@ -245,7 +247,7 @@ def _others(result: StackResult) -> Iterator[str]:
             )
     if result.syscalls:
         calls = sum(syscall.calls for syscall in result.syscalls)
-        top_call = max(result.syscalls, key=lambda one: one.calls)
+        top_call = max(result.syscalls, key=lambda syscall: syscall.calls)
         span = format_duration(result.syscalls_ns)
         yield (
             f"{format_count(calls)} system calls in {span} ({result.syscalls_by}), most of them "

@@ -142,7 +142,7 @@ def _steps(result: StackResult) -> Iterator[Step]:
 def _sections(result: StackResult, flames: Sequence[Flame]) -> Iterator[Section]:
     drawn = {flame.name: flame for flame in flames}
     for number, measure in enumerate(
-        sorted(result.measures, key=lambda one: one is not shown_measure(result))
+        sorted(result.measures, key=lambda measure: measure is not shown_measure(result))
     ):
         title = {"cpu": "CPU", "off-cpu": "Asleep", "sessions": "Sessions"}.get(measure.name, measure.name)
         yield Section(f"measure-{number}", title, tuple(_measure(measure, result, drawn.get(measure.name))))

@@ -23,7 +23,7 @@ def frames_table(measure: MeasureFacts, most: int, *, by: str = "own") -> Table 
     def key(one: FrameFacts) -> float:
         return one.own if by == "own" else one.total
 
-    frames = sorted(filter(key, measure.frames), key=lambda one: (-key(one), one.name))[:most]
+    frames = sorted(filter(key, measure.frames), key=lambda frame: (-key(frame), frame.name))[:most]
     if not frames:
         return None
     words = "without what they call" if by == "own" else "including what they call"

@@ -202,19 +202,19 @@ class _View:
         return self.evidence(self.allowed) if self.estimate < self.allowed else 0.0
 
 
-def _view(one: GateQuestion) -> _View | None:
-    found = one.evidence
+def _view(question: GateQuestion) -> _View | None:
+    found = question.evidence
     if isinstance(found, Effect):
-        return _effect_view(one, found)
+        return _effect_view(question, found)
     if isinstance(found, ShareEffect):
-        return _share_view(one, found)
+        return _share_view(question, found)
     if isinstance(found, Level):
-        return _level_view(one.gate, found)
+        return _level_view(question.gate, found)
     return None
 
 
-def _effect_view(one: GateQuestion, found: Effect) -> _View:
-    gate, metric, sign = one.gate, metric_of(one.gate), _sign(one.gate)
+def _effect_view(question: GateQuestion, found: Effect) -> _View:
+    gate, metric, sign = question.gate, metric_of(question.gate), _sign(question.gate)
     bound = sign * math.log(gate.limit)
     varies = at_baseline(gate) and metric.source == "cost" and metric.unit != "ns"
     good, bad = sorted((sign * _log(found.low), sign * _log(found.high)))
@@ -224,21 +224,21 @@ def _effect_view(one: GateQuestion, found: Effect) -> _View:
         bad=bad,
         null=min(0.0, bound),
         bound=math.log1p(_GRAIN) if varies else bound,
-        allowed=math.log1p(one.practical) if at_baseline(gate) else bound,
+        allowed=math.log1p(question.practical) if at_baseline(gate) else bound,
         evidence=lambda worse: found.evidence_against(math.exp(sign * worse)),
         found=found,
     )
 
 
-def _share_view(one: GateQuestion, found: ShareEffect) -> _View:
-    bound = _sign(one.gate) * one.gate.limit
+def _share_view(question: GateQuestion, found: ShareEffect) -> _View:
+    bound = _sign(question.gate) * question.gate.limit
     return _View(
         estimate=-found.difference,
         good=-found.high,
         bad=-found.low,
         null=min(0.0, bound),
         bound=bound,
-        allowed=one.practical if at_baseline(one.gate) else bound,
+        allowed=question.practical if at_baseline(question.gate) else bound,
         evidence=lambda worse: found.evidence_against(-worse),
         found=found,
     )
@@ -272,43 +272,43 @@ def _kept(e_values: Sequence[float], alpha: float) -> list[bool]:
 
 
 def _decision(
-    one: GateQuestion, view: _View, worse: bool, within: bool, gates: int, minimum_rounds: int
+    question: GateQuestion, view: _View, worse: bool, within: bool, gates: int, minimum_rounds: int
 ) -> Decision:
-    found, gate = view.found, one.gate
+    found, gate = view.found, question.gate
     shown = _shown(gate, found)
     span, bound = range_words(gate, *shown), bound_words(gate)
     beyond = view.estimate > view.bound
     if worse and view.good > view.null and beyond:
-        outcome, reason = GateOutcome.BROKEN, _broken_words(one, bound, span)
+        outcome, reason = GateOutcome.BROKEN, _broken_words(question, bound, span)
     elif within and view.bad <= view.allowed:
-        outcome, reason = GateOutcome.KEPT, _kept_words(one, view, bound, span)
+        outcome, reason = GateOutcome.KEPT, _kept_words(question, view, bound, span)
     else:
         outcome = GateOutcome.UNDECIDED
-        reason = _undecided_words(one, view, bound, span, gates, minimum_rounds)
+        reason = _undecided_words(question, view, bound, span, gates, minimum_rounds)
     ratio = None if isinstance(found, Level) else shown[0]
     warnings = (*found.warnings, _OVERSTATED) if outcome is GateOutcome.BROKEN else found.warnings
     return Decision(outcome, reason, ratio, *shown[1:], view.rounds, warnings, span)
 
 
-def _broken_words(one: GateQuestion, bound: str, span: str) -> str:
-    if isinstance(one.evidence, Level):
+def _broken_words(question: GateQuestion, bound: str, span: str) -> str:
+    if isinstance(question.evidence, Level):
         return f"shown to be beyond {bound}: {span}"
-    if at_baseline(one.gate):
+    if at_baseline(question.gate):
         return f"shown worse than the baseline: {span}"
-    if asks_for_better(one.gate):
+    if asks_for_better(question.gate):
         return f"shown to miss {bound}: {span}"
     return f"shown worse than the baseline, and by more than {bound}: {span}"
 
 
-def _kept_words(one: GateQuestion, view: _View, bound: str, span: str) -> str:
-    if not isinstance(one.evidence, Level) and at_baseline(one.gate) and view.allowed > view.bound:
-        matters = change_words(one.gate, one.practical)
+def _kept_words(question: GateQuestion, view: _View, bound: str, span: str) -> str:
+    if not isinstance(question.evidence, Level) and at_baseline(question.gate) and view.allowed > view.bound:
+        matters = change_words(question.gate, question.practical)
         return f"no worse than the baseline by what matters in practice ({matters}): {span}"
     return f"the interval lies within {bound}: {span}"
 
 
 def _undecided_words(
-    one: GateQuestion, view: _View, bound: str, span: str, gates: int, minimum_rounds: int
+    question: GateQuestion, view: _View, bound: str, span: str, gates: int, minimum_rounds: int
 ) -> str:
     kind = view.found.kind
     if view.rounds < minimum_rounds:
@@ -318,8 +318,8 @@ def _undecided_words(
         return f"{span} would decide a single gate, but is too weak after correcting for {gates} gates"
     if shown_worse:
         return f"worse than the baseline, but perhaps within {bound}: {span}{_more(view, kind)}"
-    if at_baseline(one.gate) and not isinstance(one.evidence, Level):
-        matters = change_words(one.gate, one.practical)
+    if at_baseline(question.gate) and not isinstance(question.evidence, Level):
+        matters = change_words(question.gate, question.practical)
         return f"the interval still includes a difference that matters ({matters}): {span}{_more(view, kind)}"
     return f"the interval reaches beyond {bound}: {span}{_more(view, kind)}"
 
@@ -340,8 +340,8 @@ def _more(view: _View, kind: str) -> str:
 # ---- exact ones ----
 
 
-def _exactly(one: GateQuestion) -> Decision:
-    found, gate = one.evidence, one.gate
+def _exactly(question: GateQuestion) -> Decision:
+    found, gate = question.evidence, question.gate
     if isinstance(found, Unknown):
         return Decision(GateOutcome.UNDECIDED, found.reason)
     if isinstance(found, Same):

@@ -155,46 +155,46 @@ def _beside(
     )
 
 
-def _decision(one: Beside, worse: bool, within: bool, gates: int) -> Decision:
-    gate, lower = one.gate, _lower(one.gate)
+def _decision(beside: Beside, worse: bool, within: bool, gates: int) -> Decision:
+    gate, lower = beside.gate, _lower(beside.gate)
     sign = 1.0 if lower else -1.0
-    good, bad = (one.low, one.high) if lower else (one.high, one.low)
-    beyond = sign * one.estimate > sign * one.bound
-    clear = sign * good > sign * one.null
+    good, bad = (beside.low, beside.high) if lower else (beside.high, beside.low)
+    beyond = sign * beside.estimate > sign * beside.bound
+    clear = sign * good > sign * beside.null
     shown = worse and clear
-    span, bound = range_words(gate, one.estimate, one.low, one.high), bound_words(gate)
-    if one.unknown:
-        outcome, reason = GateOutcome.UNDECIDED, one.unknown
+    span, bound = range_words(gate, beside.estimate, beside.low, beside.high), bound_words(gate)
+    if beside.unknown:
+        outcome, reason = GateOutcome.UNDECIDED, beside.unknown
     elif shown and beyond:
         what = "beyond" if gate.bound == "value" else "worse than before, and by more than"
         what = "worse than before" if at_baseline(gate) else f"{what} {bound}"
         outcome, reason = GateOutcome.BROKEN, f"shown {what}: {span}"
-    elif within and sign * bad <= sign * one.allowed:
+    elif within and sign * bad <= sign * beside.allowed:
         outcome = GateOutcome.KEPT
-        reason = f"the interval lies within {_allowed_words(one, bound)}: {span}"
+        reason = f"the interval lies within {_allowed_words(beside, bound)}: {span}"
     else:
         outcome = GateOutcome.UNDECIDED
-        alone = (clear and beyond) or sign * bad <= sign * one.allowed
-        reason = _undecided(one, bound, span, gates, shown=shown, alone=alone)
-    shown_range = (None, None, None) if gate.bound == "value" else (one.estimate, one.low, one.high)
-    known = math.isfinite(one.low) and math.isfinite(one.high)
+        alone = (clear and beyond) or sign * bad <= sign * beside.allowed
+        reason = _undecided(beside, bound, span, gates, shown=shown, alone=alone)
+    shown_range = (None, None, None) if gate.bound == "value" else (beside.estimate, beside.low, beside.high)
+    known = math.isfinite(beside.low) and math.isfinite(beside.high)
     ratio, low, high = shown_range if known else (shown_range[0], None, None)
-    return Decision(outcome, reason, ratio, low, high, 0, one.warnings, span)
+    return Decision(outcome, reason, ratio, low, high, 0, beside.warnings, span)
 
 
-def _undecided(one: Beside, bound: str, span: str, gates: int, *, shown: bool, alone: bool) -> str:
+def _undecided(beside: Beside, bound: str, span: str, gates: int, *, shown: bool, alone: bool) -> str:
     if alone:
         return f"{span} would decide a single gate, but is too weak after correcting for {gates} gates"
     if shown:
         return f"worse than before, but perhaps within {bound}: {span}"
-    return f"the interval reaches beyond {_allowed_words(one, bound)}: {span}"
+    return f"the interval reaches beyond {_allowed_words(beside, bound)}: {span}"
 
 
-def _allowed_words(one: Beside, bound: str) -> str:
+def _allowed_words(beside: Beside, bound: str) -> str:
     """Return the allowed range as text; for a gate at the baseline, what matters in practice."""
-    if one.gate.bound == "value" or not at_baseline(one.gate):
+    if beside.gate.bound == "value" or not at_baseline(beside.gate):
         return bound
-    return f"what matters in practice ({change_words(one.gate, one.practical)})"
+    return f"what matters in practice ({change_words(beside.gate, beside.practical)})"
 
 
 def _lower(gate: Gate) -> bool:

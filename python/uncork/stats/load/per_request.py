@@ -65,5 +65,5 @@ def per_request(slices: Sequence[Rise], background: float = 0.0) -> PerRequest |
     return PerRequest(mean, max(0.0, mean - reach), mean + reach)
 
 
-def _net(one: Rise, background: float) -> float:
-    return one.rise - background * one.seconds
+def _net(rise: Rise, background: float) -> float:
+    return rise.rise - background * rise.seconds

@@ -204,15 +204,15 @@ def _executions(template: TemplateFacts) -> tuple[Execution, ...]:
 
 
 def _from_log(
-    one: SeenStatement, template: TemplateFacts | None, evidence: Evidence, log: LogResult | None
+    statement: SeenStatement, template: TemplateFacts | None, evidence: Evidence, log: LogResult | None
 ) -> SeenStatement:
     """Return a statement with the counts of a log, for a server that does not count."""
-    sampled = evidence.all_of(one.template) * evidence.seconds * 1e9
+    sampled = evidence.all_of(statement.template) * evidence.seconds * 1e9
     if template is None or log is None:
-        return replace(one, execution_ns=sampled)
+        return replace(statement, execution_ns=sampled)
     part = evidence.seconds / max(1e-3, log_seconds(log))
     calls = max(1, round(template.executions * part))
-    return replace(one, calls=calls, execution_ns=template.sum_ns * part)
+    return replace(statement, calls=calls, execution_ns=template.sum_ns * part)
 
 
 def _unique_keys(evidence: Evidence) -> Mapping[str, Sequence[tuple[str, ...]]]:
@@ -292,23 +292,23 @@ def _checked(workload: CapturedWorkload, planner: Planner, known: Known) -> Capt
     return replace(workload, statements=tuple(kept), missing=tuple(missing))
 
 
-def _typed(one: CapturedStatement, planner: Planner, known: Known) -> CapturedStatement | None:
+def _typed(statement: CapturedStatement, planner: Planner, known: Known) -> CapturedStatement | None:
     """Return a statement with types of parameters with which the server plans it; None if there are none."""
-    for text in dict.fromkeys(typed_texts(one.sql, one.sets, known)):
-        typed = replace(one, sql=text)
+    for text in dict.fromkeys(typed_texts(statement.sql, statement.sets, known)):
+        typed = replace(statement, sql=text)
         if not _refusal(typed, planner):
             return typed
     return None
 
 
-def _refusal(one: CapturedStatement, planner: Planner) -> str:
+def _refusal(statement: CapturedStatement, planner: Planner) -> str:
     """Return the server's reason to refuse a statement; empty if it plans it.
 
     A missing privilege is no reason, because others may execute the statement, nor is a timeout.
     """
-    for values in list(dict.fromkeys(one.sets))[:_CHECKED]:
-        with planner.using(one.settings):
-            explained = planner.explain(with_values(one.sql, values, planner.literal), as_json=True)
+    for values in list(dict.fromkeys(statement.sets))[:_CHECKED]:
+        with planner.using(statement.settings):
+            explained = planner.explain(with_values(statement.sql, values, planner.literal), as_json=True)
         if explained is None:
             return "it has no plan"
         if explained.output is None and not explained.denied and "timeout" not in explained.reason:

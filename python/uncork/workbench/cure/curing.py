@@ -225,7 +225,7 @@ def _work(
 
 
 def _tried(
-    one: Plan,
+    plan: Plan,
     trials: Prover,
     loops: LoopProver,
     variants: VariantProver,
@@ -241,16 +241,16 @@ def _tried(
     """
     given_s = min(_MOST_S, max(_LEAST_S, share_s))
     try:
-        if isinstance(one.client, LoopPlan):
-            return loops.of_finding(one.client, given_s)
-        if one.client is not None:
-            return variants.of_finding(one.client, given_s)
-        return trials.of_finding(one, given_s, max(_LEAST_BUILD_S, left_s))
+        if isinstance(plan.client, LoopPlan):
+            return loops.of_finding(plan.client, given_s)
+        if plan.client is not None:
+            return variants.of_finding(plan.client, given_s)
+        return trials.of_finding(plan, given_s, max(_LEAST_BUILD_S, left_s))
     except ServerCrash:
         raise
     except UncorkError as error:
         copied.check_disk(error)
-        return Tried(one.finding, "unclear", f"it could not be measured: {error}")
+        return Tried(plan.finding, "unclear", f"it could not be measured: {error}")
 
 
 def _usual(trials: Prover, budget_s: float, steps: CureSteps) -> tuple[Change, ...]:

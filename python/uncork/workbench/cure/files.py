@@ -84,12 +84,13 @@ def _allotted(statements: Sequence[CapturedStatement]) -> list[int]:
     return found
 
 
-def _script(one: CapturedStatement, values: Sequence[str | None], weight: int) -> str:
-    statement = with_values(one.sql.strip().rstrip(";"), values, _literal)
+def _script(captured_statement: CapturedStatement, values: Sequence[str | None], weight: int) -> str:
+    statement = with_values(captured_statement.sql.strip().rstrip(";"), values, _literal)
     return (
         f"-- weight: {weight}\n"
-        f"-- statement {one.template} of the run, {one.calls_per_hour / 3600:.4g} executions a second; "
-        f"values: {origin_words(one.origin)}\n{statement}\n;\n"
+        f"-- statement {captured_statement.template} of the run, "
+        f"{captured_statement.calls_per_hour / 3600:.4g} executions a second; "
+        f"values: {origin_words(captured_statement.origin)}\n{statement}\n;\n"
     )
 
 

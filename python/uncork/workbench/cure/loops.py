@@ -128,27 +128,27 @@ class LoopProver:
 
     def _change(
         self,
-        one: LoopArm,
+        arm: LoopArm,
         plan: LoopPlan,
         batches: Sequence[Batches],
         measured: Measured,
         earlier: tuple[str, ...] = (),
     ) -> Change:
         rows = {each.statement.template: each.rows for each in batches}
-        effects = tuple(_of_row(each, rows) for each in measured.effects.get(one.arm.name, ()))
+        effects = tuple(_of_row(each, rows) for each in measured.effects.get(arm.arm.name, ()))
         workload = own_cost(self._workload, plan.finding)
-        account = account_of(one.arm, effects, workload)
+        account = account_of(arm.arm, effects, workload)
         whole = sum(each.calls_per_hour * each.mean_ns for each in workload.statements) / _NS
         net = None if account.net is None else replace(account.net, before=whole)
-        refused = measured.refused.get(one.arm.name, "")
+        refused = measured.refused.get(arm.arm.name, "")
         skipped = refused.startswith(SKIPPING)
         state, reason, worst = judge(
-            one.arm, effects, net, refused="" if skipped else refused, unknown=account.unknown
+            arm.arm, effects, net, refused="" if skipped else refused, unknown=account.unknown
         )
         if skipped:
             reason = f"It could not be measured: {refused}."
         return replace(
-            _change_of(one, plan, state=state, reason=reason),
+            _change_of(arm, plan, state=state, reason=reason),
             net=net,
             effects=effects,
             worst=worst,
@@ -171,8 +171,8 @@ def _of_row(effect: StatementEffect, rows: Mapping[int, int]) -> StatementEffect
     )
 
 
-def _change_of(one: LoopArm, plan: LoopPlan, *, state: ChangeState, reason: str) -> Change:
-    arm = one.arm
+def _change_of(loop_arm: LoopArm, plan: LoopPlan, *, state: ChangeState, reason: str) -> Change:
+    arm = loop_arm.arm
     return Change(
         name=arm.name,
         kind=arm.kind,
@@ -182,7 +182,7 @@ def _change_of(one: LoopArm, plan: LoopPlan, *, state: ChangeState, reason: str)
         state=state,
         reason=reason,
         against=arm.against,
-        assumed=one.assumed,
+        assumed=loop_arm.assumed,
         habit=plan.candidate.habit,
     )
 

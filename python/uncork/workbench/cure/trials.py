@@ -118,8 +118,8 @@ def _has_interval(measured: Measured, deciding: str) -> bool:
     return known.get(deciding, True) if deciding else not known or any(known.values())
 
 
-def _cost(one: StatementEffect) -> float:
-    return one.calls_per_hour * (one.before_ns or 0.0)
+def _cost(effect: StatementEffect) -> float:
+    return effect.calls_per_hour * (effect.before_ns or 0.0)
 
 
 def _bounded(effects: Mapping[str, Sequence[StatementEffect]]) -> set[tuple[str, int]]:
@@ -200,18 +200,18 @@ def _measured(run: str, result: RunResult, statements: Sequence[CapturedStatemen
     return Measured(run, {name: tuple(found) for name, found in effects.items()}, refused)
 
 
-def _effect(one: Comparison, statement: CapturedStatement, clients: int) -> StatementEffect:
+def _effect(comparison: Comparison, statement: CapturedStatement, clients: int) -> StatementEffect:
     return StatementEffect(
         template=statement.template,
         sql=statement.sql,
         changes=statement.changes,
         calls_per_hour=statement.calls_per_hour,
         origin=statement.origin,
-        before_ns=one.baseline_value,
-        after_ns=one.value,
-        ratio=one.ratio,
-        low=one.low,
-        high=one.high,
+        before_ns=comparison.baseline_value,
+        after_ns=comparison.value,
+        ratio=comparison.ratio,
+        low=comparison.low,
+        high=comparison.high,
         clients=clients,
     )
 

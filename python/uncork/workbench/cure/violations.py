@@ -68,12 +68,14 @@ def without_violations(
 
 
 def _executed(
-    scratch: ScratchDatabase, one: CapturedStatement, sets: Iterable[Values]
+    scratch: ScratchDatabase, statement: CapturedStatement, sets: Iterable[Values]
 ) -> Mapping[Values, Executed]:
     """Execute a statement with each set of values, and revert that."""
     distinct = list(dict.fromkeys(sets))
     try:
-        texts = [with_values(one.sql, dict(enumerate(each, start=1)), scratch.literal) for each in distinct]
+        texts = [
+            with_values(statement.sql, dict(enumerate(each, start=1)), scratch.literal) for each in distinct
+        ]
     except ValueError:  # the grammar of another version of PostgreSQL
         return {}
     return dict(zip(distinct, scratch.executed(texts), strict=True))
@@ -82,18 +84,18 @@ def _executed(
 # ---- values that find rows ----
 
 
-def finds_too_few(one: CapturedStatement, rows: Mapping[Values, int]) -> bool:
+def finds_too_few(statement: CapturedStatement, rows: Mapping[Values, int]) -> bool:
     """Return whether an UPDATE or DELETE changes less than half of the rows of the server's calls. Pure.
 
     `rows` are the rows that it changed on the copy, by its sets of values.
     """
-    if not one.rows or not rows or _FINDS.match(one.sql) is None:
+    if not statement.rows or not rows or _FINDS.match(statement.sql) is None:
         return False
-    return sum(rows.values()) / len(rows) < one.rows / 2
+    return sum(rows.values()) / len(rows) < statement.rows / 2
 
 
 def with_matching(
-    one: CapturedStatement, rows: Mapping[Values, int], others: Sequence[Values]
+    statement: CapturedStatement, rows: Mapping[Values, int], others: Sequence[Values]
 ) -> CapturedStatement | None:
     """Return a statement with values that find rows; None if there are none. Pure.
 
@@ -103,27 +105,27 @@ def with_matching(
     finding = [*(values for values, many in rows.items() if many), *others]
     if not finding:
         return None
-    share = min(1.0, one.rows or 1.0)
+    share = min(1.0, statement.rows or 1.0)
     empty = [values for values, many in rows.items() if not many]
     empty = empty[: round(len(finding) * (1 - share) / share)]
-    return replace(one, sets=(*finding, *empty), origin="rows" if others else one.origin)
+    return replace(statement, sets=(*finding, *empty), origin="rows" if others else statement.origin)
 
 
-def _matching(scratch: ScratchDatabase, one: CapturedStatement) -> list[Values]:
+def _matching(scratch: ScratchDatabase, statement: CapturedStatement) -> list[Values]:
     """Return sets of values of rows of the copy's table, with which the statement changes rows."""
-    query = matching_rows(one.sql)
+    query = matching_rows(statement.sql)
     if query is None:
         return []
-    each = max(1, round(one.rows or 1.0)) if query.arrays else 1
+    each = max(1, round(statement.rows or 1.0)) if query.arrays else 1
     found = scratch.some_rows(query.sql, SETS * each)
     sets = []
     for place, first in enumerate(range(0, len(found), each)):
-        values = list(one.sets[place % len(one.sets)])
+        values = list(statement.sets[place % len(statement.sets)])
         for column, number in enumerate(query.numbers):
             own = [row[column] for row in found[first : first + each]]
             values[number - 1] = array_text(own) if number in query.arrays else own[0]
         sets.append(tuple(values))
-    return [values for values, done in _executed(scratch, one, sets).items() if done.rows]
+    return [values for values, done in _executed(scratch, statement, sets).items() if done.rows]
 
 
 def _replaced(

@@ -321,7 +321,7 @@ def cells_seen(spec: Spec, figures: Rows, times: Rows) -> dict[str, list[Seen]]:
         times_of = [means.get((cell, workload, arm.variant)) for arm in arms(spec, workload)]
         known = [fmean(one) for one in times_of if one]
         if scatters and known:
-            widest = max(scatters, key=lambda one: one.of_unit(4, 1))
+            widest = max(scatters, key=lambda scatter: scatter.of_unit(4, 1))
             usual = fmean(known)
             operation_ns = tuple(fmean(one) if one else usual for one in times_of)
             found[workload].append(Seen(operation_ns, widest))

@@ -245,7 +245,7 @@ def _of_load(folder: Path) -> Iterator[_Candidate]:
                 ranges[name] = (low, high)
     rows = [row for row in read_rows(folder, "load_statements") if row["kind"] == "statement"]
     total = sum(row["sum_ns"] for row in rows) or 1
-    for place, row in enumerate(sorted(rows, key=lambda one: -int(one["sum_ns"]))):
+    for place, row in enumerate(sorted(rows, key=lambda row: -int(row["sum_ns"]))):
         names = {name: number for number, name in enumerate(sorted(names_in(row["name"])))}
         bound, used = bind(row["name"], names)
         parts = statement_parts(bound)

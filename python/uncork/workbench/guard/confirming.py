@@ -88,6 +88,6 @@ def _confirmed(first: Judgement, second: Judgement | None) -> GateCheck:
     return replace(second.check(decision), confirmed=holds)
 
 
-def _undecided(one: Judgement, reason: str) -> GateCheck:
-    decision = replace(one.decision, outcome=GateOutcome.UNDECIDED, reason=reason)
-    return replace(one.check(decision), confirmed=False)
+def _undecided(judgement: Judgement, reason: str) -> GateCheck:
+    decision = replace(judgement.decision, outcome=GateOutcome.UNDECIDED, reason=reason)
+    return replace(judgement.check(decision), confirmed=False)

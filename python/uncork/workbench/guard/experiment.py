@@ -243,8 +243,8 @@ class _SideBySide:
         return (self.second.folder.name,) if self.second is not None and self.second.folder.is_dir() else ()
 
 
-def _judgement(one: Judged) -> Judgement:
-    return Judgement(one.place, one.decision, partial(check_of, one))
+def _judgement(judged: Judged) -> Judgement:
+    return Judgement(judged.place, judged.decision, partial(check_of, judged))
 
 
 def _session(
@@ -320,7 +320,7 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
     order = {
         Cell(place): number for number, place in enumerate(dict.fromkeys(check.cell for check in checks))
     }
-    known = acknowledge_from(_known(guard), tuple(sorted(checks, key=lambda one: order[Cell(one.cell)])))
+    known = acknowledge_from(_known(guard), tuple(sorted(checks, key=lambda check: order[Cell(check.cell)])))
     found = known.checks
     measured = [read_hosts(folder.with_name(name)) for name in (manifest.id, *more)]
     made = GuardResult(

@@ -104,8 +104,8 @@ def _window(services: LocalServices, running: dict[str, Served]) -> float:
     return (used[AGENT] - used[NOTHING]) / passed * 1e9
 
 
-def _used(services: LocalServices, one: Served) -> int:
-    found = services.cpu_ns(one)
+def _used(services: LocalServices, served: Served) -> int:
+    found = services.cpu_ns(served)
     if found is None:
         raise SetupError("the processor time of services cannot be read on this machine: use --no-idle")
     return sum(found)

@@ -186,38 +186,44 @@ def _statistics(
     return planner.column_values(sorted(columns)) if columns else {}
 
 
-def _plans(planner: Planner, one: Candidate, values: Sequence[Mapping[int, str]]) -> Iterator[dict[str, Any]]:
+def _plans(
+    planner: Planner, candidate: Candidate, values: Sequence[Mapping[int, str]]
+) -> Iterator[dict[str, Any]]:
     """Yield the plans of a statement, the first one with its reason if there is none.
 
     `values` are values of its parameters to try unless those of sessions are known.
     """
-    if not _PARAMETER.search(one.text):
+    if not _PARAMETER.search(candidate.text):
         # Without pg_stat_statements, the only text is a session's, with its values.
-        source: PlanSource = "seen" if one.text in one.seen else "generic"
-        texts = _complete(planner, one.seen) if one.text in one.seen else [one.text]
+        source: PlanSource = "seen" if candidate.text in candidate.seen else "generic"
+        texts = _complete(planner, candidate.seen) if candidate.text in candidate.seen else [candidate.text]
         if not texts:
-            yield _row(planner, one.query_id, source, "", Explained(None, _CUT))
-        yield from _distinct(planner, one.query_id, source, texts)
+            yield _row(planner, candidate.query_id, source, "", Explained(None, _CUT))
+        yield from _distinct(planner, candidate.query_id, source, texts)
         return
-    base = one.text
+    base = candidate.text
     generic = planner.explain(base, as_json=True)
     if generic is None:
         return
     if generic.output is None and not generic.denied:
-        base = rewrite_typed_parameters(one.text)
-        rewritten = planner.explain(base, as_json=True) if base != one.text else None
+        base = rewrite_typed_parameters(candidate.text)
+        rewritten = planner.explain(base, as_json=True) if base != candidate.text else None
         generic = generic if rewritten is None else rewritten
-    yield _row(planner, one.query_id, "generic", base, generic)
+    yield _row(planner, candidate.query_id, "generic", base, generic)
     if generic.denied:
         return
-    seen = _complete(planner, one.seen)
+    seen = _complete(planner, candidate.seen)
     if seen:
-        kept = [row for row in _distinct(planner, one.query_id, "seen", seen) if row["plan"] is not None]
+        kept = [
+            row for row in _distinct(planner, candidate.query_id, "seen", seen) if row["plan"] is not None
+        ]
         yield from kept
         if kept:
             return
     drawn = [with_values(base, each, planner.literal) for each in values]
-    yield from (row for row in _distinct(planner, one.query_id, "drawn", drawn) if row["plan"] is not None)
+    yield from (
+        row for row in _distinct(planner, candidate.query_id, "drawn", drawn) if row["plan"] is not None
+    )
 
 
 def _complete(planner: Planner, texts: Sequence[str]) -> list[str]:

@@ -118,7 +118,7 @@ def _of_servers(request: LogRequest, wrote: Mapping[str, str], servers: LogServe
     wanted = servers.selected(list(wrote.values()))
     read = sorted(
         (path for path in request.paths if wrote[log_name(path)] in wanted),
-        key=lambda one: wrote[log_name(one)],
+        key=lambda path: wrote[log_name(path)],
     )
     outside = [name for name in wrote if wrote[name] in wanted and name not in request.names]
     if not read:

@@ -449,7 +449,7 @@ def code_times(seconds: float, kinds: int) -> CodeTimes:
 def costliest_requests(spec: HttpSpec, times: Sequence[LoadTimes]) -> tuple[Request, ...]:
     """Return the requests, those first that took most time in a load of all of them."""
     spent = {row.script: row.sum_ns for row in times if row.kind == "script"}
-    return tuple(sorted(spec.requests, key=lambda one: -spent.get(one.name, 0)))
+    return tuple(sorted(spec.requests, key=lambda request: -spent.get(request.name, 0)))
 
 
 def has_routes(recorded: Recorded) -> bool:
@@ -544,7 +544,7 @@ def choose_sampler(
     root = workers[0].pid
     busiest = max(
         (worker for worker in workers if worker.runtime == runtime),
-        key=lambda one: one.user_ns + one.system_ns,
+        key=lambda worker: worker.user_ns + worker.system_ns,
     )
     if runtime == "python":
         if py_spy is not None:

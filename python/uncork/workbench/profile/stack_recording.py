@@ -115,7 +115,7 @@ class SessionWatch:
             return Label()
         if time_ns is None:
             return self.mostly(pid)
-        place = bisect.bisect_left(samples, time_ns, key=lambda one: one[0])
+        place = bisect.bisect_left(samples, time_ns, key=lambda sample: sample[0])
         near = [
             sample
             for sample in samples[max(0, place - 1) : place + 1]
