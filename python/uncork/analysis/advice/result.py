@@ -83,10 +83,10 @@ def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> Adv
     )
 
 
-def _unplanned(found: Iterable[Unplanned], seen: Evidence) -> Iterator[Unplanned]:
+def _unplanned(found: Iterable[Unplanned], evidence: Evidence) -> Iterator[Unplanned]:
     """Yield the statements that have no plan, neither from the server nor in a log."""
     for unplanned in found:
-        templates = tuple(number for number in unplanned.templates if not seen.statements[number].plans)
+        templates = tuple(number for number in unplanned.templates if not evidence.statements[number].plans)
         if templates:
             yield replace(unplanned, templates=templates)
 
@@ -116,14 +116,14 @@ def _joined(database: tuple[DatabaseResult, Evidence] | None, log: LogResult | N
     return database[1] if log is None else _with_log(database[1], log)
 
 
-def _with_log(seen: Evidence, log: LogResult) -> Evidence:
+def _with_log(evidence: Evidence, log: LogResult) -> Evidence:
     """Return the evidence of a server with that of its logs: loops, lock waits, plans that were executed."""
     by_identity = {
         statement.identity: statement.number
-        for statement in seen.statements.values()
+        for statement in evidence.statements.values()
         if statement.identity is not None
     }
-    numbers, statements = {}, dict(seen.statements)
+    numbers, statements = {}, dict(evidence.statements)
     for template in log.templates:
         number = None if template.identity is None else by_identity.get(template.identity)
         if number is None:
@@ -134,7 +134,7 @@ def _with_log(seen: Evidence, log: LogResult) -> Evidence:
         again = template.repeated
         repeated = None if again is None else (again.unchanged, again.updates)
         statements[number] = replace(known, plans=(*plans, *known.plans), repeated=repeated)
-    return replace(seen, statements=statements, log=log, log_numbers=numbers)
+    return replace(evidence, statements=statements, log=log, log_numbers=numbers)
 
 
 def _missing(database: tuple[DatabaseResult, Evidence] | None, log: LogResult | None) -> tuple[Missing, ...]:

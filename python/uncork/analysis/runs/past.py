@@ -134,19 +134,23 @@ def find_past(
     return ComparablePast(tuple(found), baseline, warning, how, broken)
 
 
-def held_against(place: Place, new: Sequence[RunFigures], past: ComparablePast, confidence: float) -> Found:
+def held_against(
+    place: Place, new: Sequence[RunFigures], comparable_past: ComparablePast, confidence: float
+) -> Found:
     """Compare new runs, made in a row and taken as one, with history. Pure."""
     gate = place.gate
     if place.plan is not None:
-        return Found(GateQuestion(gate, _plan(place.plan, new[-1], past)))
+        return Found(GateQuestion(gate, _plan(place.plan, new[-1], comparable_past)))
     own = [one for run in new if (one := place.find(run)) is not None]
     if len(own) < len(new):
         return Found(GateQuestion(gate, Unknown(place.missing)))
-    known = [(run, one) for run in past.runs if (one := _counterpart(place, run, own[0])) is not None]
-    base = next((figure for run, figure in known if run is past.baseline), None)
+    known = [
+        (run, one) for run in comparable_past.runs if (one := _counterpart(place, run, own[0])) is not None
+    ]
+    base = next((figure for run, figure in known if run is comparable_past.baseline), None)
     if not known:
         needed = "one is" if own[0].scale in ("effect", "exact") else f"{KNOWN_RUNS} are"
-        reason = f"no stored comparable run has it, and {needed} needed{_how(past)}"
+        reason = f"no stored comparable run has it, and {needed} needed{_how(comparable_past)}"
         return Found(GateQuestion(gate, Unknown(reason)), None, _middle(gate, own))
     if own[0].scale == "effect":
         return _effect(gate, _in_the_middle(own), [figure for _, figure in known], base, confidence)
@@ -156,17 +160,17 @@ def held_against(place: Place, new: Sequence[RunFigures], past: ComparablePast, 
         (
             comparable_run
             for comparable_run, (run, _) in zip(stretch.runs, since, strict=True)
-            if run is past.baseline
+            if run is comparable_past.baseline
         ),
         None,
     )
     if base is not None and like is None:  # it is older than the last change, and counts all the same
-        run = next(run for run, _ in known if run is past.baseline)
+        run = next(run for run, _ in known if run is comparable_past.baseline)
         like = ComparableRun(seconds_of(run), _log(base))
     before = [base] if base is not None else [figure for _, figure in since]
     evidence = _evidence(gate, new, own, before, stretch, like, confidence)
     if isinstance(evidence, Beside) and evidence.unknown:
-        evidence = _with_advice(evidence, past)
+        evidence = _with_advice(evidence, comparable_past)
     rows: list[tuple[int, float | None, float | None]]
     rows = [(n, _value(gate, figure), None) for n, (_, figure) in enumerate(since, start=1)]
     rows += [(len(rows) + n, None, _value(gate, figure)) for n, figure in enumerate(own, start=1)]
@@ -227,15 +231,17 @@ def _in_the_middle(figures: Sequence[Figure]) -> Figure:
     return sorted(figures, key=lambda figure: figure.value)[(len(figures) - 1) // 2]
 
 
-def _plan(find: Callable[[RunFigures], str | None], new: RunFigures, past: ComparablePast) -> Same | Unknown:
+def _plan(
+    find: Callable[[RunFigures], str | None], new: RunFigures, comparable_past: ComparablePast
+) -> Same | Unknown:
     """Say whether a run's plan equals that of the baseline, or of the newest comparable run."""
     own = find(new)
-    runs = [past.baseline] if past.baseline is not None else past.runs[-1:]
+    runs = [comparable_past.baseline] if comparable_past.baseline is not None else comparable_past.runs[-1:]
     before = [(run, shape) for run in runs if (shape := find(run)) is not None]
     if own is None:
         return Unknown("the run has no plan for it")
     if not before:
-        return Unknown(f"no stored comparable run has a plan for it{_how(past)}")
+        return Unknown(f"no stored comparable run has a plan for it{_how(comparable_past)}")
     run, shape = before[-1]
     if shape == own:
         return Same(True, f"the same as in {run.id}")
@@ -268,12 +274,12 @@ def _share(
     return share_beside(gate, found, share, practical=POINTS)
 
 
-def _with_advice(found: Beside, past: ComparablePast) -> Beside:
-    return replace(found, unknown=f"{found.unknown}{_how(past)}")
+def _with_advice(found: Beside, comparable_past: ComparablePast) -> Beside:
+    return replace(found, unknown=f"{found.unknown}{_how(comparable_past)}")
 
 
-def _how(past: ComparablePast) -> str:
-    return f"; {past.how}" if past.how else ""
+def _how(comparable_past: ComparablePast) -> str:
+    return f"; {comparable_past.how}" if comparable_past.how else ""
 
 
 def _counterpart(place: Place, run: RunFigures, own: Figure) -> Figure | None:

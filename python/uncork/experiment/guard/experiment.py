@@ -141,12 +141,12 @@ class _One:
     services: dict[str, dict[str, Any]]
 
 
-def _chosen(asked: SideRequest, variant: str | None) -> str:
-    name = asked.side.variant or variant or asked.spec.baseline
-    if name not in asked.spec.variants:
-        option = f"--{asked.side.role} variant={name}" if asked.side.variant else f"--variant {name}"
+def _chosen(request: SideRequest, variant: str | None) -> str:
+    name = request.side.variant or variant or request.spec.baseline
+    if name not in request.spec.variants:
+        option = f"--{request.side.role} variant={name}" if request.side.variant else f"--variant {name}"
         raise UsageError(
-            f"{option}: {asked.origin} has no such variant{hint(name, set(asked.spec.variants))}"
+            f"{option}: {request.origin} has no such variant{hint(name, set(request.spec.variants))}"
         )
     return name
 
@@ -169,12 +169,12 @@ def _workloads(baseline: SideRequest, candidate: SideRequest, chosen: Sequence[s
     return found[1]
 
 
-def _side(asked: SideRequest, variant: str, names: Sequence[str]) -> _One:
-    facts, spec, side = asked.data["variants"][variant], asked.spec, asked.side
+def _side(request: SideRequest, variant: str, names: Sequence[str]) -> _One:
+    facts, spec, side = request.data["variants"][variant], request.spec, request.side
     kept = {key: copy.deepcopy(facts[key]) for key in _OF_VARIANT if key in facts}
     if not spec.services:
         kept = {key: value for key, value in kept.items() if key not in ("service", "http")}
-    engine = asked.data["experiment"].get("engine")
+    engine = request.data["experiment"].get("engine")
     if engine is not None:
         kept.setdefault("engine", engine)
     values = dict(facts.get("values", {}))
@@ -197,13 +197,13 @@ def _side(asked: SideRequest, variant: str, names: Sequence[str]) -> _One:
         settings={**facts.get("settings", {}), **dict(side.settings)},
         setup=spec.setup_sql(variant),
         workloads=own,
-        services=_services(asked, variant),
+        services=_services(request, variant),
     )
 
 
-def _services(asked: SideRequest, variant: str) -> dict[str, dict[str, Any]]:
+def _services(request: SideRequest, variant: str) -> dict[str, dict[str, Any]]:
     """Return each service of a side: command, environment, and its files by name."""
-    spec, side = asked.spec, asked.side
+    spec, side = request.spec, request.side
     found: dict[str, dict[str, Any]] = {}
     for name, service in spec.services.items():
         own = spec.variants[variant].services.get(name)
@@ -214,19 +214,19 @@ def _services(asked: SideRequest, variant: str) -> dict[str, dict[str, Any]]:
         found[name] = {
             "command": list(command),
             "environment": environment,
-            "files": {file: source for file, source in named.items() if source in asked.files},
+            "files": {file: source for file, source in named.items() if source in request.files},
         }
     for name, variable, value in side.environment:
         if name not in found:
             known = hint(name, set(found)) if found else "; the file has none"
             raise UsageError(f'--{side.role} env={name}.{variable}:…: there is no service "{name}"{known}')
         found[name]["environment"][variable] = value
-    _put_image(asked, found)
+    _put_image(request, found)
     return found
 
 
-def _put_image(asked: SideRequest, services: dict[str, dict[str, Any]]) -> None:
-    side = asked.side
+def _put_image(request: SideRequest, services: dict[str, dict[str, Any]]) -> None:
+    side = request.side
     users = [
         name
         for name, service in services.items()
@@ -257,27 +257,27 @@ def _fill_values(sides: Sequence[_One]) -> None:
         side.values = {name: side.values.get(name, text) for name, text in everything.items()}
 
 
-def _identity(asked: SideRequest, one: _One) -> object:
+def _identity(request: SideRequest, one: _One) -> object:
     """Return what defines a side: two sides with the same identity are the same."""
     texts = repr((one.kept, one.values, one.settings, one.setup, one.workloads, one.services))
-    files = {name: text for name, text in asked.files.items() if name in repr(one.services)}
-    commit = (asked.commit, asked.changed) if "{checkout}" in texts else None
-    return (texts, files, commit, asked.dsn)
+    files = {name: text for name, text in request.files.items() if name in repr(one.services)}
+    commit = (request.commit, request.changed) if "{checkout}" in texts else None
+    return (texts, files, commit, request.dsn)
 
 
-def _titled(asked: SideRequest, variant: str) -> GuardSide:
-    side = asked.side
+def _titled(request: SideRequest, variant: str) -> GuardSide:
+    side = request.side
     what = [f"variant {variant}"] if side.variant is not None else []
-    what += [asked.revision] if asked.revision is not None else []
-    what += [f"server {asked.dsn}"] if asked.dsn is not None else []
+    what += [request.revision] if request.revision is not None else []
+    what += [f"server {request.dsn}"] if request.dsn is not None else []
     what += [f"{name} = {value}" for name, value in (*side.settings, *side.values)]
     what += [
         f"{service}.{name} = {'***' if _SECRET.search(name) else value}"
         for service, name, value in side.environment
     ]
     what += [f"image {side.image}"] if side.image is not None else []
-    title = asked.spec.variants[variant].title or f"variant {variant}"
-    return GuardSide(side.role, ", ".join(what) or title, tuple(what), asked.commit)
+    title = request.spec.variants[variant].title or f"variant {variant}"
+    return GuardSide(side.role, ", ".join(what) or title, tuple(what), request.commit)
 
 
 # ---- the question of both sides ----
@@ -387,13 +387,13 @@ def _plain(value: object) -> object:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _put_variant(data: dict[str, Any], asked: SideRequest, one: _One, sides: Sequence[_One]) -> None:
+def _put_variant(data: dict[str, Any], request: SideRequest, one: _One, sides: Sequence[_One]) -> None:
     """Add a side's variant, with the differences from the candidate as its own."""
-    role, other = asked.side.role, sides[1]
+    role, other = request.side.role, sides[1]
     variant: dict[str, Any] = {"title": role, **one.kept}
     if role == BASELINE:
         variant["baseline"] = True
-    if asked.dsn is not None:
+    if request.dsn is not None:
         variant["server"] = role
     variant |= {"values": one.values} if one.values else {}
     variant |= {"settings": one.settings} if one.settings else {}
@@ -406,12 +406,12 @@ def _put_variant(data: dict[str, Any], asked: SideRequest, one: _One, sides: Seq
     }
     variant |= {"workloads": own} if own else {}
     for name in one.workloads:
-        parameters = asked.data["workloads"][name].get("parameters", {})
+        parameters = request.data["workloads"][name].get("parameters", {})
         if parameters:
             known = data["workloads"][name].setdefault("parameters", {})
             data["workloads"][name]["parameters"] = {**parameters, **known}
     for name, service in one.services.items():
-        _replace(service, "{checkout}", asked.checkout)
+        _replace(service, "{checkout}", request.checkout)
         service["files"] = {file: f"{role}/{source}" for file, source in service["files"].items()}
         section = data["services"][name]
         section.update(command=other.services[name]["command"], environment={}, files=[])

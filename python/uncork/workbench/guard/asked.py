@@ -39,13 +39,13 @@ class GuardAsked:
     confirms: str = ""
 
 
-def write_asked(folder: Path, asked: GuardAsked) -> None:
+def write_asked(folder: Path, guard_asked: GuardAsked) -> None:
     """Store the request of a guard, atomically.
 
     Raises:
         StoreError: if the file cannot be written.
     """
-    write_atomically(folder / _FILE, json.dumps(asdict(asked), ensure_ascii=False, indent=1) + "\n")
+    write_atomically(folder / _FILE, json.dumps(asdict(guard_asked), ensure_ascii=False, indent=1) + "\n")
 
 
 def read_asked(folder: Path) -> GuardAsked | None:

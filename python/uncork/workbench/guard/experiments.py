@@ -57,25 +57,25 @@ def read_experiment(folder: Path, wanted: GuardRequest) -> Question:
     return Question(folder, run_figures(folder), name, places, wanted, drawn_seed(wanted), known_of(wanted))
 
 
-def measure_experiment(root: Path, asked: Question, notify: Tell) -> Callable[[], list[RunFigures]]:
+def measure_experiment(root: Path, question: Question, notify: Tell) -> Callable[[], list[RunFigures]]:
     """Return a function that measures the experiment again, as often as requested, with new seeds.
 
     Raises:
         UsageError: if it was measured on an existing server, and the request names none.
     """
-    wanted = asked.wanted
-    with closing(RunReader(asked.folder)) as reader:
+    wanted = question.wanted
+    with closing(RunReader(question.folder)) as reader:
         if reader.manifest.server.startswith("existing") and wanted.choice.dsn is None:
             raise UsageError(
                 f"run {reader.manifest.id} was measured on {reader.manifest.server}; name that server with "
                 "--dsn"
             )
-    seeds = iter(range(asked.seed, asked.seed + 1_000))
+    seeds = iter(range(question.seed, question.seed + 1_000))
 
     def once() -> RunFigures:
         given = wanted.options
         changes = Options(budget_ns=given.budget_ns, precision=given.precision, seed=next(seeds))
-        with closing(RunReader(asked.folder)) as reader:
+        with closing(RunReader(question.folder)) as reader:
             source = run_source(reader, changes)
         session = new_run(root, source, wanted.choice)
         notify(f"run {session.folder.name}")

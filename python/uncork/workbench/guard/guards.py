@@ -177,11 +177,12 @@ def _no_guard(folder: Path) -> str:
     return f"{folder.name} does not store its request and cannot be resumed; guard again: {found.reproduce}"
 
 
-def _refuse(manifest: Manifest, asked: GuardAsked, folder: Path) -> None:
-    again = f"guard again: {asked.command}"
-    if asked.confirms:
+def _refuse(manifest: Manifest, guard_asked: GuardAsked, folder: Path) -> None:
+    again = f"guard again: {guard_asked.command}"
+    if guard_asked.confirms:
         raise UsageError(
-            f"{manifest.id} is the second measurement of guard {asked.confirms}, which cannot be resumed; "
+            f"{manifest.id} is the second measurement of guard {guard_asked.confirms}, which cannot "
+            "be resumed; "
             f"{again}"
         )
     if status_of(manifest) == "running":
@@ -193,14 +194,14 @@ def _refuse(manifest: Manifest, asked: GuardAsked, folder: Path) -> None:
         raise UsageError(f"the second measurement of {manifest.id} had begun and cannot be resumed; {again}")
     if read_hosts(folder):
         raise UsageError(f"{manifest.id} was measured on several hosts and cannot be resumed; {again}")
-    if asked.checkouts:
+    if guard_asked.checkouts:
         raise UsageError(
             f"{manifest.id} uses checkouts of commits or a working tree, which may have changed since, so it "
             f"cannot be resumed; {again}"
         )
 
 
-def _choice(wanted: GuardRequest, manifest: Manifest, asked: GuardAsked) -> ServerChoice:
+def _choice(wanted: GuardRequest, manifest: Manifest, guard_asked: GuardAsked) -> ServerChoice:
     """Return the server on which the guard began.
 
     Raises:

@@ -36,19 +36,19 @@ Measure = Callable[[], list[RunFigures]]
 CONFIDENCE: Final = 0.95
 
 
-def judge_history(root: Path, asked: Question, measure: Measure | None, notify: Tell) -> Judged:
+def judge_history(root: Path, question: Question, measure: Measure | None, notify: Tell) -> Judged:
     """Measure and judge, and measure again what looks broken. Without `measure`, judge the stored run.
 
     Raises:
         UncorkError: if the run cannot be measured.
     """
-    new = [asked.reference] if measure is None else measure()
-    past = _past(root, asked, new)
-    found = [held_against(place, new, past, CONFIDENCE) for place in asked.places]
+    new = [question.reference] if measure is None else measure()
+    past = _past(root, question, new)
+    found = [held_against(place, new, past, CONFIDENCE) for place in question.places]
     second: list[RunFigures] = []
 
     def judge(broken: Collection[Hashable] | None) -> list[Judgement]:
-        places = [place for place in asked.places if broken is None or place in broken]
+        places = [place for place in question.places if broken is None or place in broken]
         if broken is not None and measure is not None:
             second.extend(measure())
         here = (
@@ -60,14 +60,14 @@ def judge_history(root: Path, asked: Question, measure: Measure | None, notify: 
             for place, one, decision in zip(places, here, decisions, strict=True)
         ]
 
-    acknowledge = partial(acknowledge_from, asked.acknowledged)
-    twice = measure is not None and asked.wanted.confirm
+    acknowledge = partial(acknowledge_from, question.acknowledged)
+    twice = measure is not None and question.wanted.confirm
     known = acknowledge(measure_and_confirm(judge, acknowledge, notify, twice=twice))
     base = past.baseline or (past.runs[-1] if past.runs else None)
     return Judged(
         checks=known.checks,
         baseline=_baseline(past, found),
-        candidate=_candidate(asked, new),
+        candidate=_candidate(question, new),
         runs=tuple(run.id for run in (*new, *second)),
         warnings=tuple(filter(None, (past.warning, _left_out(past)))),
         unused=known.unused,
@@ -75,18 +75,18 @@ def judge_history(root: Path, asked: Question, measure: Measure | None, notify: 
     )
 
 
-def measure_load(root: Path, asked: LoadQuestion, notify: Tell) -> Measure:
+def measure_load(root: Path, question: LoadQuestion, notify: Tell) -> Measure:
     """Return a function that carries out the load as many times in a row as requested.
 
     Raises:
         UsageError: if a secret is missing, or the target is of the wrong kind.
         ConnectError: if the connection string of the target is wrong.
     """
-    wanted = asked.wanted
+    wanted = question.wanted
     target = Target(wanted.choice.dsn, wanted.url)
     command = command_text(wanted.words) if target != Target() else ""
-    job = repeated_job(asked.folder, target, headers=headers_of(wanted), command=command)
-    return lambda: _measured(root, job, asked, wanted.times, notify)
+    job = repeated_job(question.folder, target, headers=headers_of(wanted), command=command)
+    return lambda: _measured(root, job, question, wanted.times, notify)
 
 
 def tag_broken(root: Path, runs: Sequence[str]) -> None:
@@ -114,7 +114,7 @@ def _check(place: Place, found: Found, decision: Decision) -> GateCheck:
     )
 
 
-def _measured(root: Path, job: Job, asked: LoadQuestion, times: int, notify: Tell) -> list[RunFigures]:
+def _measured(root: Path, job: Job, question: LoadQuestion, times: int, notify: Tell) -> list[RunFigures]:
     """Carry out the load `times` times in a row."""
     found = []
     for number in range(1, times + 1):
@@ -122,20 +122,20 @@ def _measured(root: Path, job: Job, asked: LoadQuestion, times: int, notify: Tel
         if outcome is LoadOutcome.REFUSED:
             trouble = _trouble(folder)
             shutil.rmtree(folder, ignore_errors=True)
-            raise ConnectError(f"{asked.reference.id} could not be repeated: {trouble}")
+            raise ConnectError(f"{question.reference.id} could not be repeated: {trouble}")
         notify(f"run {folder.name}" + (f" ({number} of {times})" if times > 1 else ""))
         if outcome is LoadOutcome.INTERRUPTED:
             raise KeyboardInterrupt
         run = run_figures(folder)
         if outcome is not LoadOutcome.COMPLETE:
             raise LoadError(
-                f"{asked.reference.id} could not be repeated: {_trouble(folder)}; {run.id} keeps what was "
+                f"{question.reference.id} could not be repeated: {_trouble(folder)}; {run.id} keeps what was "
                 "measured"
             )
-        if run.asked != asked.reference.asked:
+        if run.asked != question.reference.asked:
             raise UsageError(
-                f"{run.id} did not send the same load as {asked.reference.id}: "
-                f"{_unlike(asked.reference, run)}"
+                f"{run.id} did not send the same load as {question.reference.id}: "
+                f"{_unlike(question.reference, run)}"
             )
         found.append(run)
     return found
@@ -152,44 +152,45 @@ def _unlike(before: RunFigures, after: RunFigures) -> str:
     return f"{name} was {before.asked.get(name)}, and is now {after.asked.get(name)}"
 
 
-def _past(root: Path, asked: Question, new: Sequence[RunFigures]) -> ComparablePast:
+def _past(root: Path, question: Question, new: Sequence[RunFigures]) -> ComparablePast:
     without = [run.id for run in new]
-    before_s = min(map(seconds_of, new)) if asked.wanted.stored else float("inf")
+    before_s = min(map(seconds_of, new)) if question.wanted.stored else float("inf")
     how = (
-        f"uncork guard {asked.reference.id} --times {KNOWN_RUNS} measures some for the next guard to compare "
+        f"uncork guard {question.reference.id} --times {KNOWN_RUNS} measures some for the next "
+        "guard to compare "
         "with"
     )
-    everything = asked.wanted.everything
+    everything = question.wanted.everything
     return find_past(
-        root, asked.reference, without=without, before_s=before_s, how=how, everything=everything
+        root, question.reference, without=without, before_s=before_s, how=how, everything=everything
     )
 
 
-def _left_out(past: ComparablePast) -> str:
+def _left_out(comparable_past: ComparablePast) -> str:
     """Return a warning if comparable runs were left out of the history; empty if none were."""
-    if not past.broken:
+    if not comparable_past.broken:
         return ""
-    them = "it" if past.broken == 1 else "them"
-    many = count_words(past.broken, "comparable run")
+    them = "it" if comparable_past.broken == 1 else "them"
+    many = count_words(comparable_past.broken, "comparable run")
     return f"{many} left out: a guard found {them} broken (--all includes {them})"
 
 
-def _baseline(past: ComparablePast, found: Sequence[Found]) -> GuardSide:
-    if past.baseline is not None:
-        run = past.baseline
+def _baseline(comparable_past: ComparablePast, found: Sequence[Found]) -> GuardSide:
+    if comparable_past.baseline is not None:
+        run = comparable_past.baseline
         return GuardSide("baseline", f"the run named {BASELINE}, {run.id}", (_day(run),), run.commit)
     many = max((one.like for one in found), default=0)
     if not many:
         return GuardSide("baseline", "its earlier comparable runs (there are none yet)")
-    first, last = past.runs[-many], past.runs[-1]
+    first, last = comparable_past.runs[-many], comparable_past.runs[-1]
     title = f"the median of {count_words(many, 'earlier comparable run')}"
     return GuardSide("baseline", title, (f"{_day(first)} to {_day(last)}",), last.commit)
 
 
-def _candidate(asked: Question, new: Sequence[RunFigures]) -> GuardSide:
+def _candidate(question: Question, new: Sequence[RunFigures]) -> GuardSide:
     run = new[-1]
     times = f", {len(new)} times" if len(new) > 1 else ""
-    title = run.id if asked.wanted.stored else f"{asked.reference.id} repeated{times}"
+    title = run.id if question.wanted.stored else f"{question.reference.id} repeated{times}"
     return GuardSide("candidate", title, (run.server,), run.commit)
 
 

@@ -74,11 +74,11 @@ def guard_load(root: Path, wanted: GuardRequest, notify: Tell) -> GuardResult:
     return _history(root, load, None if wanted.stored else measure_load(root, load, notify), notify)
 
 
-def _history(root: Path, asked: Question, measure: Measure | None, notify: Tell) -> GuardResult:
+def _history(root: Path, question: Question, measure: Measure | None, notify: Tell) -> GuardResult:
     begun = time.monotonic_ns()
-    with start_guard(root, asked, _question(asked)) as run:
-        judged = judge_history(root, asked, measure, notify)
-        result = _result(run, "history", asked, judged, begun)
+    with start_guard(root, question, _question(question)) as run:
+        judged = judge_history(root, question, measure, notify)
+        result = _result(run, "history", question, judged, begun)
         if result.status == 3:
             tag_broken(root, judged.runs)
         write_guard(run.folder, result)
@@ -95,20 +95,19 @@ def _question(asked: Question) -> str:
     return f"Is {question.removeprefix('load: ')} {now}?"
 
 
-def _side_by_side(root: Path, asked: LoadQuestion, notify: Tell) -> GuardResult:
+def _side_by_side(root: Path, load_question: LoadQuestion, notify: Tell) -> GuardResult:
     begun = time.monotonic_ns()
-    jobs, shared = jobs_of(asked)
-    question = (
-        f"Does the candidate serve {asked.reference.question.removeprefix('load: ')} as well as the baseline?"
-    )
-    with start_guard(root, asked, question) as run:
+    jobs, shared = jobs_of(load_question)
+    load = load_question.reference.question.removeprefix("load: ")
+    question = f"Does the candidate serve {load} as well as the baseline?"
+    with start_guard(root, load_question, question) as run:
         notify(f"run {run.folder.name}")
         try:
-            judged = judge_targets(run, asked, jobs, shared, notify)
+            judged = judge_targets(run, load_question, jobs, shared, notify)
         except KeyboardInterrupt:
             notify("interrupted: the turns measured so far are kept, and no gate is judged")
             raise
-        result = _result(run, "side by side", asked, judged, begun)
+        result = _result(run, "side by side", load_question, judged, begun)
         write_guard(run.folder, result)
     return result
 
@@ -116,7 +115,7 @@ def _side_by_side(root: Path, asked: LoadQuestion, notify: Tell) -> GuardResult:
 def _result(
     run: RunRecord,
     against: Literal["side by side", "history"],
-    asked: Question,
+    question: Question,
     judged: Judged,
     begun: int,
 ) -> GuardResult:
@@ -134,12 +133,12 @@ def _result(
         runs=judged.runs,
         confidence=CONFIDENCE,
         elapsed_ns=time.monotonic_ns() - begun,
-        reproduce=command_text(asked.wanted.words),
+        reproduce=command_text(question.wanted.words),
         uncork_version=__version__,
         started_at=run.manifest.started_at,
         warnings=judged.warnings,
         unused=judged.unused,
-        name=asked.name,
+        name=question.name,
         settings=judged.settings,
     )
     return answer_guard(result)

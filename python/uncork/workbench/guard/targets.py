@@ -40,18 +40,18 @@ _NOT_RESTARTED = (
 Jobs = Mapping[Role, Job]
 
 
-def jobs_of(asked: LoadQuestion) -> tuple[Jobs, str]:
+def jobs_of(question: LoadQuestion) -> tuple[Jobs, str]:
     """Return both sides' jobs, and a sentence on what they share. Does not use the network.
 
     Raises:
         UsageError: if both sides are the same, a target is of the wrong kind, or a secret is missing.
         ConnectError: if a connection string is wrong.
     """
-    wanted = asked.wanted
+    wanted = question.wanted
     sides: dict[Role, Side] = {"baseline": wanted.baseline, "candidate": wanted.candidate}
     jobs: dict[Role, Job] = {
         role: repeated_job(
-            asked.folder,
+            question.folder,
             Target(side.dsn, side.url),
             headers=headers_of(wanted),
             command=command_text(wanted.words),
@@ -67,7 +67,7 @@ def jobs_of(asked: LoadQuestion) -> tuple[Jobs, str]:
     return jobs, shared
 
 
-def judge_targets(run: RunRecord, asked: LoadQuestion, jobs: Jobs, shared: str, notify: Tell) -> Judged:
+def judge_targets(run: RunRecord, question: LoadQuestion, jobs: Jobs, shared: str, notify: Tell) -> Judged:
     """Measure both targets in turn until every gate is decided or the budget is used, and judge.
 
     Gates that look broken are measured once more with another seed, on new embedded servers if there are any.
@@ -78,22 +78,22 @@ def judge_targets(run: RunRecord, asked: LoadQuestion, jobs: Jobs, shared: str, 
 
     def measure(broken: Collection[Hashable] | None) -> list[Judgement]:
         if broken is None:
-            folder, gates, seed, confidence = run.folder, asked.gates, asked.seed, CONFIDENCE
+            folder, gates, seed, confidence = run.folder, question.gates, question.seed, CONFIDENCE
         else:
             folder = run.folder / "confirmation"
-            gates = tuple(gate for gate in asked.gates if gate in broken)
-            seed = random.Random(f"{asked.seed}/confirmation").getrandbits(31)
+            gates = tuple(gate for gate in question.gates if gate in broken)
+            seed = random.Random(f"{question.seed}/confirmation").getrandbits(31)
             confidence = CONFIRMATION
-        turns = _measure(folder, asked, jobs, gates, seed, confidence, notify)
+        turns = _measure(folder, question, jobs, gates, seed, confidence, notify)
         run.rounds, run.reason = run.rounds + turns.rounds, run.reason or turns.reason
         return [
             Judgement(gate, decision, partial(_check, gate, evidence, turns.rounds))
             for gate, evidence, decision in zip(gates, *_judged(gates, turns.rows, confidence), strict=True)
         ]
 
-    acknowledge = partial(acknowledge_from, asked.acknowledged)
-    known = acknowledge(measure_and_confirm(measure, acknowledge, notify, twice=asked.wanted.confirm))
-    warnings = (*((shared,) if shared else ()), _NOT_RESTARTED, *_short_turns(asked))
+    acknowledge = partial(acknowledge_from, question.acknowledged)
+    known = acknowledge(measure_and_confirm(measure, acknowledge, notify, twice=question.wanted.confirm))
+    warnings = (*((shared,) if shared else ()), _NOT_RESTARTED, *_short_turns(question))
     return Judged(
         checks=known.checks,
         baseline=_side("baseline", jobs),
@@ -108,7 +108,7 @@ def judge_targets(run: RunRecord, asked: LoadQuestion, jobs: Jobs, shared: str, 
 
 def _measure(
     folder: Path,
-    asked: LoadQuestion,
+    question: LoadQuestion,
     jobs: Jobs,
     gates: Sequence[Gate],
     seed: int,
@@ -123,30 +123,30 @@ def _measure(
         folder,
         jobs,
         seed=seed,
-        turn_ns=_turn_ns(asked),
-        budget_ns=_budget_ns(asked),
-        scripts=sorted({_script(gate, asked.scripts) for gate in gates} - {""}),
+        turn_ns=_turn_ns(question),
+        budget_ns=_budget_ns(question),
+        scripts=sorted({_script(gate, question.scripts) for gate in gates} - {""}),
         decided=decided,
         notify=notify,
     )
 
 
-def _budget_ns(asked: LoadQuestion) -> int:
-    return asked.wanted.options.budget_ns or BUDGET_NS
+def _budget_ns(question: LoadQuestion) -> int:
+    return question.wanted.options.budget_ns or BUDGET_NS
 
 
-def _turn_ns(asked: LoadQuestion) -> int:
+def _turn_ns(question: LoadQuestion) -> int:
     """Return the length of a turn: enough operations for the metric of each gate, if the budget allows it."""
-    throughput = asked.reference.figure(("", "throughput"))
-    needed = max([_ENOUGH, *(NEEDED.get(gate.metric, 0) for gate in asked.gates)])
-    return turn_ns(0.0 if throughput is None else throughput.value, needed, _budget_ns(asked))
+    throughput = question.reference.figure(("", "throughput"))
+    needed = max([_ENOUGH, *(NEEDED.get(gate.metric, 0) for gate in question.gates)])
+    return turn_ns(0.0 if throughput is None else throughput.value, needed, _budget_ns(question))
 
 
-def _short_turns(asked: LoadQuestion) -> Iterator[str]:
+def _short_turns(question: LoadQuestion) -> Iterator[str]:
     """Yield a warning for each percentile that a turn holds too few operations for."""
-    throughput = asked.reference.figure(("", "throughput"))
-    held = 0.0 if throughput is None else throughput.value * _turn_ns(asked) / 1e9
-    for metric in dict.fromkeys(gate.metric for gate in asked.gates):
+    throughput = question.reference.figure(("", "throughput"))
+    held = 0.0 if throughput is None else throughput.value * _turn_ns(question) / 1e9
+    for metric in dict.fromkeys(gate.metric for gate in question.gates):
         if held < NEEDED.get(metric, 0):
             yield (
                 f"a turn holds about {held:.0f} operations, but {GATE_METRICS[metric].title} needs "

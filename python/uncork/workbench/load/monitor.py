@@ -264,13 +264,15 @@ def _samples(samples: Samples, idle: Sequence[int]) -> Iterator[Sample]:
         yield Sample(row["time_us"], waits[number], templates[number], many)
 
 
-def database_use(seen: SessionsSeen, elapsed_ns: int) -> DatabaseUse:
+def database_use(sessions_seen: SessionsSeen, elapsed_ns: int) -> DatabaseUse:
     """Summarize what sessions did during a load of `elapsed_ns`. Pure.
 
     Samples from before the load, while connections were opened, are left out.
     """
-    begun_us = seen.ended_us - elapsed_ns // 1000
-    samples = [sample for sample in seen.samples if sample.time_us >= begun_us] or seen.samples
+    begun_us = sessions_seen.ended_us - elapsed_ns // 1000
+    samples = [
+        sample for sample in sessions_seen.samples if sample.time_us >= begun_us
+    ] or sessions_seen.samples
     many = len(samples)
     waits: Counter[tuple[str, str]] = Counter()
     templates: Counter[str] = Counter()
@@ -283,8 +285,8 @@ def database_use(seen: SessionsSeen, elapsed_ns: int) -> DatabaseUse:
     return DatabaseUse(
         waits={key: number / many for key, number in waits.items()},
         sessions=max(used, busy / many),
-        connections=seen.connections,
-        max_connections=seen.max_connections,
-        reserved=seen.reserved,
+        connections=sessions_seen.connections,
+        max_connections=sessions_seen.max_connections,
+        reserved=sessions_seen.reserved,
         templates={text: number / busy for text, number in templates.items() if busy},
     )
