@@ -8,15 +8,21 @@ RUST   := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Ca
 CLIPPY := $(if $(findstring 1.95.,$(shell rustc --version)),-D warnings,--cap-lints warn)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check build wheel standalone engines bless bench cross docs site lock calibrate clean
+.PHONY: help demo test test-all check build wheel standalone engines bless bench cross docs site lock calibrate clean
 
 help: ## List these targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 12
 
 demo: $(VENV)/.built ## Find and prove the missing indexes of a small shop; ends by naming its report
 	$(BIN)/uncork demo
 
-test: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines $(VENV)/.site ## Run every test: Rust, unit, property, calibration, real PostgreSQL, browser
+test: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines $(VENV)/.site ## Run what protects each command: Rust, unit, property, calibration, real PostgreSQL, browser
+	@bash tools/system_packages.sh
+	cargo test --workspace --release --locked
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not thorough"
+
+test-all: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines $(VENV)/.site ## Run every test
+	@bash tools/system_packages.sh
 	cargo test --workspace --release --locked
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 

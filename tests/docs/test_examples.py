@@ -11,6 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(ROOT.glob("examples/*/experiment.toml"))
 GUARD = ROOT / "examples" / "guard" / "experiment.toml"

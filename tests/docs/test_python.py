@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 NOTEBOOK = EXAMPLES / "notebook" / "orders.ipynb"
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def blocks(page: str) -> list[str]:

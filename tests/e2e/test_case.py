@@ -39,6 +39,7 @@ def test_cluster_names_shows_the_published_figure_beside_the_measured_one(uncork
     assert "rows=10000,index=cluster" not in done.stderr.partition("refused")[2]
 
 
+@pytest.mark.thorough
 def test_the_full_case_has_the_120_cells_of_the_talk():
     from uncork.requests.source import Options, case_source
 
@@ -51,6 +52,7 @@ def test_the_full_case_has_the_120_cells_of_the_talk():
     assert spec.stop.budget <= 30 * 60 * 10**9
 
 
+@pytest.mark.thorough
 def test_clair_shows_the_cost_of_a_row_and_what_a_batch_is(uncork):
     options = ["--set", "stored=10000", "--set", "rows=100", "--budget", "40s", "--precision", "99%"]
     done = uncork("case", "run", "clair", *options)
@@ -78,6 +80,7 @@ def test_clair_shows_the_cost_of_a_row_and_what_a_batch_is(uncork):
     assert [figure["name"] for figure in result["figures"]][3] == "database peak CPU"
 
 
+@pytest.mark.thorough
 def test_clair_by_default_stores_a_million_and_in_full_every_size():
     from uncork.requests.source import Options, case_source
 
@@ -102,6 +105,7 @@ NO_WHOLE_HOURS = (
 )
 
 
+@pytest.mark.thorough
 def test_time_zones_refuses_the_published_table_and_shows_what_each_way_costs(uncork):
     options = ["--set", "events=6000", "--set", "sessions=1", "--budget", "20s", "--precision", "99%"]
     done = uncork.briefly("case", "run", "time-zones", *options, timeout=460)
@@ -126,6 +130,7 @@ def test_time_zones_refuses_the_published_table_and_shows_what_each_way_costs(un
     assert "Australia/Lord_Howe" in stored_file(folder, "time_zones.offsets.sql").read_text()
 
 
+@pytest.mark.thorough
 def test_time_zones_sweeps_sessions_in_full_and_shows_both_ends_by_default():
     from uncork.requests.source import Options, case_source
 
@@ -145,6 +150,7 @@ def by_variant(result, workload, part="comparisons"):
     return {item["variant"]: item for item in result[part] if item["workload"] == workload}
 
 
+@pytest.mark.thorough
 def test_analysis_api_by_default_is_the_road_the_heavy_request_and_the_view():
     from uncork.requests.source import Options, case_source
 
@@ -157,6 +163,7 @@ def test_analysis_api_by_default_is_the_road_the_heavy_request_and_the_view():
     assert "cliff-stops" in set(full.variants) - set(default.variants)
 
 
+@pytest.mark.thorough
 def test_analysis_api_shows_what_http2_gains_and_where_the_database_is_the_limit(uncork):
     workloads = ("--workload", "simple", "--workload", "analysis", "--workload", "newest")
     done = uncork("case", "run", "analysis-api", *SMALL, *workloads, "--budget", "35s", timeout=460)
@@ -179,6 +186,7 @@ def test_analysis_api_shows_what_http2_gains_and_where_the_database_is_the_limit
     assert "service CPU" in page
 
 
+@pytest.mark.thorough
 @needs("nginx")
 def test_analysis_api_shows_the_cliff_of_a_thousand_requests_a_connection(uncork):
     done = uncork("case", "run", "analysis-api", "--workload", "cliff", "--budget", "15s", timeout=460)
@@ -192,6 +200,7 @@ def test_analysis_api_shows_the_cliff_of_a_thousand_requests_a_connection(uncork
     assert figures["5 000 on one connection, nginx"] == [pytest.approx(0.2, abs=0.01)]
 
 
+@pytest.mark.thorough
 def test_analysis_api_pays_for_the_fast_views_with_writes(uncork):
     done = uncork(
         "case", "run", "analysis-api", *SMALL, "--workload", "write", "--workload", "count", "--budget", "38s"
@@ -215,6 +224,7 @@ def test_the_doctor_compares_the_system_with_itself(uncork):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_message_archive_in_small_compares_environments_and_tells_what_their_keys_let_in(uncork):
     chosen = ["--workload", "user", "--workload", "id", "--rows", "10000"]
     done = uncork("case", "run", "message-archive", *chosen, "--budget", "30s", "--precision", "99%")
@@ -241,6 +251,7 @@ def test_message_archive_in_small_compares_environments_and_tells_what_their_key
     assert "/id: requests per second, one table and partitioned by id" in page
 
 
+@pytest.mark.thorough
 def test_message_archive_by_default_measures_a_million_within_two_minutes_and_in_full_everything():
     from uncork.requests.source import Options, case_source
 

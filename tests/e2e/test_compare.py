@@ -24,6 +24,7 @@ def loads(uncork):
     return [store_load(root, n, slower) for n, slower in enumerate((*usual, 1.6))]
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 @pytest.mark.slow
 def test_real_loads_and_experiments_are_compared(uncork):

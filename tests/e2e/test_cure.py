@@ -93,6 +93,7 @@ def test_a_missing_index_is_proven_on_a_copy_and_handed_over(uncork, server, tmp
     assert found["answer"].split(":")[0] in " ".join(shown.stdout.split())
 
 
+@pytest.mark.thorough
 def test_the_dashboard_shows_the_step_of_a_cure(uncork, server):
     with at_work(server, SICK, "sick"):
         watched = uncork("advise", server.conninfo("sick"), "--for", "2s", "--quiet")

@@ -130,6 +130,7 @@ def connect(**options):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_an_engine_that_dies_ends_the_run_with_status_2_and_what_was_measured_is_kept(uncork, nothing_left):
     uncork.write(DYING, "dying.py")

@@ -6,7 +6,7 @@ import pytest
 
 from uncork.workbench.overhead.observers import perf_trouble
 
-pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.thorough]
 
 KERNEL = '''
 [experiment]

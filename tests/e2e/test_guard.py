@@ -90,6 +90,7 @@ def test_a_setting_that_makes_sorts_spill_is_broken_and_reported_everywhere(proj
     assert json.loads(again.stdout)["status"] == 3
 
 
+@pytest.mark.thorough
 def test_a_commit_that_drops_an_index_is_broken_with_the_plan_it_changes(project):
     project.write(LOOK_UP)
     git(project.folder, "init", "-q")
@@ -125,6 +126,7 @@ def test_plans_alone_are_judged_without_a_trial(project):
     assert "round 1" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_two_values_that_answer_otherwise_are_broken_with_the_first_difference(project):
     project.write(FILE.replace("max(f)", "count(f)"))
     done = project("guard", "experiment.toml", "--candidate", "value=rows:2999")
@@ -146,6 +148,7 @@ def test_the_same_on_both_sides_is_refused_unless_asked_for_and_then_no_alarm(pr
     assert results(project)[0]["status"] in (0, 4)
 
 
+@pytest.mark.thorough
 def test_two_servers(project):
     servers = [EmbeddedServer({"shared_buffers": "16MB", "work_mem": one}) for one in ("4MB", "64kB")]
     for server in servers:
@@ -189,6 +192,7 @@ ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()
 """
 
 
+@pytest.mark.thorough
 def test_two_images_stand_in_the_services_command(project):
     project.write(SERVICE, "app.py")
     text = FILE[: FILE.index("[workloads.sort]")] + FILE[FILE.index("[server.settings]") :]
@@ -213,6 +217,7 @@ http = { requests = ["/"] }
     assert {one["gate"]["metric"]: one["outcome"] for one in found["checks"]}["latency_p50"] == "broken"
 
 
+@pytest.mark.thorough
 def test_an_interruption_keeps_what_was_measured_and_alarms_nothing(project):
     process = project.start("guard", "experiment.toml", "--candidate", "setting=work_mem:64kB")
     project.wait_for(process, "round 2: ")
@@ -332,6 +337,7 @@ WRITES = FILE.replace(
 ).replace("3000", "10")
 
 
+@pytest.mark.thorough
 def test_a_metric_of_the_file_is_recorded_per_trial_and_broken_exactly(uncork):
     uncork.write("CREATE TABLE t (id int, f text);", "schema.sql")
     uncork.write(f'{WRITES}\n[metrics.written]\nsql = "SELECT count(*) FROM t"\n')

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.thorough]
 
 TURNOVER = '''
 [experiment]

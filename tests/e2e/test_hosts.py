@@ -45,6 +45,7 @@ def on_host(measured, folder, number, *, machine=None, slower=1.0):
     return place
 
 
+@pytest.mark.thorough
 def test_runs_of_five_hosts_say_something_about_others(uncork, measured, tmp_path):
     hosts = [on_host(measured, tmp_path, number) for number in (1, 2, 3, 4)]
     hosts += [on_host(measured, tmp_path, 5, machine=50), on_host(measured, tmp_path, 6, machine=50)]
@@ -72,6 +73,7 @@ def test_runs_of_five_hosts_say_something_about_others(uncork, measured, tmp_pat
     assert resumed.returncode == 1 and "has the rounds of several hosts" in resumed.stderr
 
 
+@pytest.mark.thorough
 def test_few_hosts_say_nothing_about_others_and_an_odd_one_is_named(uncork, measured, tmp_path):
     hosts = [on_host(measured, tmp_path, 1), on_host(measured, tmp_path, 2, slower=100.0)]
     done = uncork("merge", *hosts, "--json")

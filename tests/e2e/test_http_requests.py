@@ -153,6 +153,7 @@ def test_a_login_that_fails_ends_the_load_without_secrets(uncork, service):
     assert "there is no environment variable SHOP_PREFIX" in refused.stderr
 
 
+@pytest.mark.thorough
 def test_a_stored_load_is_repeated_and_swept_with_its_logins(uncork, database, service):
     uncork.environment["SHOP_PREFIX"] = "open"
     file = files(uncork, service)

@@ -71,6 +71,7 @@ def bottlenecks(result) -> list[dict]:
     return [one for one in result["bottlenecks"] if one["resource"] != "machine cpu"]
 
 
+@pytest.mark.thorough
 def test_a_sweep_finds_the_pool_that_bends_it_and_the_load_that_holds_an_objective(uncork, database, pooled):
     # Few levels, so that a slow machine also finishes enough rounds within the budget.
     words = ("-c", 2, "--to", 16, "-D", 0.3, "--budget", "30s", "--objective", "p99<50ms, errors<0.1%")
@@ -94,6 +95,7 @@ def test_a_sweep_finds_the_pool_that_bends_it_and_the_load_that_holds_an_objecti
     assert again.returncode == 0 and "## Bottlenecks" in again.stdout
 
 
+@pytest.mark.thorough
 def test_streams_are_raised_on_one_connection_of_nginx(uncork, tmp_path):
     with nginx(tmp_path) as server:
         url = f"http://127.0.0.1:{server.ports['two']}/small.txt"
@@ -106,6 +108,7 @@ def test_streams_are_raised_on_one_connection_of_nginx(uncork, tmp_path):
     assert "streams per connection" in result["answer"]
 
 
+@pytest.mark.thorough
 def test_the_cliff_of_a_limit_of_requests_a_connection_is_named(uncork, tmp_path):
     with nginx(tmp_path) as server:
         url = f"http://127.0.0.1:{server.ports['limited']}/small.txt"

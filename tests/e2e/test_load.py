@@ -336,6 +336,7 @@ def test_too_many_connections_are_counted_and_the_rest_goes_on(uncork, load, tab
     assert "53300 too many connections" in done.stdout
 
 
+@pytest.mark.thorough
 def test_a_full_disk_on_the_server_is_counted_and_named(uncork, load, server):
     owner = Path(f"/proc/{server.pid}").stat().st_uid
     with (
@@ -383,6 +384,7 @@ def test_a_server_that_goes_away_leaves_what_was_measured(uncork):
     assert out
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_load_keeps_its_result(uncork, server, number):
     script = uncork.write("SELECT pg_sleep(0.01);\n", "nap.sql")
@@ -401,6 +403,7 @@ def test_an_interrupted_load_keeps_its_result(uncork, server, number):
     assert json.loads((uncork.runs[0] / "manifest.json").read_text())["status"] == "interrupted"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loop", [("-t", 5), ("-R", 50, "-T", 0.4)], ids=["closed", "open"])
 def test_a_warm_up_is_sent_and_reported_but_not_counted(uncork, load, server, loop):
     with psycopg.connect(server.conninfo(), autocommit=True) as connection:
@@ -430,6 +433,7 @@ def test_a_warm_up_is_sent_and_reported_but_not_counted(uncork, load, server, lo
     assert "(a warm-up of 500 ms before is not counted)" in (folder / "report.md").read_text()
 
 
+@pytest.mark.thorough
 def test_the_warm_up_of_an_open_loop_does_not_change_what_the_load_sends(uncork, load, server):
     uncork.write("\\set number random(1, 1000000000)\nINSERT INTO sent VALUES (:number);\n", "sent.sql")
     numbers = []
@@ -445,6 +449,7 @@ def test_the_warm_up_of_an_open_loop_does_not_change_what_the_load_sends(uncork,
     assert len(rows) > 60 and numbers[0] == numbers[1]
 
 
+@pytest.mark.thorough
 def test_a_connection_for_each_transaction_names_the_generator_as_the_limit(uncork, load):
     script = uncork.write("SELECT 1;\n", "one.sql")
     done = load("-f", script, "-C", "-c", 12, "-T", 1.5, "--warmup", "0.3")
@@ -454,6 +459,7 @@ def test_a_connection_for_each_transaction_names_the_generator_as_the_limit(unco
     assert "it opens 2 connections at once (2 for each thread), and clients waited" in generator["sentence"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loop", [(), ("-R", 20)], ids=["closed", "open"])
 def test_a_load_interrupted_in_its_warm_up_counts_nothing(uncork, server, loop):
     script = uncork.write("INSERT INTO napped SELECT pg_sleep(0.01)::text;\n", "nap.sql")

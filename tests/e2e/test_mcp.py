@@ -13,8 +13,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from conftest import QUICK
 from databases.scenario import SETTINGS
+from fakes.experiments import QUICK
 from fakes.stored_loads import store_load
 from uncork.engines.embedded import EmbeddedServer
 
@@ -166,6 +166,7 @@ def test_a_query_that_does_not_end_is_ended(uncork, store, monkeypatch):
     assert children_in(Path.cwd()) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 def test_an_experiment_is_planned_and_run_with_progress(uncork):
     uncork.write(QUICK)
@@ -253,6 +254,7 @@ def wait_until(condition):
         time.sleep(0.05)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("end", "status"),
     [
@@ -270,6 +272,7 @@ def test_whatever_ends_the_server_ends_its_calls(uncork, store, raw, end, status
     wait_until(lambda: children_in(uncork.folder) == [])
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 def test_runs_end_with_their_servers_when_they_are_cancelled_or_the_client_leaves(uncork, raw):
     process = raw("run_experiment", file="experiment.toml")

@@ -122,6 +122,7 @@ def service(dsn):
         running.wait()
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_load_of_a_service_becomes_an_experiment_with_a_verdict(uncork):
     server = EmbeddedServer({"shared_buffers": "64MB"})

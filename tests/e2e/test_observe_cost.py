@@ -34,6 +34,7 @@ def test_observers_are_measured_under_load_and_idle(uncork):
     assert len(slices["on"]) == len(slices["operations"]) == 4 * found["costs"][0]["switched"]["quadruples"]
 
 
+@pytest.mark.thorough
 def test_reading_the_catalogue_is_measured_with_the_sampler_of_sessions(uncork):
     done = uncork("observe-cost", "--only", "catalogue", *SMALL, "--no-idle")
     assert done.returncode == 0, done.stderr
@@ -50,6 +51,7 @@ def test_reading_the_catalogue_is_measured_with_the_sampler_of_sessions(uncork):
     assert reading["server_ns"] > 1e6 and reading["observer_ns"] > 1e6
 
 
+@pytest.mark.thorough
 def test_settings_are_variants_and_the_run_is_an_experiment(uncork, tmp_path):
     script = tmp_path / "look.sql"
     script.write_text(
@@ -66,6 +68,7 @@ def test_settings_are_variants_and_the_run_is_an_experiment(uncork, tmp_path):
     assert {one["variant"] for one in result["systems"]} == {one["name"] for one in result["variants"]}
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_an_agent_is_measured_in_a_service(uncork):
     pytest.importorskip("pyroscope")
@@ -83,6 +86,7 @@ def test_an_agent_is_measured_in_a_service(uncork):
     assert uncork("report", "last", "--json").returncode == 0
 
 
+@pytest.mark.thorough
 def test_ctrl_c_tells_what_was_measured_until_then(uncork):
     words = ("--only", "track_io_timing", "--budget", "60s", "-s", 1, "--no-idle")
     process = uncork.start("observe-cost", *words)

@@ -10,7 +10,7 @@ import pytest
 
 from uncork.engines.embedded import EmbeddedServer
 
-pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("load")]
+pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("load"), pytest.mark.thorough]
 _READY_S = 8.0
 """Time for the processes of the parts to start, also beside other tests."""
 

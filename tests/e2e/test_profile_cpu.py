@@ -147,6 +147,7 @@ def test_a_command_that_fails_is_told(uncork, tmp_path):
     assert "the command ended with status 3" in told.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 def test_without_perf_the_rest_is_told(uncork, busy, tmp_path):
     told = uncork(
@@ -163,6 +164,7 @@ def test_without_perf_the_rest_is_told(uncork, busy, tmp_path):
     assert any(one["name"] == "sessions" for one in result["measures"])
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes its rights away, so has to have some")
 def test_without_rights_the_rest_is_told(server, busy, tmp_path):
@@ -192,6 +194,7 @@ def test_without_rights_the_rest_is_told(server, busy, tmp_path):
     assert result["user_ns"] > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may hide processes")
 def test_of_a_server_elsewhere_sessions_are_told(busy, tmp_path):

@@ -144,6 +144,7 @@ def test_statements_carry_the_trace_of_their_request(shop, uncork):
     assert "/orders/joined" in asked.stdout
 
 
+@pytest.mark.thorough
 def test_a_lock_that_all_requests_need_is_named_with_its_statement(shop, uncork):
     url, dsn, log = shop
     arguments = (f"{url}/visit", "--postgres", dsn, "--for", "5s", "--no-code", "--json", "--logs", log)
@@ -158,6 +159,7 @@ def test_a_lock_that_all_requests_need_is_named_with_its_statement(shop, uncork)
     assert any(one.startswith("From the logs:") for one in found["reasons"])
 
 
+@pytest.mark.thorough
 def test_traffic_that_is_there_is_watched_and_ctrl_c_keeps_what_was_seen(shop, uncork):
     url, dsn, _ = shop
     sender = [

@@ -12,7 +12,7 @@ from uncork.model.results.guard import GateOutcome
 from uncork.stats.gates.decision import Exact, GateQuestion, decide
 from uncork.store.query import RunReader
 
-pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.thorough]
 
 SERVICE = """
 import http.server, json, os, signal, sys

@@ -102,6 +102,7 @@ def test_the_same_number_of_other_rows_is_refused_too(uncork):
     assert "as many rows as the baseline returns, but different ones: the first row that d" in done.stderr
 
 
+@pytest.mark.thorough
 def test_other_data_left_behind_is_refused(uncork):
     text = QUICK.replace(
         'sql = "SELECT f FROM t WHERE :condition"',
@@ -183,6 +184,7 @@ def test_a_terminated_run_keeps_what_was_measured(uncork):
     interrupted(uncork, signal.SIGTERM)
 
 
+@pytest.mark.thorough
 def test_an_interrupted_run_keeps_what_was_measured_and_goes_on(uncork):
     folder, rounds = interrupted(uncork, signal.SIGINT)
     done = uncork("run", "--resume", folder.name, "--budget", "200s")
@@ -193,6 +195,7 @@ def test_an_interrupted_run_keeps_what_was_measured_and_goes_on(uncork):
     assert json.loads((folder / "manifest.json").read_text())["status"] == "complete"
 
 
+@pytest.mark.thorough
 def test_a_killed_run_leaves_no_server_for_the_next_one(uncork):
     process = uncork.start("run", uncork.write(LONG))
     uncork.wait_for(process, "round 2:")
@@ -211,6 +214,7 @@ def _rounds(folder) -> list[int]:
     return [number for (number,) in rows]
 
 
+@pytest.mark.thorough
 def test_a_server_that_crashes_in_mid_trial_is_reported_and_the_run_goes_on(uncork):
     from uncork.engines.places import servers_folder
 

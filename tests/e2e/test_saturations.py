@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("load")]
+pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("load"), pytest.mark.thorough]
 SCRIPT = Path(__file__).parents[2] / "bench" / "saturations.py"
 
 

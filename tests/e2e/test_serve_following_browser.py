@@ -16,7 +16,7 @@ from uncork.store.snapshots import add_snapshot
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser"), pytest.mark.thorough]
 LOOK = "document.dispatchEvent(new Event('visibilitychange'))"
 """What a browser says when somebody comes back to a page: it is renewed at once, not after seconds."""
 TOLD = ("htmx:sendAbort", "htmx:afterRequest", "htmx:evalDisallowedError")

@@ -123,6 +123,7 @@ def test_a_pool_of_one_is_slower_and_the_report_says_what_it_costs(services):
     assert "is too short for one block" in again.stderr or "so nothing was measured" in again.stderr
 
 
+@pytest.mark.thorough
 def test_success_is_compared_in_points(services):
     text = changed(
         ('metric = "throughput"', 'metric = "success"'),
@@ -179,6 +180,7 @@ maximum_rounds = 3
 """
 
 
+@pytest.mark.thorough
 def test_http3_is_compared_with_http2_of_the_same_service(services):
     certificate(services.folder, "service", 3)
     shutil.copy(SERVICE, services.folder / "service.py")
@@ -231,6 +233,7 @@ def test_what_cannot_run_is_told_in_one_line(services, change, status, message):
     assert services.runs == []
 
 
+@pytest.mark.thorough
 def test_a_variant_whose_service_is_lacking_is_skipped(services):
     more = '[services.front]\ncommand = ["no-such-proxy"]\nafter = ["api"]\n[variants.ten]\nservice = "api"\n'
     text = changed(
@@ -247,6 +250,7 @@ def test_a_variant_whose_service_is_lacking_is_skipped(services):
     )
 
 
+@pytest.mark.thorough
 def test_another_answer_is_refused_or_flagged(services):
     other = "CREATE OR REPLACE VIEW item AS SELECT id, name, price + (id % 2) AS price FROM stored"
     setup = SMALL[SMALL.index("sql = '''") + 9 : SMALL.index("'''\n\n[workloads")]
@@ -278,6 +282,7 @@ DIES = """
         number = """
 
 
+@pytest.mark.thorough
 def test_a_service_that_dies_in_mid_trial_is_told_and_the_rest_is_kept(services):
     path = services.folder / "service.py"
     text = path.read_text().replace("        number = ", DIES.lstrip("\n"), 1)
@@ -294,6 +299,7 @@ def test_a_service_that_dies_in_mid_trial_is_told_and_the_rest_is_kept(services)
     assert json.loads((run / "manifest.json").read_text())["status"] == "failed"
 
 
+@pytest.mark.thorough
 def test_an_interrupted_run_leaves_no_service_behind(services):
     stubborn = services.folder / "service.py"
     stubborn.write_text(stubborn.read_text().replace("lambda *_: sys.exit(0)", "signal.SIG_IGN"))
@@ -329,6 +335,7 @@ def _state(pid):
     return fields[0] if fields else "Z"
 
 
+@pytest.mark.thorough
 def test_databases_beside_and_a_service_before_the_service(services):
     front = services.folder / "front.py"
     front.write_text(
@@ -377,6 +384,7 @@ def test_databases_beside_and_a_service_before_the_service(services):
     assert hits["ten"] >= 3, "those of the database beside are counted too"
 
 
+@pytest.mark.thorough
 def test_services_run_beside_an_existing_server(services, tmp_path):
     from uncork.engines.embedded import EmbeddedServer
 

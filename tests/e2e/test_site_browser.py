@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("site")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.xdist_group("site"), pytest.mark.thorough]
 
 
 NOTHING_TO_FIND = 'var __index = {"config": {"lang": ["en"], "separator": " "}, "items": []}'

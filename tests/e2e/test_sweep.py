@@ -72,6 +72,7 @@ def test_the_cliff_is_the_servers_limit_of_connections_and_named(sweep, uncork):
     assert broken and all(level["level"] > ROOM for level in broken)
 
 
+@pytest.mark.thorough
 def test_a_lock_that_all_need_bends_at_once_and_misses_its_objective(sweep, uncork):
     """One at a time, 5 ms each: throughput is flat, and the p99 of four clients is four times that of one."""
     script = "BEGIN;\nSELECT pg_advisory_xact_lock(1);\nSELECT pg_sleep(0.005);\nEND;"
@@ -97,6 +98,7 @@ def test_a_lock_that_all_need_bends_at_once_and_misses_its_objective(sweep, unco
     assert "arrivals that do not wait" in uncork("report", "last", "--markdown").stdout
 
 
+@pytest.mark.thorough
 def test_processors_are_named_when_they_are_what_is_missing(sweep, uncork):
     script = "SELECT sum(n * n) FROM generate_series(1, 3000) AS n;"
     assert sweep(script, "clients", "-c", 2, "--to", 16, "-T", 0.3, "--budget", "12s").returncode == 0
@@ -105,6 +107,7 @@ def test_processors_are_named_when_they_are_what_is_missing(sweep, uncork):
     assert "processors are" in result["answer"]
 
 
+@pytest.mark.thorough
 def test_a_load_that_only_sleeps_has_no_bottleneck(sweep, uncork):
     ended = sweep("SELECT pg_sleep(0.02);", "clients", "--to", 8, "-T", 0.3, "--budget", "10s", "--verify")
     assert ended.returncode == 0
@@ -116,6 +119,7 @@ def test_a_load_that_only_sleeps_has_no_bottleneck(sweep, uncork):
     assert result["knee"]["high"] is None
 
 
+@pytest.mark.thorough
 def test_every_visit_is_kept_and_counts_its_operations(sweep, uncork):
     assert sweep("SELECT 1;", "clients", "--to", 4, "-T", 0.2, "--budget", "3s").returncode == 0
     (folder,) = uncork.runs
@@ -127,6 +131,7 @@ def test_every_visit_is_kept_and_counts_its_operations(sweep, uncork):
     assert again.returncode == 0 and "## Results by level" in again.stdout
 
 
+@pytest.mark.thorough
 def test_ctrl_c_keeps_what_was_visited(uncork, words_of):
     process = uncork.start(*words_of("SELECT 1;", "clients", "-T", 0.3, "--budget", "60s"))
     uncork.wait_for(process, "4 clients")

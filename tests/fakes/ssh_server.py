@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
 
 
@@ -42,7 +44,9 @@ class SshServer:
 
 @contextmanager
 def ssh_server() -> Iterator[SshServer]:
-    assert SSHD, "install openssh-server"
+    if SSHD is None:
+        assert not os.environ.get("CI"), "CI installs openssh-server"
+        pytest.skip("sshd is not installed (openssh-server)")
     with tempfile.TemporaryDirectory(prefix="sshd-") as name:
         folder = Path(name)
         for key in ("host", "user"):

@@ -18,7 +18,7 @@ from uncork.workbench.overhead.catalogue import WATCH_S, catalogue_cost, read_ca
 from uncork.workbench.overhead.switched import STATEMENTS_COUNTED
 from uncork.workbench.overhead.switches import switches
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")

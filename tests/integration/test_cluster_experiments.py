@@ -27,7 +27,7 @@ from uncork.store.hosts import read_hosts
 from uncork.store.layout import read_manifest
 from uncork.workbench.guard.experiment import guard_experiment
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.thorough]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pytest" / "orders.toml"
 QUICK = (
     EXAMPLE.read_text()

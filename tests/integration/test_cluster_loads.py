@@ -28,7 +28,7 @@ from uncork.store.snapshots import read_snapshots
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.documents.loads import read_load
 
-pytestmark = pytest.mark.xdist_group("http")
+pytestmark = [pytest.mark.xdist_group("http"), pytest.mark.thorough]
 MS = 1_000_000
 
 

@@ -16,7 +16,7 @@ from uncork.workbench.cure.handing import hand_over_application
 from uncork.workbench.cure.pooling import pool_plan
 from uncork.workbench.cure.variants import VariantProver
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.thorough]
 
 READ = CapturedStatement(
     1, "SELECT note FROM item WHERE id = $1", tuple((str(n),) for n in range(1, 41)), "drawn", 36e4, 3e4, 0.9,

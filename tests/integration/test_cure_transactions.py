@@ -18,7 +18,7 @@ from uncork.workbench.cure.handing import hand_over_application
 from uncork.workbench.cure.transactions import TransactionPlan
 from uncork.workbench.cure.variants import VariantProver
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.thorough]
 
 COUNT = CapturedStatement(
     1, "UPDATE total SET sold = sold + $1 WHERE shop = $2", (("1", "1"),), "seen", 36e4, 3e6, 0.9, ("total",),

@@ -28,7 +28,7 @@ from uncork.workbench.guard.store import read_guard
 from uncork.workbench.load.repeating import carried_out, repeated_job
 from uncork.workbench.load.sql import new_load
 
-pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.thorough]
 
 GATES = ("server CPU < +200%", "p50 < +200%", "success >= baseline")
 """Processor time an operation is what a busy machine changes least."""

@@ -13,7 +13,7 @@ from fakes.http_loads import load, went_well
 from fakes.http_servers import nginx, scripted
 from uncork.stats.load.stall import waits_for_acknowledgements
 
-pytestmark = pytest.mark.xdist_group("http")
+pytestmark = [pytest.mark.xdist_group("http"), pytest.mark.thorough]
 HEAD, BODY = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", b"text"
 
 

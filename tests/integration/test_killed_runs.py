@@ -8,7 +8,7 @@ from bench.killed.runs import kill_runs
 AFTER_S = 60.0
 """The benchmark allows five seconds; beside other tests, the end of a server may wait for a processor."""
 
-pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.thorough]
 
 
 def test_nothing_goes_on_running_after_a_kill():

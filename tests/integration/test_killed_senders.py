@@ -3,7 +3,7 @@
 import pytest
 from bench.killed.senders import kill_senders
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def test_two_send_one_reads_and_others_are_killed(tmp_path):

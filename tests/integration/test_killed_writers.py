@@ -3,7 +3,7 @@
 import pytest
 from bench.killed.writers import kill_writers
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def test_two_write_one_reads_and_others_are_killed(tmp_path):

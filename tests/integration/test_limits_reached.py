@@ -14,7 +14,7 @@ from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
 from uncork.workbench.profile.databases import profile_database
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.thorough]
 RUN = LogRunFacts("log-x", "complete", "2026-01-01T00:00:00+00:00", 1, 1, "uncork profile logs x", "0")
 SETTINGS = {
     "max_connections": 20,

@@ -13,7 +13,7 @@ from uncork.load.run import run_load
 from uncork.model.http import HttpServer, HttpSpec, Request, Variable
 from uncork.model.load import Arrivals, LoadPart, LoadScript, LoadSpec
 
-pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.thorough]
 
 
 def test_parts_send_the_requests_of_one_process(recording_server):

@@ -20,7 +20,7 @@ import pytest
 from uncork import cases
 from uncork.experiment.spec.sqltext import substitute
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.thorough]
 
 ROWS = 20_000
 CASE = cases.path("message-archive")

@@ -19,7 +19,7 @@ from fakes.ray_cluster import ray_cluster
 from uncork.spawn.reaper import processes
 
 EXPERIMENT = Path(__file__).parents[2] / "examples" / "pytest" / "orders.toml"
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray"), pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from uncork.workbench.overhead.observers import SESSIONS_HZ
 from uncork.workbench.overhead.switched import SwitchedLoad, judge_switched, measure_switched
 from uncork.workbench.overhead.switches import switches
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,63 @@
+"""`make test` protects each command, although it leaves the thorough tests to `make test-all`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from uncork.cli.verbs import VERBS, Verb
+
+TESTS = Path(__file__).parents[1]
+
+
+def verbs(found: Mapping[str, Verb], before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of each command that does something."""
+    for name, verb in found.items():
+        if verb.target:
+            yield (*before, name)
+        yield from verbs(verb.verbs or {}, (*before, name))
+
+
+def is_thorough(nodes: list[ast.expr]) -> bool:
+    return any(
+        isinstance(part, ast.Attribute) and part.attr == "thorough"
+        for node in nodes
+        for part in ast.walk(node)
+    )
+
+
+def sources() -> Iterator[str]:
+    """Yield the source of each function of an end-to-end test file that `make test` runs."""
+    for path in sorted((TESTS / "e2e").glob("test_*.py")):
+        text = path.read_text()
+        tree = ast.parse(text)
+        marks = [
+            node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node)
+        ]
+        if is_thorough(marks):
+            continue
+        thorough = [
+            node
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef) and is_thorough(node.decorator_list)
+        ]
+        for node in tree.body:
+            if node not in thorough:
+                yield ast.unparse(node)
+
+
+def words(source: str) -> set[str]:
+    """Return the words of all texts in a source."""
+    texts = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    return {word for text in texts if isinstance(text, str) for word in text.split()}
+
+
+def test_each_command_has_an_end_to_end_test_that_make_test_runs():
+    tested = list(map(words, sources()))
+    commands = [command for panel in VERBS.values() for command in verbs(panel)]
+    assert [
+        " ".join(command) for command in commands if not any(set(command) <= found for found in tested)
+    ] == []
