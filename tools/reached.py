@@ -28,7 +28,10 @@ SHARED = (
     *("tests/fakes/", "tests/conftest.py", "tests/e2e/conftest.py", "tests/integration/conftest.py"),
 )
 """Changes of files that begin with one of these reach every test."""
+ANY_RUN = frozenset({"compare", "mcp", "report", "serve", "sql"})
+"""Verbs that read runs of all kinds, so that they import nearly everything; `make test` covers them."""
 IMPORTED = re.compile(r"^\s*(?:from|import) (uncork[\w.]*)", re.MULTILINE)
+MARK = "pytest.mark.thorough"
 WORD = re.compile(r'"([a-z][a-z-]*)"')
 
 
@@ -67,20 +70,28 @@ def reached(changed: Iterable[str], tests: Iterable[Path]) -> Iterator[Path]:
         yield from tests
         return
     graph = grimp.build_graph("uncork")
+    interface = {module for module in graph.modules if module.startswith("uncork.api")}
+    for module in interface:  # the package itself is imported for its version
+        graph.remove_import(importer="uncork", imported=module)
     touched: set[str] = set()
     for file in changed:
         if file.startswith("python/"):
             parts = Path(file).relative_to("python").with_suffix("").parts
             module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             if module not in graph.modules:  # a deleted one, or data of a package
-                module = next((name for name in parents(parts) if name in graph.modules), "uncork")
-            touched |= {module} | graph.find_downstream_modules(module, as_package=module == "uncork")
+                module = next((name for name in parents(parts) if name in graph.modules), "")
+            if not module:
+                yield from tests
+                return
+            touched |= {module} | graph.find_downstream_modules(module)
     modules = {}
     for name, module in verb_modules(dict(all_verbs())):
-        modules.setdefault(name, set()).add(module)
+        if name not in ANY_RUN:
+            modules.setdefault(name, set()).add(module)
     for test in tests:
         text = test.read_text()
         uses = set(IMPORTED.findall(text)).union(*(modules.get(word, ()) for word in WORD.findall(text)))
+        uses |= interface if "uncork" in uses else set()
         own = str(test.relative_to(ROOT)) in changed
         if (
             own
@@ -103,9 +114,7 @@ def all_verbs() -> Iterator[tuple[str, Verb]]:
 
 
 if __name__ == "__main__":
-    thorough = [
-        path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "thorough" in path.read_text()
-    ]
+    thorough = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if MARK in path.read_text()]
     changed = changed_files(sys.argv[1] if len(sys.argv) > 1 else "")
     for found in thorough if changed is None else reached(changed, thorough):
         print(found.relative_to(ROOT))
