@@ -101,7 +101,9 @@ def met(result: RunResult, expectations: Sequence[str]) -> None:
     for text, expectation in zip(expectations, parsed, strict=True):
         status, _ = found[text]
         if status:
-            about = [each for each in result.comparisons if each.variant == expectation.variant]
+            about = [
+                comparison for comparison in result.comparisons if comparison.variant == expectation.variant
+            ]
             lines += [
                 f"expected {text}: {'it is not' if status == 3 else 'the evidence does not decide'}",
                 *(f"  {line}" for line in explained(result, about)),

@@ -28,7 +28,7 @@ def horizon_holders(
     """
     found = [
         *_sessions([session for session in sessions if session["database"] in (database, None)], texts),
-        *_others([mapping for mapping in others if mapping["database"] in (database, None)]),
+        *_others([row for row in others if row["database"] in (database, None)]),
     ]
     return tuple(sorted(found, key=lambda one: (-one.held_age, -(one.open_ns or 0), one.name))[:_MOST])
 

@@ -118,7 +118,7 @@ def best_variant(result: RunResult, workload: str, seen: Container[str]) -> str 
     last = [comparison.cell for comparison in result.comparisons if comparison.workload == workload][-1:]
     ranked = [
         (comparison.ratio, comparison.variant)
-        for comparison in [one for one in known if one.cell in last] or known
+        for comparison in [comparison for comparison in known if comparison.cell in last] or known
     ]
     better = next((one.better for one in result.workloads if one.name == workload), "lower")
     return (min if better == "lower" else max)(ranked)[1] if ranked else None

@@ -75,7 +75,7 @@ def _shape(known: Statement, columns: Mapping[str, Sequence[str]]) -> StatementS
 def _statement(one: TemplateFacts, plans: Sequence[StatementPlan], temporary: int) -> Statement:
     """Return a template as rules see it; what a plan shows of one execution counts for each of them."""
     calls = one.executions
-    plan = next((each for each in plans if each.root.loops is not None), None)
+    plan = next((plan for plan in plans if plan.root.loops is not None), None)
     blocks = None if plan is None else plan.root.blocks
     compiling_ms = None if plan is None else plan.jit_ms
     return Statement(
@@ -110,14 +110,16 @@ def _on_disk(plan: StatementPlan | None, calls: int) -> int | None:
 
 def _sql(one: TemplateFacts) -> str:
     """Return the statement with its parameters, as the client sent it; empty if it sent values."""
-    texts = (each.text for each in one.examples if each.kind != "plan" and not one.cut)
+    texts = (example.text for example in one.examples if example.kind != "plan" and not one.cut)
     return next((text for text in texts if _PARAMETER in text), "")
 
 
 def executed_plans(one: TemplateFacts) -> tuple[StatementPlan, ...]:
     """Return the plans of a template that auto_explain logged."""
     found = (
-        statement_plan(one.number, "executed", each.text) for each in one.examples if each.kind == "plan"
+        statement_plan(one.number, "executed", example.text)
+        for example in one.examples
+        if example.kind == "plan"
     )
     return tuple(plan for plan in found if plan is not None)
 

@@ -278,7 +278,7 @@ def _templates(
             first_us=row["first_us"],
             last_us=row["last_us"],
             cut=row["cut"],
-            failed=sum(mapping["count"] for mapping in failed[number]),
+            failed=sum(row["count"] for row in failed[number]),
             lists=_lists(row),
             rows=row["rows_sum"] / row["rows_plans"] if row["rows_plans"] else None,
             repetition=_repetition(row),

@@ -38,18 +38,18 @@ def join_requests(
     for row in counts:
         by_slice[row["slice"]][row["template"]] = row
     alone: dict[str, list[Row]] = defaultdict(list)
-    for mapping in slices:
-        if mapping["kind"] == "one":
-            alone[mapping["request"]].append(mapping)
-    idle = [mapping for mapping in slices if mapping["kind"] == NONE]
-    together = [mapping for mapping in slices if mapping["kind"] == ALL]
-    totals = _sums(by_slice[mapping["slice"]] for mapping in together)
+    for row in slices:
+        if row["kind"] == "one":
+            alone[row["request"]].append(row)
+    idle = [row for row in slices if row["kind"] == NONE]
+    together = [row for row in slices if row["kind"] == ALL]
+    totals = _sums(by_slice[row["slice"]] for row in together)
     found: dict[str, dict[int, tuple[Any, ...]]] = defaultdict(dict)
     weights: dict[int, float] = defaultdict(float)
     expected: dict[int, float] = defaultdict(float)
     background = {template: background_rate(_rises(idle, by_slice, template)) for template in texts}
     for name, of in alone.items():
-        sums = _sums(by_slice[mapping["slice"]] for mapping in of)
+        sums = _sums(by_slice[row["slice"]] for row in of)
         for template, (calls, execution_ns, rows) in sums.items():
             estimate = per_request(_rises(of, by_slice, template), background[template])
             if estimate is None or estimate.mean < _LEAST_CALLS:
@@ -84,10 +84,10 @@ def join_requests(
 
 def connections_opened(slices: Sequence[Row], name: str) -> float | None:
     """Return how many connections to the database a request opens; None if the server does not count them."""
-    counted = [mapping for mapping in slices if mapping["sessions"] is not None]
-    idle = [_began(mapping) for mapping in counted if mapping["kind"] == NONE]
+    counted = [row for row in slices if row["sessions"] is not None]
+    idle = [_began(row) for row in counted if row["kind"] == NONE]
     found = per_request(
-        [_began(mapping) for mapping in counted if mapping["kind"] == "one" and mapping["request"] == name],
+        [_began(row) for row in counted if row["kind"] == "one" and row["request"] == name],
         background_rate(idle),
     )
     return None if found is None else found.mean
@@ -109,7 +109,7 @@ def _explained(
     background: Mapping[int, float],
 ) -> float | None:
     """Return the fraction of executions that requests and background account for, 1 if all are."""
-    seconds = sum(mapping["elapsed_ns"] for mapping in together) / 1e9
+    seconds = sum(row["elapsed_ns"] for row in together) / 1e9
     seen = sum(calls for calls, _, _ in totals.values())
     if not seen:
         return None
@@ -132,11 +132,9 @@ def _sums(of: Any) -> dict[int, tuple[int, float, int]]:
 def _rises(slices: Sequence[Row], by_slice: Mapping[int, Mapping[int, Row]], template: int) -> list[Rise]:
     return [
         Rise(
-            mapping["started"],
-            mapping["elapsed_ns"] / 1e9,
-            float(by_slice[mapping["slice"]][template]["calls"])
-            if template in by_slice[mapping["slice"]]
-            else 0.0,
+            row["started"],
+            row["elapsed_ns"] / 1e9,
+            float(by_slice[row["slice"]][template]["calls"]) if template in by_slice[row["slice"]] else 0.0,
         )
-        for mapping in slices
+        for row in slices
     ]

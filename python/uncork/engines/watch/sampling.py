@@ -115,7 +115,7 @@ def _extent(session: WatchSession, table: str) -> tuple[int, float] | None:
 
 def _safe_types(session: WatchSession, table: sql.Identifier, wanted: SampledExpression) -> list[int] | str:
     """Return the types of an expression and its operands, or why it must not be executed."""
-    operands = [wanted.sql, *(each for call in wanted.calls for each in call.operands)]
+    operands = [wanted.sql, *(operand for call in wanted.calls for operand in call.operands)]
     types = _types(session, table, operands)
     if isinstance(types, str):
         return f'the server refuses the expression: "{types}"'
@@ -201,11 +201,11 @@ def _joined(wanted: SampledRows, blocks: int, rows: float) -> sql.Composed:
     parts.append(sql.SQL("CROSS JOIN LATERAL (SELECT {}) AS own").format(own))
     for place, reference in enumerate(wanted.references):
         names[reference.table] = f"referred{place}"
-        columns = sql.SQL(", ").join(sql.Identifier("sampled", each) for each in reference.columns)
-        keys = sql.SQL(", ").join(sql.Identifier("r", each) for each in reference.keys)
+        columns = sql.SQL(", ").join(sql.Identifier("sampled", column) for column in reference.columns)
+        keys = sql.SQL(", ").join(sql.Identifier("r", key) for key in reference.keys)
         parts.append(
             sql.SQL("JOIN LATERAL (SELECT {} FROM {} AS r WHERE ({}) = ({}) LIMIT 1) AS {} ON true").format(
-                _listed([each.sql for each in wanted.values if each.table == reference.table]),
+                _listed([value.sql for value in wanted.values if value.table == reference.table]),
                 _identifier(reference.table),
                 keys,
                 columns,
@@ -214,9 +214,9 @@ def _joined(wanted: SampledRows, blocks: int, rows: float) -> sql.Composed:
         )
     taken: dict[str, int] = {}
     values = []
-    for each in wanted.values:
-        place = taken[each.table] = taken.get(each.table, -1) + 1
-        values.append(sql.Identifier(names[each.table], f"v{place}"))
+    for expression in wanted.values:
+        place = taken[expression.table] = taken.get(expression.table, -1) + 1
+        values.append(sql.Identifier(names[expression.table], f"v{place}"))
     return sql.SQL("SELECT {} {} FROM {}").format(
         sql.SQL(MARK), sql.SQL(", ").join(values), sql.SQL(" ").join(parts)
     )

@@ -180,7 +180,7 @@ def _harms(effect: StatementEffect, effects: Sequence[StatementEffect]) -> bool:
     """Return whether a statement is surely slower than the margin, and its loss is too large."""
     if effect.low is None or effect.low <= SLOWER:
         return False
-    gains = sum(max(0.0, _saved(each).estimate) for each in effects)
+    gains = sum(max(0.0, _saved(statement_effect).estimate) for statement_effect in effects)
     return -_saved(effect).estimate > COST_SHARE * gains
 
 

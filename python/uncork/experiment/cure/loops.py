@@ -136,7 +136,7 @@ def loop_arms(
     rows = max(batch.rows for batch in batches.values())
     found = []
     for place in range(max(map(len, options.values()))):
-        many = {number: each[min(place, len(each) - 1)] for number, each in options.items()}
+        many = {number: option[min(place, len(option) - 1)] for number, option in options.items()}
         name = "one-statement" if place == 0 else "one-statement-lateral"
         found.append(_arm(name, "unnest", rows, finding, chosen, many))
     single = {statement.template: ManyRows(statement.sql) for statement in chosen}

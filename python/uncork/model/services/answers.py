@@ -180,7 +180,9 @@ def _of_answer(answer: HttpAnswer, other: HttpAnswer, rules: AnswerRules) -> Ite
     if answer.status != other.status:
         yield whole(f"status {answer.status}", f"status {other.status}")
     elif (answer.json is None) != (other.json is None):
-        kinds = [f"a body that is {'not ' * (each.json is None)}JSON" for each in (answer, other)]
+        kinds = [
+            f"a body that is {'not ' * (http_answer.json is None)}JSON" for http_answer in (answer, other)
+        ]
         yield whole(*kinds)
     elif answer.json is not None and other.json is not None:
         if answer.json != other.json:
@@ -188,7 +190,9 @@ def _of_answer(answer: HttpAnswer, other: HttpAnswer, rules: AnswerRules) -> Ite
             yield from seen.differences(json.loads(answer.json), json.loads(other.json))
     elif answer.digest != other.digest:
         if answer.text is None or other.text is None:
-            yield whole(*(f"a body of {count_words(each.size, 'byte')}" for each in (answer, other)))
+            yield whole(
+                *(f"a body of {count_words(http_answer.size, 'byte')}" for http_answer in (answer, other))
+            )
         else:
             yield from _of_text(answer.request, answer.text, other.text, rules)
 
@@ -281,8 +285,8 @@ def _stable_keys(first: Sequence[Any], second: Sequence[Any]) -> frozenset[str] 
         return None
     keys = {key for one in (*first, *second) for key in one}
     values = [
-        {key: Counter(_part(one[key], None) for one in each if key in one) for key in keys}
-        for each in (first, second)
+        {key: Counter(_part(one[key], None) for one in sequence if key in one) for key in keys}
+        for sequence in (first, second)
     ]
     return frozenset(key for key in keys if values[0][key] == values[1][key]) or None
 
@@ -334,7 +338,7 @@ def _of_text(request: str, first: str, second: str, rules: AnswerRules) -> Itera
         if not paired:
             return
     if not paired and not known:
-        counts = [f"a text of {count_words(len(each), 'line')}" for each in lines]
+        counts = [f"a text of {count_words(len(line), 'line')}" for line in lines]
         yield Difference(request, Change.OTHER, "", "", counts[0], counts[1])
     elif paired and not known and first != second:
         yield Difference(request, Change.OTHER, "", "", "a text", "a text with other line ends")

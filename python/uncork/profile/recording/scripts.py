@@ -205,7 +205,7 @@ def _statements(
 
 def _script(shape: Shape, timed: Sequence[LoggedTransaction], whole: int) -> str:
     took = median(transaction.end_us - transaction.begin_us for transaction in timed)
-    paused = median(sum(each.pause_us for each in transaction.statements) for transaction in timed)
+    paused = median(sum(statement.pause_us for statement in transaction.statements) for transaction in timed)
     lines = [
         f"-- weight: {len(timed)}",
         f"-- {count_words(len(timed), 'transaction')}, {share_text(len(timed) / whole)} of the recording; "

@@ -114,9 +114,9 @@ class _Row:
             or enum_of(one, "override") != "OVERRIDING_NOT_SET"
         ):
             raise _Refused
-        names = [each.res_target.name for each in one.cols]
+        names = [col.res_target.name for col in one.cols]
         values = list(select.values_lists[0].list.items)
-        if len(names) != len(values) or any(each.res_target.indirection for each in one.cols):
+        if len(names) != len(values) or any(col.res_target.indirection for col in one.cols):
             raise _Refused
         table = self._table(one.relation)
         alias = _alias(one.relation, table)
@@ -129,7 +129,7 @@ class _Row:
             end = f" ON CONFLICT{self._conflict(clause)} DO NOTHING"
         else:
             end = ""
-        listed = ", ".join(self._expression(each) for each in values)
+        listed = ", ".join(self._expression(value) for value in values)
         sql = f"{head}\n  SELECT {listed} FROM {self.rows} AS {_ROW}{end}"  # noqa: S608 -- see sql_name, quoted
         return _Turned(sql, table, _count(table))
 
@@ -140,7 +140,7 @@ class _Row:
     def _conflict_columns(self, clause: Any) -> list[str]:
         if clause.HasField("where_clause") or clause.infer.HasField("where_clause") or clause.infer.conname:
             raise _Refused
-        names = [each.index_elem.name for each in clause.infer.index_elems]
+        names = [index_elem.index_elem.name for index_elem in clause.infer.index_elems]
         if not all(names):
             raise _Refused  # an expression
         return names

@@ -72,11 +72,11 @@ class _Names:
                     self.known &= message.relname in common or bool(catalogue.get(name))
                 case "Alias":
                     self.tables.add(message.aliasname)
-                    self.columns.update(each.string.sval for each in message.colnames)
+                    self.columns.update(colname.string.sval for colname in message.colnames)
                 case "ResTarget":
                     self.columns.add(message.name)
                 case "CommonTableExpr":
-                    self.columns.update(each.string.sval for each in message.aliascolnames)
+                    self.columns.update(aliascolname.string.sval for aliascolname in message.aliascolnames)
         self.tables.add("excluded")
 
     def is_variable(self, fields: tuple[str, ...]) -> bool:

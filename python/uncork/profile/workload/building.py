@@ -138,7 +138,7 @@ def rows_of(statements: Sequence[SeenStatement], known: Known) -> tuple[SampledR
     """
     found: dict[SampledRows, None] = {}
     for apart, executed, seen in _costliest_first(statements, known):
-        numbers = [each.number for each in apart.parameters]
+        numbers = [parameter.number for parameter in apart.parameters]
         if any(len(set(_whole(partials, numbers))) >= _ENOUGH for partials in (executed, seen)):
             continue
         found.update((group.sampled, None) for group in drawn_together(apart, known))
@@ -162,13 +162,14 @@ def _captured(
     _check_keys(apart, known)
     together = _read_together(apart, known)
     cannot = {
-        each.number: reason
-        for each in apart.parameters
-        if not any(each.number in group.places for group in together) and (reason := undrawable(each, known))
+        parameter.number: reason
+        for parameter in apart.parameters
+        if not any(parameter.number in group.places for group in together)
+        and (reason := undrawable(parameter, known))
     }
     fixed = {**_fixed([*executed, *seen], cannot), **keys}
     if not apart.tables and not known.is_own(apart.functions):  # SELECT $1, whose value decides nothing
-        fixed = {each.number: "1" for each in apart.parameters} | fixed
+        fixed = {parameter.number: "1" for parameter in apart.parameters} | fixed
     sql, order = inlined(as_arrays(template), fixed)
     rows = None if statement.rows is None else statement.rows / calls
     apart = replace(apart, limited=apart.limited and _ends(apart, fixed, rows))
@@ -231,11 +232,13 @@ def _understood(
     seen = _partials(template, [Execution(text) for text in statement.seen])
     if apart is None:
         return None, executed, seen
-    others = {each.number: "" for each in apart.parameters if each.role == "other"}
+    others = {parameter.number: "" for parameter in apart.parameters if parameter.role == "other"}
     fixed = _fixed([*executed, *seen], others)
     parameters = tuple(
-        replace(each, expression=inlined(each.expression, fixed)[0]) if "$" in each.expression else each
-        for each in apart.parameters
+        replace(parameter, expression=inlined(parameter.expression, fixed)[0])
+        if "$" in parameter.expression
+        else parameter
+        for parameter in apart.parameters
     )
     return replace(apart, parameters=parameters), executed, seen
 

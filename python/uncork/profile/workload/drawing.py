@@ -253,7 +253,7 @@ def pattern_of(value: str, column: ColumnDraw, part: float, *, infix: bool = Fal
         beyond = math.log(1 / (part * len(every)), _CHARACTERS) if 0 < part * len(every) < 1 else 0.0
         lengths = range(_TRIGRAM, len(value))
         short = next(
-            (each for each in lengths if sum(_middle(value, each) in one for one in every) <= least),
+            (length for length in lengths if sum(_middle(value, length) in one for one in every) <= least),
             len(value),
         )
         inner = _middle(value, short + math.ceil(beyond))

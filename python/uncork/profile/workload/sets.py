@@ -135,7 +135,7 @@ def _values(
         counts = {
             "shift": [0] * many,
             "limit": [returned] * many,
-            "offset": [returned * each for each in places],
+            "offset": [returned * place for place in places],
         }
         return [str(each) for each in counts.get(parameter.role, [1] * many)]
     column = known.column(parameter)
@@ -218,7 +218,7 @@ def _unseen(
     wanted = known.wanted(parameter)
     sample = None if wanted is None else known.samples.get(wanted)
     stored = {*column.bounds, *(value for value, _ in column.common)}
-    others = [] if sample is None else [each for each in sample.values if each not in stored]
+    others = [] if sample is None else [value for value in sample.values if value not in stored]
     return [chance.choice(others) for _ in drawn] if others else drawn
 
 

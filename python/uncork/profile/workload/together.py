@@ -51,10 +51,12 @@ def _compared(statement: TakenApart, known: Known) -> Iterator[Together]:
         if table not in left:
             continue
         del left[table]
-        references = [each for each in _references(table, by_table, known) if each.table in left]
-        for each in references:
-            del left[each.table]
-        names = (table, *(each.table for each in references))
+        references = [
+            reference for reference in _references(table, by_table, known) if reference.table in left
+        ]
+        for reference in references:
+            del left[reference.table]
+        names = (table, *(reference.table for reference in references))
         members = [member for name in names for member in by_table[name]]
         expressions = tuple(dict.fromkeys(expression for _, expression in members))
         places = {parameter.number: expressions.index(expression) for parameter, expression in members}

@@ -153,7 +153,7 @@ def logged_order(
     """
     by_shape: dict[tuple[int | None, ...], list[LoggedTransaction]] = defaultdict(list)
     for transaction in found.transactions:
-        shape = tuple(template_of(each.text) for each in _inner(transaction))
+        shape = tuple(template_of(statement.text) for statement in _inner(transaction))
         if anchor in shape:
             by_shape[shape].append(transaction)
     if not by_shape:

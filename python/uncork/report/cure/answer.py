@@ -240,7 +240,7 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
         again = _with(_again(result), "--budget 60min")
         again = again if not result.id else _with(again, f"--resume {shlex.quote(result.id)}")
         yield Step(f"Give uncork more time to {what}:", again)
-    for tried in [each for each in result.tried if not each.changes][:_MOST_BY_HAND]:
+    for tried in [tried for tried in result.tried if not tried.changes][:_MOST_BY_HAND]:
         yield _unproven(tried)
     if not result.tried:
         again = _with(result.reproduce, "--for 10min")

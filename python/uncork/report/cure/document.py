@@ -188,7 +188,8 @@ def _usual(result: CureResult) -> Iterator[Block]:
         (f"{_TOGETHER}: {change_words(change)}", change) for change in [result.chosen] if change is not None
     ]
     rows = [
-        _row(name, change) for name, change in (*chosen, *((change_words(one), one) for one in result.usual))
+        _row(name, change)
+        for name, change in (*chosen, *((change_words(change), change) for change in result.usual))
     ]
     yield Table("", columns, tuple((row[0], row[2], row[3], row[5]) for row in rows))
     for change in result.usual:

@@ -72,7 +72,7 @@ def _figures(one: TemplateFacts) -> Iterator[tuple[str, str]]:
     yield "longest", format_duration(one.max_ns)
     if one.query_ids:
         more = f" and {len(one.query_ids) - 3} more" if len(one.query_ids) > 3 else ""
-        yield "query id", ", ".join(each.id for each in one.query_ids[:3]) + more
+        yield "query id", ", ".join(query_id.id for query_id in one.query_ids[:3]) + more
     if one.rows is not None:
         yield "rows, from plans", f"{format_count(round(one.rows))} on average"
     if one.failed:
@@ -150,7 +150,7 @@ def _examples(examples: Sequence[Example], *, whole: bool) -> Iterator[Code]:
         yield Code(
             text,
             "text" if is_plan else "sql",
-            f"{series_words(each.kind for each in same)}: {format_duration(one.duration_ns)}, "
+            f"{series_words(example.kind for example in same)}: {format_duration(one.duration_ns)}, "
             f"{instant_text(one.time_us)}, {file} at byte {offset}",
         )
 

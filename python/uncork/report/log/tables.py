@@ -110,14 +110,16 @@ def _contributions(name: str, found: Sequence[Contribution]) -> Table:
         (Column(name, header=True), *_TIME, Column("longest", number=True)),
         tuple(
             (
-                Value(one.name or "(unknown)"),
-                duration_cell(one.sum_ns),
-                share_cell(one.share),
-                count_cell(one.executions),
-                duration_cell(one.sum_ns / one.executions if one.executions else None),
-                duration_cell(one.max_ns),
+                Value(contribution.name or "(unknown)"),
+                duration_cell(contribution.sum_ns),
+                share_cell(contribution.share),
+                count_cell(contribution.executions),
+                duration_cell(
+                    contribution.sum_ns / contribution.executions if contribution.executions else None
+                ),
+                duration_cell(contribution.max_ns),
             )
-            for one in found
+            for contribution in found
         ),
         sortable=True,
     )
@@ -223,7 +225,7 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
         yield _tallies("Completed lock waits longer than deadlock_timeout", "lock", server.lock_waits)
     blocking = blocking_table(result.blocking)
     if blocking is not None:
-        yield with_servers(blocking, result, (one.server for one in result.blocking))
+        yield with_servers(blocking, result, (blocking.server for blocking in result.blocking))
     if server.longest_waits:
         waits = server.longest_waits[:20]
         yield with_servers(_longest_waits(waits), result, (wait.server for wait in waits))
@@ -257,12 +259,12 @@ def _tallies(title: str, of: str, found: Sequence[Tally], *, size: bool = False)
         ),
         tuple(
             (
-                Value(short_template(one.name) or "(unknown)"),
-                count_cell(one.count),
-                shown(one.sum),
-                shown(one.max),
+                Value(short_template(tally.name) or "(unknown)"),
+                count_cell(tally.count),
+                shown(tally.sum),
+                shown(tally.max),
             )
-            for one in found
+            for tally in found
         ),
         sortable=True,
     )

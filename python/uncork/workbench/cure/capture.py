@@ -182,9 +182,9 @@ def _statements(
             found.append(
                 replace(
                     one,
-                    calls=sum(each["calls"] for each in of_template),
-                    execution_ns=sum(each["execution_ns"] for each in of_template),
-                    rows=sum(each["rows"] for each in of_template),
+                    calls=sum(row["calls"] for row in of_template),
+                    execution_ns=sum(row["execution_ns"] for row in of_template),
+                    rows=sum(row["rows"] for row in of_template),
                 )
             )
         elif number not in nested and not counted:
@@ -221,8 +221,8 @@ def _unique_keys(evidence: Evidence) -> Mapping[str, Sequence[tuple[str, ...]]]:
         if constraint.kind in ("primary key", "unique"):
             found[constraint.table].append(constraint.columns)
     for table, indexes in evidence.indexes.items():
-        for each in indexes:
-            shape = each.shape
+        for index in indexes:
+            shape = index.shape
             if shape is not None and shape.unique and all(shape.columns):
                 found[table].append(shape.columns)
     return {table: tuple(dict.fromkeys(keys)) for table, keys in found.items()}

@@ -205,7 +205,7 @@ def _work(
         for place, plan in enumerate(provable):
             name = f"finding {place + 1} of {len(provable)}: {plan.finding.headline}"
             steps.begin(f"measuring {name}", name)
-            known = next((each for each in earlier if _decided(each, plan.finding)), None)
+            known = next((tried for tried in earlier if _decided(tried, plan.finding)), None)
             if known is not None:
                 trials.remember(plan, known)
                 state.tried.append(replace(known, finding=plan.finding))

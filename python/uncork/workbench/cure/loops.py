@@ -134,11 +134,11 @@ class LoopProver:
         measured: Measured,
         earlier: tuple[str, ...] = (),
     ) -> Change:
-        rows = {each.statement.template: each.rows for each in batches}
-        effects = tuple(_of_row(each, rows) for each in measured.effects.get(arm.arm.name, ()))
+        rows = {batch.statement.template: batch.rows for batch in batches}
+        effects = tuple(_of_row(effect, rows) for effect in measured.effects.get(arm.arm.name, ()))
         workload = own_cost(self._workload, plan.finding)
         account = account_of(arm.arm, effects, workload)
-        whole = sum(each.calls_per_hour * each.mean_ns for each in workload.statements) / _NS
+        whole = sum(statement.calls_per_hour * statement.mean_ns for statement in workload.statements) / _NS
         net = None if account.net is None else replace(account.net, before=whole)
         refused = measured.refused.get(arm.arm.name, "")
         skipped = refused.startswith(SKIPPING)
@@ -263,8 +263,10 @@ def _texts(
 ) -> tuple[list[str], str]:
     """Return the statements with values: one for each set, and the one for all of them."""
     sql = batches.statement.sql.strip().rstrip(";")
-    single = [with_values(sql, dict(enumerate(each, start=1)), scratch.literal) for each in group]
-    arrays = {number: array_text([each[number - 1] for each in group]) for number in numbers_in(many.sql)}
+    single = [with_values(sql, dict(enumerate(sequence, start=1)), scratch.literal) for sequence in group]
+    arrays = {
+        number: array_text([sequence[number - 1] for sequence in group]) for number in numbers_in(many.sql)
+    }
     return single, with_values(many.sql, arrays, scratch.literal)
 
 

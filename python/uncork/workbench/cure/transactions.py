@@ -216,10 +216,10 @@ def _captured(order: StatementOrder, workload: CapturedWorkload) -> CapturedTran
     known = {statement.template: statement for statement in workload.statements}
     missing = {captured.template: captured for captured in workload.missing}
     statements = []
-    for each in order.statements:
-        one = known.get(each.template)
+    for ordered_statement in order.statements:
+        one = known.get(ordered_statement.template)
         if one is None or not usable_sets(one):
-            lost = missing.get(each.template)
+            lost = missing.get(ordered_statement.template)
             what = "A statement" if lost is None else f'Statement "{short_template(lost.text)}"'
             why = "" if lost is None else f": {lost.reason}"
             raise NoOrder(f"{what} of its transaction cannot be sent again{why}.")

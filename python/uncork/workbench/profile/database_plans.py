@@ -181,7 +181,10 @@ def _statistics(
 ) -> Mapping[tuple[str, str], ColumnValues]:
     """Return the statistics of all columns that are compared with parameters."""
     columns = {
-        (table, parameter.column) for each in compared for parameter in each for table in parameter.tables
+        (table, parameter.column)
+        for sequence in compared
+        for parameter in sequence
+        for table in parameter.tables
     }
     return planner.column_values(sorted(columns)) if columns else {}
 
@@ -220,7 +223,7 @@ def _plans(
         yield from kept
         if kept:
             return
-    drawn = [with_values(base, each, planner.literal) for each in values]
+    drawn = [with_values(base, value, planner.literal) for value in values]
     yield from (
         row for row in _distinct(planner, candidate.query_id, "drawn", drawn) if row["plan"] is not None
     )
