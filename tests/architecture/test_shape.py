@@ -78,6 +78,31 @@ def test_the_map_names_what_a_room_may_import_as_the_layers_allow():
             assert depth[match[1]] < depth[below], f"{match[1]} imports {below}"
 
 
+def test_every_module_that_the_map_names_exists():
+    rooms = "|".join(room.removeprefix("uncork.") for room in first_cells("The rooms"))
+    dotted = set(re.findall(rf"(?<![\w.])(?:{rooms})(?:\.\w+)+", ARCHITECTURE))
+    paths = {name: PACKAGE.joinpath(*name.split(".")) for name in dotted}
+    missing = {
+        name
+        for name, path in paths.items()
+        if not path.is_dir() and not path.with_suffix(".py").is_file() and not defines(path)
+    }
+    assert len(dotted) > 30 and not missing
+
+
+def defines(path):
+    """Whether a module defines the name that follows it: `model.results.figure` may name a class."""
+    module = path.parent.with_suffix(".py")
+    return module.is_file() and re.search(rf"^(?:class|def) {path.name}\b", module.read_text(), re.MULTILINE)
+
+
+def test_the_map_names_every_folder_within_a_room():
+    section = ARCHITECTURE.split("\nFolders within the rooms:\n", 1)[1].split("\n## ", 1)[0]
+    named = set(re.findall(r"`(\w+)`", section))
+    folders = {path.parent for path in PACKAGE.glob("*/*/__init__.py")}
+    assert {f"{path.parent.name}/{path.name}" for path in folders if path.name not in named} == set()
+
+
 def test_source_files_are_short_enough_to_read():
     tests = ("python", "crates", "tools", "tests")
     long = {
