@@ -9,7 +9,7 @@ PAGES = [
     *sorted((ROOT / "docs" / "guides").glob("*.md")),
     *sorted((ROOT / "docs" / "reference").glob("*.md")),
     *sorted((ROOT / "docs" / "tutorial").glob("*.md")),
-    ROOT / "docs" / "concepts" / "statistics.md",
+    *(ROOT / "docs" / "concepts" / f"{page}.md" for page in ("verdicts", "methods", "error-rates")),
 ]
 GLOSSARY = (ROOT / "docs" / "concepts" / "glossary.md").read_text()
 

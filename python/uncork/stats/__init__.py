@@ -29,6 +29,6 @@ Read the modules in this order::
     gates           effects or past runs    ->  whether each gate of a guard is kept or broken
     student         Student's t distribution, for results that are looked at once
 
-The method, its error rates and its limits are in ``docs/concepts/statistics.md``. ``tests/calibration``
-measures the error rates.
+``docs/concepts/methods.md`` describes the methods, ``docs/concepts/verdicts.md`` their limits.
+``docs/concepts/error-rates.md`` has the error rates, which ``tests/calibration`` measures.
 """

@@ -20,7 +20,7 @@ available five to twenty units).
 
 `PRIOR_PRECISION` (c²) trades early looks against late ones. We compared 0.5, 0.25 and 0.1. Against 0.5, the
 value 0.25 costs 3 % of width at 10 units, is narrower at 5 units, and errs less with skewed or dependent
-units. The table is in ``docs/concepts/statistics.md``, and ``tests/calibration/test_departures.py`` measures
+units. The table is in ``docs/concepts/error-rates.md``, and ``tests/calibration/test_departures.py`` measures
 it again.
 
 Functions take arrays and work elementwise, so that the calibration tests run the same code as real verdicts.

@@ -24,7 +24,7 @@ from uncork.model.units import format_duration
 from uncork.stats.power import Costs, Design, StdDevs, expected_half_width
 
 TYPICAL = StdDevs(cycle=0.10, block=0.01, round=0.015)
-"""Standard deviations of log ratios of equal arms on a small shared machine. docs/concepts/statistics.md says
+"""Standard deviations of log ratios of equal arms on a small shared machine. docs/concepts/methods.md says
 how they were measured (`uncork doctor` shows the values of your machine)."""
 
 OPERATION_NS = 1_000_000.0

@@ -50,7 +50,7 @@ from uncork.stats.level import Level
 from uncork.stats.proportion import ShareEffect
 
 CONFIRMATION: Final = 0.8
-"""The confidence of the second measurement; see the table in `docs/concepts/statistics.md`."""
+"""The confidence of the second measurement; see the table in `docs/concepts/error-rates.md`."""
 
 _GRAIN: Final = 0.005
 """Counts that vary a little between trials are worse only beyond this fraction of the baseline's count."""
