@@ -107,8 +107,8 @@ def kernel_deltas(before: Iterable[Row], after: Iterable[Row]) -> dict[Key, Kern
 def kernel_totals(found: Iterable[KernelFacts]) -> KernelFacts | None:
     """Add up what the kernel counted for the entries of one template; None if it counted none of them."""
     whole = None
-    for one in found:
-        sums = {name: getattr(one, name) + (getattr(whole, name) if whole else 0) for name in _KERNEL}
+    for kernel in found:
+        sums = {name: getattr(kernel, name) + (getattr(whole, name) if whole else 0) for name in _KERNEL}
         whole = KernelFacts(**sums)
     return whole
 

@@ -54,7 +54,7 @@ def evidence_of(
     texts of its statement have. `roles` are the roles that ran each template most.
     """
     tables = {one.name: one for one in result.tables}
-    columns = {name: [one.name for one in found] for name, found in catalogue.columns.items()}
+    columns = {name: [column.name for column in found] for name, found in catalogue.columns.items()}
     for name in tables:
         columns.setdefault(name, [])
     sql = dict(zip(templates["template"].to_pylist(), templates["sql"].to_pylist(), strict=True))

@@ -60,7 +60,7 @@ def client_warnings(
     if gap > most:
         return ()
     times = (format_duration(one) for one in (own.overhead_p50_ns, base.overhead_p50_ns))
-    mine, theirs = (f"{time} with {one.title}" for time, one in zip(times, (own, base), strict=True))
+    mine, theirs = (f"{time} with {engine.title}" for time, engine in zip(times, (own, base), strict=True))
     return (
         f"{_CLIENTS_DIFFER}: a statement that does nothing takes {mine} and {theirs}, which could "
         f"explain the whole difference of {format_duration(gap)}",

@@ -116,7 +116,7 @@ def _costs(result: RunResult, sides: tuple[str, str]) -> Iterator[SideDifference
 
 
 def _evidence(result: RunResult, sides: tuple[str, str]) -> Iterator[SideDifference]:
-    known = {((one.cell, one.workload), one.variant): one for one in result.evidence}
+    known = {((evidence.cell, evidence.workload), evidence.variant): evidence for evidence in result.evidence}
     for place in dict.fromkeys(place for place, _ in known):
         both = [known.get((place, side)) for side in sides]
         if both[0] is not None and both[1] is not None:

@@ -25,12 +25,12 @@ def steady_facts(
     """
     whole = [second for second in seconds if second.length_ns == INTERVAL_NS]
     if open_loop:
-        whole = [one for one in whole if one.p50_ns]
-        values = [math.log(one.p50_ns or 1) for one in whole]
+        whole = [second for second in whole if second.p50_ns]
+        values = [math.log(second.p50_ns or 1) for second in whole]
     else:
-        values = [math.log(one.succeeded or _NOTHING) for one in whole]
+        values = [math.log(second.succeeded or _NOTHING) for second in whole]
     found = find_steady_part(values)
-    if found.verdict == "unknown" or not any(one.succeeded for one in whole):
+    if found.verdict == "unknown" or not any(second.succeeded for second in whole):
         return None
     start_ns = None if found.start is None else whole[found.start].start_ns
     facts = SteadyFacts(
@@ -41,8 +41,8 @@ def steady_facts(
     )
     if found.verdict != "warm-up" or start_ns is None:
         return facts
-    kept = [one for one in whole if one.start_ns >= start_ns]
-    if not any(one.succeeded for one in kept):
+    kept = [second for second in whole if second.start_ns >= start_ns]
+    if not any(second.succeeded for second in kept):
         return None  # the server went away: what came before was no warm-up
     histograms = [
         interval.histogram for interval in intervals if interval.histogram and interval.start_ns >= start_ns
@@ -53,7 +53,7 @@ def steady_facts(
         metric=facts.metric,
         seconds=facts.seconds,
         start_ns=start_ns,
-        operations_per_second=sum(one.succeeded for one in kept) / (len(kept) * INTERVAL_NS / 1e9),
+        operations_per_second=sum(second.succeeded for second in kept) / (len(kept) * INTERVAL_NS / 1e9),
         p50_ns=_at(points, 0.5),
         p99_ns=_at(points, 0.99),
     )

@@ -118,19 +118,19 @@ def _whole_period(result: LogResult, seconds: float) -> Period:
     )
 
 
-def _template_period(one: TemplateFacts | None, seconds: float) -> Period:
-    if one is None or not one.executions:
+def _template_period(template: TemplateFacts | None, seconds: float) -> Period:
+    if template is None or not template.executions:
         return Period(seconds, 0, 0, None, None, None, 0, _NONE)
     return Period(
         seconds,
-        one.executions,
-        one.sum_ns,
-        one.mean_ns,
-        one.p50_ns,
-        one.p99_ns,
-        one.max_ns,
-        one.histogram,
-        None if one.lists is None else one.lists.mean,
+        template.executions,
+        template.sum_ns,
+        template.mean_ns,
+        template.p50_ns,
+        template.p99_ns,
+        template.max_ns,
+        template.histogram,
+        None if template.lists is None else template.lists.mean,
     )
 
 

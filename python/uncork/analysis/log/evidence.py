@@ -43,12 +43,13 @@ def evidence_of_log(result: LogResult) -> Evidence:
     """
     seconds = log_seconds(result)
     found = [template for template in result.templates if template.number >= 0]
-    plans = {one.number: executed_plans(one) for one in found[:_SHAPES]}
+    plans = {template.number: executed_plans(template) for template in found[:_SHAPES]}
     tables = tables_of(plan for of_template in plans.values() for plan in of_template)
     columns: dict[str, Sequence[str]] = {name: () for name in tables}
     temporary = {tally.name: tally.sum for tally in result.server.temporary_files}
     statements = {
-        one.number: _statement(one, plans.get(one.number, ()), temporary.get(one.text, 0)) for one in found
+        template.number: _statement(template, plans.get(template.number, ()), temporary.get(template.text, 0))
+        for template in found
     }
     for one in found[:_SHAPES]:
         known = statements[one.number]
@@ -60,7 +61,7 @@ def evidence_of_log(result: LogResult) -> Evidence:
         tables=tables,
         rates=_rates(result, seconds),
         log=result,
-        log_numbers={one.number: one.number for one in found},
+        log_numbers={template.number: template.number for template in found},
     )
 
 
@@ -72,34 +73,36 @@ def _shape(known: Statement, columns: Mapping[str, Sequence[str]]) -> StatementS
     return statement_shape(known.text, columns, template=True)
 
 
-def _statement(one: TemplateFacts, plans: Sequence[StatementPlan], temporary: int) -> Statement:
+def _statement(template: TemplateFacts, plans: Sequence[StatementPlan], temporary: int) -> Statement:
     """Return a template as rules see it; what a plan shows of one execution counts for each of them."""
-    calls = one.executions
+    calls = template.executions
     plan = next((plan for plan in plans if plan.root.loops is not None), None)
     blocks = None if plan is None else plan.root.blocks
     compiling_ms = None if plan is None else plan.jit_ms
     return Statement(
-        number=one.number,
-        text=one.text,
-        sql=_sql(one),
-        identity=one.identity,
+        number=template.number,
+        text=template.text,
+        sql=_sql(template),
+        identity=template.identity,
         calls=calls,
-        mean_ns=one.mean_ns,
-        rows=_rows(one, plan),
+        mean_ns=template.mean_ns,
+        rows=_rows(template, plan),
         blocks=None if blocks is None else round(blocks * calls),
         temp_bytes=temporary or _on_disk(plan, calls),
-        jit_ns=None if compiling_ms is None else min(compiling_ms * 1e6, one.mean_ns) * calls,
+        jit_ns=None if compiling_ms is None else min(compiling_ms * 1e6, template.mean_ns) * calls,
         plans=tuple(plans),
-        repeated=None if one.repeated is None else (one.repeated.unchanged, one.repeated.updates),
+        repeated=None
+        if template.repeated is None
+        else (template.repeated.unchanged, template.repeated.updates),
     )
 
 
-def _rows(one: TemplateFacts, plan: StatementPlan | None) -> int | None:
+def _rows(template: TemplateFacts, plan: StatementPlan | None) -> int | None:
     """Return the rows of all executions; a plan that changes rows returns none, so those below it count."""
     if plan is not None and plan.root.kind == "ModifyTable" and not plan.root.output:
         changed = plan.root.children[0].actual_rows if plan.root.children else 1.0
-        return None if changed is None else round(changed * one.executions)
-    return None if one.rows is None else round(one.rows * one.executions)
+        return None if changed is None else round(changed * template.executions)
+    return None if template.rows is None else round(template.rows * template.executions)
 
 
 def _on_disk(plan: StatementPlan | None, calls: int) -> int | None:
@@ -108,17 +111,17 @@ def _on_disk(plan: StatementPlan | None, calls: int) -> int | None:
     return round(sum(found) * 1024 * calls) if found else None
 
 
-def _sql(one: TemplateFacts) -> str:
+def _sql(template: TemplateFacts) -> str:
     """Return the statement with its parameters, as the client sent it; empty if it sent values."""
-    texts = (example.text for example in one.examples if example.kind != "plan" and not one.cut)
+    texts = (example.text for example in template.examples if example.kind != "plan" and not template.cut)
     return next((text for text in texts if _PARAMETER in text), "")
 
 
-def executed_plans(one: TemplateFacts) -> tuple[StatementPlan, ...]:
+def executed_plans(template: TemplateFacts) -> tuple[StatementPlan, ...]:
     """Return the plans of a template that auto_explain logged."""
     found = (
-        statement_plan(one.number, "executed", example.text)
-        for example in one.examples
+        statement_plan(template.number, "executed", example.text)
+        for example in template.examples
         if example.kind == "plan"
     )
     return tuple(plan for plan in found if plan is not None)
@@ -148,10 +151,10 @@ def _rates(result: LogResult, seconds: float) -> SessionRates:
 
 def _all_pieces(result: LogResult, found: Sequence[TemplateFacts], seconds: float) -> Iterator[Piece]:
     locked = _locked(result)
-    parts = max((min(BATCHES, len(one.timeline)) for one in found), default=1) or 1
-    for one in found:
-        steady = _batches(one.timeline, parts)
-        yield from _pieces(one, seconds, locked.get(one.number, 0), steady)
+    parts = max((min(BATCHES, len(template.timeline)) for template in found), default=1) or 1
+    for template in found:
+        steady = _batches(template.timeline, parts)
+        yield from _pieces(template, seconds, locked.get(template.number, 0), steady)
     failed_ns = max(0, sum(lock_wait.sum for lock_wait in result.server.lock_waits) - sum(locked.values()))
     yield Piece(None, "Lock", "", "", "", (failed_ns / 1e9 / seconds,) * parts)
     for name, user, waiting_ns in sorted(_idle(result), key=lambda item: -item[2]):
@@ -169,15 +172,19 @@ def _locked(result: LogResult) -> Mapping[int, int]:
     return found
 
 
-def _pieces(one: TemplateFacts, seconds: float, locked_ns: int, steady: Sequence[float]) -> Iterator[Piece]:
+def _pieces(
+    template: TemplateFacts, seconds: float, locked_ns: int, steady: Sequence[float]
+) -> Iterator[Piece]:
     """Yield the time of a template by application, in equal parts of the log."""
-    user = one.users[0].name if len(one.users) == 1 else ""
-    shares = [(part.name, part.share) for part in one.applications] or [("", 1.0)]
-    waited_ns = min(one.sum_ns, locked_ns)
-    for wait_class, spent_ns in ((CPU, one.sum_ns - waited_ns), ("Lock", waited_ns)):
+    user = template.users[0].name if len(template.users) == 1 else ""
+    shares = [(part.name, part.share) for part in template.applications] or [("", 1.0)]
+    waited_ns = min(template.sum_ns, locked_ns)
+    for wait_class, spent_ns in ((CPU, template.sum_ns - waited_ns), ("Lock", waited_ns)):
         busy = spent_ns / 1e9 / seconds
         for name, share in shares if busy or wait_class == CPU else ():
-            yield Piece(one.number, wait_class, "", name, user, tuple(busy * share * part for part in steady))
+            yield Piece(
+                template.number, wait_class, "", name, user, tuple(busy * share * part for part in steady)
+            )
 
 
 def _idle(result: LogResult) -> Iterator[tuple[str, str, int]]:

@@ -413,15 +413,15 @@ def load_series(result: LoadResult) -> RunSeries:
     """Return the time series of a load, second by second."""
     points = tuple(
         SeriesPoint(
-            at=one.start_ns / 1e9,
-            throughput=one.succeeded * 1e9 / one.length_ns,
-            failed=one.failed * 1e9 / one.length_ns,
-            p50_ns=one.p50_ns,
-            p99_ns=one.p99_ns,
-            statuses={status: number * 1e9 / one.length_ns for status, number in one.statuses.items()},
+            at=second.start_ns / 1e9,
+            throughput=second.succeeded * 1e9 / second.length_ns,
+            failed=second.failed * 1e9 / second.length_ns,
+            p50_ns=second.p50_ns,
+            p99_ns=second.p99_ns,
+            statuses={status: number * 1e9 / second.length_ns for status, number in second.statuses.items()},
         )
-        for one in result.series
-        if one.length_ns >= _LEAST_NS
+        for second in result.series
+        if second.length_ns >= _LEAST_NS
     )
     return RunSeries(result.run.id, "time", points, {} if result.http is None else dict(result.http.statuses))
 

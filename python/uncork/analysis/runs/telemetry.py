@@ -112,9 +112,9 @@ def _load(result: LoadResult, begun: int) -> Iterator[Metric]:
         "{operation}",
         "delta",
         tuple(
-            Point(read(one), *_span(one, begun), {"outcome": outcome})
+            Point(read(second), *_span(second, begun), {"outcome": outcome})
             for outcome, read in counts
-            for one in result.series
+            for second in result.series
             if outcome == "succeeded" or any(map(read, result.series))
         ),
     )
@@ -130,10 +130,10 @@ def _load(result: LoadResult, begun: int) -> Iterator[Metric]:
         "s",
         "gauge",
         tuple(
-            Point(value / 1e9, *_span(one, begun), {"quantile": quantile})
+            Point(value / 1e9, *_span(second, begun), {"quantile": quantile})
             for quantile, read in quantiles
-            for one in result.series
-            if (value := read(one)) is not None
+            for second in result.series
+            if (value := read(second)) is not None
         ),
     )
     if result.http is not None and result.http.statuses:
@@ -150,15 +150,15 @@ def _answers(result: LoadResult, begun: int) -> Metric:
         "{answer}",
         "delta",
         tuple(
-            Point(number, *_span(one, begun), {"http.response.status_code": int(status)})
-            for one in result.series
-            for status, number in one.statuses.items()
+            Point(number, *_span(second, begun), {"http.response.status_code": int(status)})
+            for second in result.series
+            for status, number in second.statuses.items()
         ),
     )
 
 
-def _span(one: SecondFacts, begun: int) -> tuple[int, int]:
-    return begun + one.start_ns, begun + one.start_ns + one.length_ns
+def _span(second: SecondFacts, begun: int) -> tuple[int, int]:
+    return begun + second.start_ns, begun + second.start_ns + second.length_ns
 
 
 def _system(use: SystemUse) -> Iterator[Metric]:

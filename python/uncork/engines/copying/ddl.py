@@ -246,17 +246,18 @@ def _routine(routine: objects.Routine) -> Step:
     return Step("function", routine.name, routine.definition)
 
 
-def _sequence_options(one: objects.SequenceFacts) -> str:
+def _sequence_options(sequence: objects.SequenceFacts) -> str:
     return (
-        f"START WITH {one.start} INCREMENT BY {one.increment} MINVALUE {one.minimum} MAXVALUE {one.maximum} "
-        f"CACHE {one.cache}{' CYCLE' if one.cycles else ''}"
+        f"START WITH {sequence.start} INCREMENT BY {sequence.increment} MINVALUE {sequence.minimum} "
+        f"MAXVALUE {sequence.maximum} "
+        f"CACHE {sequence.cache}{' CYCLE' if sequence.cycles else ''}"
     )
 
 
-def _sequence(one: objects.SequenceFacts) -> Step:
-    name = identifier(one.schema, one.name)
-    text = f"CREATE SEQUENCE {name} AS {one.type} {_sequence_options(one)}"
-    return Step("sequence", f"{one.schema}.{one.name}", text)
+def _sequence(sequence: objects.SequenceFacts) -> Step:
+    name = identifier(sequence.schema, sequence.name)
+    text = f"CREATE SEQUENCE {name} AS {sequence.type} {_sequence_options(sequence)}"
+    return Step("sequence", f"{sequence.schema}.{sequence.name}", text)
 
 
 def _values(schema: Schema) -> Iterator[Step]:

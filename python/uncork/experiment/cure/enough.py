@@ -98,8 +98,15 @@ def _is_known(
     saved = _saved(effect, means)
     if saved is None:
         return False
-    before = math.fsum(each.calls_per_hour * means[each.template] / 1e9 for each in effects)
-    sure = math.fsum(max(0.0, part.low) for each in effects if (part := _saved(each, means)) is not None)
+    before = math.fsum(
+        statement_effect.calls_per_hour * means[statement_effect.template] / 1e9
+        for statement_effect in effects
+    )
+    sure = math.fsum(
+        max(0.0, part.low)
+        for statement_effect in effects
+        if (part := _saved(statement_effect, means)) is not None
+    )
     harm = effect.high is not None and effect.high > SLOWER and -saved.low > COST_SHARE * sure
     return not harm and (saved.high - saved.low) / 2 <= PRACTICAL * before / math.sqrt(len(effects))
 

@@ -197,7 +197,7 @@ class Catalogue:
 
     def column(self, table: str, name: str) -> ColumnFacts | None:
         """Return a column of a table, None if it is unknown."""
-        return next((one for one in self.columns.get(table, ()) if one.name == name), None)
+        return next((column for column in self.columns.get(table, ()) if column.name == name), None)
 
     def setting(self, name: str) -> str:
         """Return a setting's value; an empty string if it is unknown."""

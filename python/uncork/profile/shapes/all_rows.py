@@ -69,7 +69,7 @@ def body_for_all_rows(source: str, record: str, table: str, columns: Columns) ->
     statements = returned_after(source)
     if not statements:
         return None
-    known = {one.name: one for one in columns.get(table, ())}
+    known = {column.name: column for column in columns.get(table, ())}
     try:
         turned = [_Row(record, known, columns).turned(statement) for statement in statements]
     except _Refused:

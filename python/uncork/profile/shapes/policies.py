@@ -71,10 +71,10 @@ def _applying(use: TableUse, kind: str, role: str, policies: Sequence[PolicyFact
             for policy in policies
             if policy.table == use.name and role in policy.roles and policy.command in (command, "all")
         ]
-        permissive = [one for one in mine if one.permissive]
+        permissive = [policy for policy in mine if policy.permissive]
         alone = permissive if len(permissive) == 1 else []
-        found.update(dict.fromkeys([*alone, *(one for one in mine if not one.permissive)]))
-    return [one for one in found if one.condition not in _EVERY_ROW]
+        found.update(dict.fromkeys([*alone, *(policy for policy in mine if not policy.permissive)]))
+    return [policy for policy in found if policy.condition not in _EVERY_ROW]
 
 
 def _conditions(

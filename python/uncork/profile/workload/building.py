@@ -146,7 +146,7 @@ def rows_of(statements: Sequence[SeenStatement], known: Known) -> tuple[SampledR
 
 
 def _column_names(known: Known) -> dict[str, list[str]]:
-    return {name: [each.name for each in found] for name, found in known.catalogue.columns.items()}
+    return {name: [column.name for column in found] for name, found in known.catalogue.columns.items()}
 
 
 def _captured(
@@ -247,7 +247,7 @@ def _text(statement: SeenStatement) -> str:
     """Return the text of a statement with parameters; raises CannotCapture if there is none to send."""
     text = (
         statement.sql
-        or next((each.text for each in statement.executed), "")
+        or next((execution.text for execution in statement.executed), "")
         or next(iter(statement.seen), "")
     )
     if statement.reason:

@@ -96,7 +96,7 @@ class Known:
     def _column(self, parameter: Parameter) -> ColumnDraw | None:
         names = dict.fromkeys(self.table(table) for table in parameter.tables)
         found = [self._stored(name, parameter.column) for name in names]
-        known = [one for one in found if one is not None]
+        known = [column for column in found if column is not None]
         if len(known) != 1:
             return None
         column, rows = known[0], self.rows.get(known[0].table, 0.0)

@@ -70,8 +70,11 @@ def _references(table: str, others: Mapping[str, object], known: Known) -> list[
         for foreign_key in _foreign_keys(table, known)
         if foreign_key.referred in others and foreign_key.referred != table
     ]
-    lone = [key for key in keys if sum(key.referred == each.referred for each in keys) == 1]
-    return [Reference(one.referred, one.referred_columns, one.columns) for one in lone[:_MOST_REFERENCES]]
+    lone = [key for key in keys if sum(key.referred == constraint.referred for constraint in keys) == 1]
+    return [
+        Reference(constraint.referred, constraint.referred_columns, constraint.columns)
+        for constraint in lone[:_MOST_REFERENCES]
+    ]
 
 
 def _foreign_keys(table: str, known: Known) -> list[ConstraintFacts]:

@@ -30,7 +30,7 @@ def typed_texts(sql: str, sets: Sequence[Sequence[str | None]], known: Known) ->
     The first texts leave parameters that are compared with a column as they are.
     """
     apart = take_apart(
-        sql, {name: [each.name for each in found] for name, found in known.catalogue.columns.items()}
+        sql, {name: [column.name for column in found] for name, found in known.catalogue.columns.items()}
     )
     if apart is None:
         return
@@ -68,7 +68,7 @@ def _type_of(
         if column is None or parameter.role not in ("lower", "upper", "equal", "unequal"):
             return ""
         return column.column.storage_type
-    return _type_of_values([each[parameter.number - 1] for each in sets], least)
+    return _type_of_values([sequence[parameter.number - 1] for sequence in sets], least)
 
 
 def _type_of_values(values: Sequence[str | None], least: int) -> str:

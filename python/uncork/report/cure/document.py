@@ -409,7 +409,7 @@ def _files(result: CureResult) -> Iterator[Block]:
 def _reproduce(result: CureResult) -> Iterator[Block]:
     yield Code(result.reproduce, "sh")
     runs = [*([result.watched] if result.watched else [])]
-    for change in (*(each for _, _, each in named_changes(result)), *filter(None, [result.chosen])):
+    for change in (*(change for _, _, change in named_changes(result)), *filter(None, [result.chosen])):
         runs += [run for run in change.runs if run not in runs]
     if runs:
         many = count_words(len(runs), "run")

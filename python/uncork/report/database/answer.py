@@ -165,15 +165,15 @@ def _blockers(result: DatabaseResult) -> Iterator[str]:
         yield f"{_held(blocker)} waited behind {blocker_words(blocker)}{_open(blocker)}."
 
 
-def _held(one: BlockerFacts) -> str:
-    chain = f", in chains of up to {one.chain}" if one.chain > 1 else ""
-    return f"{sessions_text(one.sessions)} sessions on average (at most {one.most}{chain})"
+def _held(blocker: BlockerFacts) -> str:
+    chain = f", in chains of up to {blocker.chain}" if blocker.chain > 1 else ""
+    return f"{sessions_text(blocker.sessions)} sessions on average (at most {blocker.most}{chain})"
 
 
-def _open(one: BlockerFacts) -> str:
-    if one.transaction_ns is None:
+def _open(blocker: BlockerFacts) -> str:
+    if blocker.transaction_ns is None:
         return ""
-    return f"; its transaction was open for up to {format_duration(one.transaction_ns)}"
+    return f"; its transaction was open for up to {format_duration(blocker.transaction_ns)}"
 
 
 def _waits(result: DatabaseResult) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _work(result: DatabaseResult) -> Iterator[str]:
     ]
     if counted:
         top, figures = max(counted, key=lambda item: item[1].shared_read)
-        read = sum(one.shared_read for _, one in counted)
+        read = sum(statement.shared_read for _, statement in counted)
         if read * block >= 100_000_000:
             yield (
                 f"Statements read {format_bytes(read * block)} from outside shared buffers, "

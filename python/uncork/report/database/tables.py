@@ -222,17 +222,17 @@ def blockers_table(
     shown = result.blockers[:most]
     left = len(result.blockers) - len(shown)
     more = f"; {left} smaller root blockers not shown" if left else ""
-    for one in shown:
+    for blocker in shown:
         rows.append(
             (
-                _sessions(one.sessions),
-                Value(str(one.most), sort=one.most),
-                Value(str(one.chain), sort=one.chain),
-                duration_cell(one.transaction_ns),
-                Value(blocker_words(one)),
+                _sessions(blocker.sessions),
+                Value(str(blocker.most), sort=blocker.most),
+                Value(str(blocker.chain), sort=blocker.chain),
+                duration_cell(blocker.transaction_ns),
+                Value(blocker_words(blocker)),
             )
         )
-        for waiter in one.waiters[:waiters]:
+        for waiter in blocker.waiters[:waiters]:
             text = short_template(waiter.text, max(20, width - 40)) if waiter.text else "(unknown statement)"
             who = f"{waiter.application}: " if waiter.application else ""
             words = f"{_INDENT}blocks {who}{text} ({waiter.event})"
@@ -301,8 +301,8 @@ def tables_table(result: DatabaseResult, most: int, *, brief: bool = False) -> T
         f"Tables by size, with their activity{more}",
         (Column("table", header=True), *(Column(name, number=True) for name in columns)),
         tuple(
-            (Value(one.name), *(cells[name] for name in columns))
-            for one, cells in ((one, _table_cells(one)) for one in found[:most])
+            (Value(table.name), *(cells[name] for name in columns))
+            for table, cells in ((one, _table_cells(one)) for one in found[:most])
         ),
         sortable=True,
     )
@@ -316,21 +316,21 @@ _UNKNOWN: Final = Value("unknown", sort=-1)
 _NOT_BRIEF: Final = frozenset({"rows scanned", "inserted", "deleted", "vacuumed"})
 
 
-def _table_cells(one: TableFacts) -> dict[str, Value]:
+def _table_cells(table: TableFacts) -> dict[str, Value]:
     return {
-        "size": Value("(locked)") if one.bytes is None else bytes_cell(one.bytes),
-        "indexes": bytes_cell(one.index_bytes),
-        "rows": count_cell(None if one.rows is None else round(one.rows)),
-        "dead": count_cell(one.dead),
-        "left empty": _UNKNOWN if one.bloat_bytes is None else bytes_cell(one.bloat_bytes),
-        "full scans": count_cell(None if one.whole_reads is None else _rounded(one.whole_reads)),
-        "rows scanned": count_cell(one.seq_rows),
-        "index scans": count_cell(one.index_scans),
-        "inserted": count_cell(one.inserted),
-        "updated": count_cell(one.updated),
-        "HOT": share_cell(one.hot_updated / one.updated) if one.updated else Value(""),
-        "deleted": count_cell(one.deleted),
-        "vacuumed": instant_cell(one.vacuumed_us),
+        "size": Value("(locked)") if table.bytes is None else bytes_cell(table.bytes),
+        "indexes": bytes_cell(table.index_bytes),
+        "rows": count_cell(None if table.rows is None else round(table.rows)),
+        "dead": count_cell(table.dead),
+        "left empty": _UNKNOWN if table.bloat_bytes is None else bytes_cell(table.bloat_bytes),
+        "full scans": count_cell(None if table.whole_reads is None else _rounded(table.whole_reads)),
+        "rows scanned": count_cell(table.seq_rows),
+        "index scans": count_cell(table.index_scans),
+        "inserted": count_cell(table.inserted),
+        "updated": count_cell(table.updated),
+        "HOT": share_cell(table.hot_updated / table.updated) if table.updated else Value(""),
+        "deleted": count_cell(table.deleted),
+        "vacuumed": instant_cell(table.vacuumed_us),
     }
 
 
@@ -363,15 +363,15 @@ def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) 
         ),
         tuple(
             (
-                Value(one.name),
-                Value(one.table),
-                Value("(locked)") if one.bytes is None else bytes_cell(one.bytes),
-                _UNKNOWN if one.bloat_bytes is None else bytes_cell(one.bloat_bytes),
-                count_cell(one.scans),
-                count_cell(one.scans_ever),
-                Value(f"{words[one.warning]} {one.same_as}".strip()),
+                Value(index.name),
+                Value(index.table),
+                Value("(locked)") if index.bytes is None else bytes_cell(index.bytes),
+                _UNKNOWN if index.bloat_bytes is None else bytes_cell(index.bloat_bytes),
+                count_cell(index.scans),
+                count_cell(index.scans_ever),
+                Value(f"{words[index.warning]} {index.same_as}".strip()),
             )
-            for one in found[:most]
+            for index in found[:most]
         ),
         sortable=True,
     )
@@ -382,7 +382,7 @@ def islands_table(result: DatabaseResult) -> Table | None:
     if not result.islands:
         return None
     alone = [table for table in result.tables if table.kind != "partitioned table"]
-    total = sum((one.bytes or 0) + one.index_bytes for one in alone)
+    total = sum((table.bytes or 0) + table.index_bytes for table in alone)
     return Table(
         "Islands: tables joined by foreign keys",
         (
@@ -412,8 +412,8 @@ def foreign_keys_table(result: DatabaseResult) -> Table | None:
         "Foreign keys without an index",
         (Column("table", header=True), Column("columns"), Column("references"), Column("constraint")),
         tuple(
-            (Value(one.table), Value(one.columns, code=True), Value(one.referred), Value(one.name))
-            for one in bare
+            (Value(key.table), Value(key.columns, code=True), Value(key.referred), Value(key.name))
+            for key in bare
         ),
         sortable=True,
     )
@@ -433,12 +433,12 @@ def referring_table(result: DatabaseResult, most: int) -> Table | None:
         ),
         tuple(
             (
-                *(Value(one.table), Value(one.columns, code=True), Value(one.referred)),
-                Value(_about(one.rows_each)),
-                Value(_about(one.most_each)),
-                Value("yes" if one.indexed else "no"),
+                *(Value(key.table), Value(key.columns, code=True), Value(key.referred)),
+                Value(_about(key.rows_each)),
+                Value(_about(key.most_each)),
+                Value("yes" if key.indexed else "no"),
             )
-            for one in known[:most]
+            for key in known[:most]
         ),
         sortable=True,
     )

@@ -57,19 +57,19 @@ def node_words(node: TimeNode, template: str, width: int) -> str:
             return node.name
 
 
-def blocker_words(one: BlockerFacts) -> str:
+def blocker_words(blocker: BlockerFacts) -> str:
     """Return who blocks others, and what it did: ``application batch, idle in transaction after …``."""
-    if one.state in ("prepared transaction", "not seen"):
+    if blocker.state in ("prepared transaction", "not seen"):
         what = {
             "prepared transaction": "a prepared transaction that was neither committed nor rolled back",
             "not seen": "a session that was idle with a session-level lock, or had already ended",
         }
-        return what[one.state]
-    who = f"application {one.application}" if one.application else f"role {one.user}"
-    several = f" ({count_words(one.processes, 'session')})" if one.processes > 1 else ""
+        return what[blocker.state]
+    who = f"application {blocker.application}" if blocker.application else f"role {blocker.user}"
+    several = f" ({count_words(blocker.processes, 'session')})" if blocker.processes > 1 else ""
     doing = {
         IDLE: "idle in transaction after",
         CPU: "running",
-    }.get(one.state, f"{class_words(one.state)} in")
-    text = short_template(one.text, 60) if one.text else "an unknown statement"
+    }.get(blocker.state, f"{class_words(blocker.state)} in")
+    text = short_template(blocker.text, 60) if blocker.text else "an unknown statement"
     return f"{who}{several}, {doing} {text}"

@@ -212,8 +212,8 @@ def slice_check_words(checks: Sequence[SliceCheckFacts]) -> str:
             "Variants took turns in short slices. Whether this disturbs them was not checked: the check "
             "needs at least two rounds of long slices (every third round), and this run ended earlier."
         )
-    widest = max(max(-math.log(one.low or 1.0), math.log(one.high or 1.0)) for one in known)
-    fewest = min(one.rounds for one in known)
+    widest = max(max(-math.log(check.low or 1.0), math.log(check.high or 1.0)) for check in known)
+    fewest = min(check.rounds for check in known)
     return (
         "Variants took turns in short slices; every third round had slices five times as long. Both lengths "
         f"show the same effects to within {format_percent(math.exp(widest)).removeprefix('+')} "

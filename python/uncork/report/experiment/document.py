@@ -186,11 +186,11 @@ def _table(view: View) -> Table:
     return Table("Mean over the trials, and the range if they differ", tuple(columns), tuple(rows))
 
 
-def _value(one: OwnMetricFacts | None) -> Value:
-    if one is None:
+def _value(metric: OwnMetricFacts | None) -> Value:
+    if metric is None:
         return Value("", tone="muted")
-    ends = "" if one.least == one.most else f"{number_text(one.least)} to {number_text(one.most)}"
-    return Value(number_text(one.mean), note=ends)
+    ends = "" if metric.least == metric.most else f"{number_text(metric.least)} to {number_text(metric.most)}"
+    return Value(number_text(metric.mean), note=ends)
 
 
 # ---- the section on several engines in one experiment ----
@@ -316,11 +316,13 @@ def _service_ns(result: RunResult, found: EvidenceFacts) -> float:
 def _evidence(result: RunResult, comparison: Comparison) -> EvidenceFacts | None:
     """Return the evidence of a comparison's variant in its cell, else in any cell of the workload."""
     known = [
-        one
-        for one in result.evidence
-        if one.workload == comparison.workload and one.variant == comparison.variant
+        evidence
+        for evidence in result.evidence
+        if evidence.workload == comparison.workload and evidence.variant == comparison.variant
     ]
-    return next((one for one in known if one.cell == comparison.cell), known[0] if known else None)
+    return next(
+        (evidence for evidence in known if evidence.cell == comparison.cell), known[0] if known else None
+    )
 
 
 def _step(result: RunResult, comparison: Comparison, found: EvidenceFacts, top: WaitShare) -> Step:

@@ -103,7 +103,7 @@ def _of_shares(view: View) -> str:
     own = [workload for workload in view.result.workloads if workload.metric == "success"]
     if not own:
         return ""
-    limits = dict.fromkeys(f"{(one.practical or view.result.practical) * 100:.3g}" for one in own)
+    limits = dict.fromkeys(f"{(workload.practical or view.result.practical) * 100:.3g}" for workload in own)
     which = f"under {' or '.join(limits)} points are irrelevant there"
     return f" Shares of requests that succeed are compared in percentage points; differences {which}."
 

@@ -19,8 +19,12 @@ _NAMED = 0.2
 
 def evidence_words(result: RunResult) -> tuple[str, ...]:
     """Return the variant whose server spends the most processor time in the kernel, if notable, and why."""
-    known = [one for one in result.evidence if one.system_share is not None]
-    high = [one for one in known if one.findings or (one.entered and (one.system_share or 0.0) > _NAMED)]
+    known = [evidence for evidence in result.evidence if evidence.system_share is not None]
+    high = [
+        evidence
+        for evidence in known
+        if evidence.findings or (evidence.entered and (evidence.system_share or 0.0) > _NAMED)
+    ]
     if not high:
         return ()
     worst = max(high, key=lambda one: one.system_share or 0.0)
@@ -44,7 +48,9 @@ def evidence_sections(result: RunResult, flames: Sequence[Flame] = ()) -> Iterat
         _table(result),
     ]
     findings = [
-        f"{one.variant} on {one.workload}: {text}" for one in result.evidence for text in one.findings
+        f"{evidence.variant} on {evidence.workload}: {text}"
+        for evidence in result.evidence
+        for text in evidence.findings
     ]
     if findings:
         blocks.append(Bullets(tuple(findings)))
@@ -52,7 +58,9 @@ def evidence_sections(result: RunResult, flames: Sequence[Flame] = ()) -> Iterat
     calls = _calls(result)
     if calls is not None:
         blocks.append(calls)
-    missing = dict.fromkeys(f"Not available: {text}." for one in result.evidence for text in one.missing)
+    missing = dict.fromkeys(
+        f"Not available: {text}." for evidence in result.evidence for text in evidence.missing
+    )
     if missing:
         blocks.append(Bullets(tuple(missing)))
     yield Section("evidence", "What the server did", tuple(blocks))
@@ -64,23 +72,25 @@ def _table(result: RunResult) -> Table:
         *(Column(name, number=True) for name in ("user", "kernel", "kernel's share", "system calls")),
         Column("session time per operation"),
     )
-    return Table("Server time per operation", columns, tuple(_row(one) for one in result.evidence))
+    return Table("Server time per operation", columns, tuple(_row(evidence) for evidence in result.evidence))
 
 
-def _row(one: EvidenceFacts) -> tuple[Value, ...]:
-    times = ("" if value is None else format_duration(value) for value in (one.user_ns, one.system_ns))
-    share = one.system_share
-    calls = sum(call.operation_calls for call in one.calls)
-    waits = ", ".join(f"{wait.name} {format_duration(wait.operation_ns)}" for wait in one.waits[:3])
+def _row(evidence: EvidenceFacts) -> tuple[Value, ...]:
+    times = (
+        "" if value is None else format_duration(value) for value in (evidence.user_ns, evidence.system_ns)
+    )
+    share = evidence.system_share
+    calls = sum(call.operation_calls for call in evidence.calls)
+    waits = ", ".join(f"{wait.name} {format_duration(wait.operation_ns)}" for wait in evidence.waits[:3])
     return (
-        Value(one.workload),
-        Value(one.variant),
+        Value(evidence.workload),
+        Value(evidence.variant),
         *(Value(text) for text in times),
         Value(
             "" if share is None else f"{share * 100:.0f} %",
             tone="slower" if (share or 0) > _HIGH else "plain",
         ),
-        Value(format_count(calls) if one.calls else ""),
+        Value(format_count(calls) if evidence.calls else ""),
         Value(waits),
     )
 
@@ -88,14 +98,14 @@ def _row(one: EvidenceFacts) -> tuple[Value, ...]:
 def _calls(result: RunResult) -> Table | None:
     rows = tuple(
         (
-            Value(one.workload),
-            Value(one.variant),
+            Value(evidence.workload),
+            Value(evidence.variant),
             Value(call.name, code=True),
             Value(format_count(call.operation_calls), sort=call.operation_calls),
             Value(format_duration(call.operation_ns), sort=call.operation_ns),
         )
-        for one in result.evidence
-        for call in one.calls
+        for evidence in result.evidence
+        for call in evidence.calls
     )
     if not rows:
         return None

@@ -42,7 +42,7 @@ def host_words(result: RunResult) -> Iterator[str]:
     yield from lost_words(result.hosts)
     odd = [host for host in result.hosts if host.odd]
     if odd:
-        names = series_words([_odd(one) for one in odd])
+        names = series_words([_odd(host) for host in odd])
         yield f"The baseline differs from itself on {names}. The rounds of these hosts count like the others."
 
 
@@ -119,7 +119,7 @@ def lost_words(hosts: Sequence[HostFacts]) -> Iterator[str]:
     lost = [host for host in hosts if host.lost]
     if lost:
         rounds = count_words(len(lost), "round")
-        names = series_words([f"{one.name} ({one.lost})" for one in lost])
+        names = series_words([f"{host.name} ({host.lost})" for host in lost])
         yield f"{rounds} {'was' if len(lost) == 1 else 'were'} lost with {names}."
 
 

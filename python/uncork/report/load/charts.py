@@ -54,13 +54,13 @@ def throughput_points(result: LoadResult) -> tuple[tuple[float, float], ...] | N
 
 def p99_points(result: LoadResult) -> tuple[tuple[float, float], ...] | None:
     """Return each interval's p99 latency over time; None when the load was too short."""
-    seconds = [one for one in _usable(result.series) if one.succeeded]
+    seconds = [second for second in _usable(result.series) if second.succeeded]
     return _points(seconds, partial(_worst, lambda one: one.p99_ns))
 
 
 def percentiles_chart(result: LoadResult) -> LineChart | None:
     """Return each interval's p50, p99 and maximum latency, or None when the load was too short."""
-    seconds = [one for one in _usable(result.series) if one.succeeded]
+    seconds = [second for second in _usable(result.series) if second.succeeded]
     readings: tuple[tuple[str, Callable[[SecondFacts], int | None]], ...] = (
         (HALF, lambda one: one.p50_ns),
         (MOST, lambda one: one.p99_ns),
@@ -183,7 +183,7 @@ def _span(line: Line) -> str:
 
 
 def _usable(series: Sequence[SecondFacts]) -> list[SecondFacts]:
-    return [one for one in series if one.length_ns >= _LEAST_NS]
+    return [second for second in series if second.length_ns >= _LEAST_NS]
 
 
 def _points(
@@ -198,11 +198,11 @@ def _points(
 
 
 def _worst(read: Callable[[SecondFacts], int | None], group: Sequence[SecondFacts]) -> float:
-    return float(max(read(one) or 0 for one in group))
+    return float(max(read(second) or 0 for second in group))
 
 
 def _rate(group: Sequence[SecondFacts], count: Callable[[SecondFacts], int]) -> float:
-    return sum(count(one) for one in group) / (sum(one.length_ns for one in group) / 1e9)
+    return sum(count(second) for second in group) / (sum(second.length_ns for second in group) / 1e9)
 
 
 def _ends(what: str, points: Sequence[tuple[float, float]], show: Callable[[float], str]) -> str:

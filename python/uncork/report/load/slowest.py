@@ -23,7 +23,7 @@ def slowest_words(result: LoadResult) -> str:
     whole = sum(map(_time, found))
     most = max(found, key=_time)
     took = f"{share_text(_time(most) / whole)} of the time of all {word}s" if whole else ""
-    ranked = sorted((one for one in found if one.latency.count >= _LEAST), key=_p95, reverse=True)
+    ranked = sorted((script for script in found if script.latency.count >= _LEAST), key=_p95, reverse=True)
     if len(ranked) < 2 or _p95(ranked[0]) < _APART * _p95(ranked[1]):
         return f"{most.name} took {took}" if took else ""
     slowest = ranked[0]
@@ -33,9 +33,9 @@ def slowest_words(result: LoadResult) -> str:
     return f"{words}), but {most.name} took {took}"
 
 
-def _time(one: ScriptFacts) -> float:
-    return one.latency.count * (one.latency.mean_ns or 0.0)
+def _time(script: ScriptFacts) -> float:
+    return script.latency.count * (script.latency.mean_ns or 0.0)
 
 
-def _p95(one: ScriptFacts) -> float:
-    return one.latency.p95_ns or 0.0
+def _p95(script: ScriptFacts) -> float:
+    return script.latency.p95_ns or 0.0

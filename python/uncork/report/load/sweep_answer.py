@@ -71,8 +71,8 @@ def _headlines(result: SweepResult) -> Iterator[str]:
         yield f"{failed.text} fails at {where}{limit}"
         yield f"{failed.text} fails at {where}"
     elif held and len(held) == len(result.objectives):
-        least = min(one.holds for one in held if one.holds is not None)
-        what = series_words(one.text for one in held)
+        least = min(objective.holds for objective in held if objective.holds is not None)
+        what = series_words(objective.text for objective in held)
         holds = f"{what} {'holds' if len(held) == 1 else 'hold'} up to {level_words(result, least)}"
         rate = f", at {rate_text(_of(result, least).throughput)} {result.operation}s a second"
         yield f"{holds}{rate}{limit}"

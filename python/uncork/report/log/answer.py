@@ -55,10 +55,10 @@ def _compose_log_answer(result: LogResult) -> str:
     return fitting(((finding_headline(first), answer), (first.headline, answer)))
 
 
-def _often(one: TemplateFacts) -> str:
-    if one.executions == 1:
+def _often(template: TemplateFacts) -> str:
+    if template.executions == 1:
         return "1 execution"
-    return f"{format_count(one.executions)} executions of {format_duration(one.mean_ns)} on average"
+    return f"{format_count(template.executions)} executions of {format_duration(template.mean_ns)} on average"
 
 
 def _without_durations(result: LogResult) -> str:

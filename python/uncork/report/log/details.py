@@ -40,55 +40,56 @@ def template_folds(result: LogResult, most: int) -> Iterator[Fold]:
         )
 
 
-def _detail(one: TemplateFacts, result: LogResult, *, whole: bool) -> Iterator[Block]:
-    yield Code(one.text, "sql", "Template")
-    yield Facts(tuple(_figures(one)))
-    words = " ".join(_words(one))
+def _detail(template: TemplateFacts, result: LogResult, *, whole: bool) -> Iterator[Block]:
+    yield Code(template.text, "sql", "Template")
+    yield Facts(tuple(_figures(template)))
+    words = " ".join(_words(template))
     if words:
         yield Paragraph(words)
-    tables = [_histogram(one)]
+    tables = [_histogram(template)]
     for name, found in (
-        ("application", one.applications),
-        ("user", one.users),
-        ("database", one.databases),
-        ("host", one.hosts),
-        ("server", one.servers),
+        ("application", template.applications),
+        ("user", template.users),
+        ("database", template.databases),
+        ("host", template.hosts),
+        ("server", template.servers),
     ):
         if len(found) > 1:
             tables.append(_contributions(name, found))
-    sparks = [] if len(one.timeline) < _LEAST_STEPS else [_timeline(one, result)]
+    sparks = [] if len(template.timeline) < _LEAST_STEPS else [_timeline(template, result)]
     yield Beside((*tables, *sparks))
-    yield from _examples(one.examples, whole=whole)
+    yield from _examples(template.examples, whole=whole)
 
 
-def _figures(one: TemplateFacts) -> Iterator[tuple[str, str]]:
-    yield "total", format_duration(one.sum_ns)
-    yield "share", share_text(one.share)
-    yield "count", format_count(one.executions)
-    yield "mean", format_duration(one.mean_ns)
-    for name, value in (("p50", one.p50_ns), ("p95", one.p95_ns), ("p99", one.p99_ns)):
+def _figures(template: TemplateFacts) -> Iterator[tuple[str, str]]:
+    yield "total", format_duration(template.sum_ns)
+    yield "share", share_text(template.share)
+    yield "count", format_count(template.executions)
+    yield "mean", format_duration(template.mean_ns)
+    for name, value in (("p50", template.p50_ns), ("p95", template.p95_ns), ("p99", template.p99_ns)):
         if value is not None:
             yield name, format_duration(value)
-    yield "longest", format_duration(one.max_ns)
-    if one.query_ids:
-        more = f" and {len(one.query_ids) - 3} more" if len(one.query_ids) > 3 else ""
-        yield "query id", ", ".join(query_id.id for query_id in one.query_ids[:3]) + more
-    if one.rows is not None:
-        yield "rows, from plans", f"{format_count(round(one.rows))} on average"
-    if one.failed:
-        yield "failed", format_count(one.failed)
-    if one.lists is not None and one.lists.max > 1:
+    yield "longest", format_duration(template.max_ns)
+    if template.query_ids:
+        more = f" and {len(template.query_ids) - 3} more" if len(template.query_ids) > 3 else ""
+        yield "query id", ", ".join(query_id.id for query_id in template.query_ids[:3]) + more
+    if template.rows is not None:
+        yield "rows, from plans", f"{format_count(round(template.rows))} on average"
+    if template.failed:
+        yield "failed", format_count(template.failed)
+    if template.lists is not None and template.lists.max > 1:
         yield (
             "lists",
-            f"{format_count(round(one.lists.mean))} values on average, at most {format_count(one.lists.max)}",
+            f"{format_count(round(template.lists.mean))} values on average, at most "
+            f"{format_count(template.lists.max)}",
         )
-    if one.first_us is not None:
-        yield "first", f"{instant_text(one.first_us)} UTC"
-        yield "last", f"{instant_text(one.last_us)} UTC"
+    if template.first_us is not None:
+        yield "first", f"{instant_text(template.first_us)} UTC"
+        yield "last", f"{instant_text(template.last_us)} UTC"
 
 
-def _words(one: TemplateFacts) -> Iterator[str]:
-    row = one.repetition
+def _words(template: TemplateFacts) -> Iterator[str]:
+    row = template.repetition
     if row is not None:
         way = "In a pipeline" if row.pipelined else "One by one"
         between = "without waiting" if row.pipelined else f"with {format_duration(row.waiting_ns)} of waiting"
@@ -96,23 +97,25 @@ def _words(one: TemplateFacts) -> Iterator[str]:
             f"{way}: single sessions sent {format_count(row.executions)} executions in "
             f"{count_words(row.rows, 'sequence')} of up to {format_count(row.longest)}, {between} in between."
         )
-    if one.parse.count or one.bind.count:
+    if template.parse.count or template.bind.count:
         yield (
-            f"Parsing took {format_duration(one.parse.sum_ns)} in total, binding "
-            f"{format_duration(one.bind.sum_ns)}."
+            f"Parsing took {format_duration(template.parse.sum_ns)} in total, binding "
+            f"{format_duration(template.bind.sum_ns)}."
         )
-    if one.cut:
-        yield f"The log truncates {count_words(one.cut, 'execution')} of it."
+    if template.cut:
+        yield f"The log truncates {count_words(template.cut, 'execution')} of it."
 
 
-def _histogram(one: TemplateFacts) -> Table:
+def _histogram(template: TemplateFacts) -> Table:
     """Return the histogram of durations, from the shortest execution to the longest."""
-    places = [place for place, count in enumerate(one.histogram) if count]
-    rows = [(DURATION_PARTS[place], one.histogram[place]) for place in range(places[0], places[-1] + 1)]
+    places = [place for place, count in enumerate(template.histogram) if count]
+    rows = [(DURATION_PARTS[place], template.histogram[place]) for place in range(places[0], places[-1] + 1)]
     return Table(
         "Executions by duration",
         (Column("duration", header=True), Column("count", number=True), Column("share", number=True)),
-        tuple((Value(name), count_cell(count), share_cell(count / one.executions)) for name, count in rows),
+        tuple(
+            (Value(name), count_cell(count), share_cell(count / template.executions)) for name, count in rows
+        ),
     )
 
 
@@ -126,12 +129,12 @@ def _contributions(name: str, found: Sequence[Contribution]) -> Table:
     )
 
 
-def _timeline(one: TemplateFacts, result: LogResult) -> Spark:
+def _timeline(template: TemplateFacts, result: LogResult) -> Spark:
     begin, step_s = result.timeline_us or 0, result.template_bucket_s
-    last = begin + (len(one.timeline) - 1) * step_s * 1_000_000
+    last = begin + (len(template.timeline) - 1) * step_s * 1_000_000
     return Spark(
-        f"Executions over time, at most {format_count(max(one.timeline))} in {step_text(step_s)}",
-        tuple(map(float, one.timeline)),
+        f"Executions over time, at most {format_count(max(template.timeline))} in {step_text(step_s)}",
+        tuple(map(float, template.timeline)),
         (instant_text(begin), instant_text(last)),
     )
 

@@ -77,28 +77,28 @@ def _out_of_order(all_files: Sequence[FileFacts]) -> tuple[_Pairs, _Pairs]:
     return overlapping, late
 
 
-def _overlap(one: FileFacts, other: FileFacts) -> bool:
-    return _shared_us(one, other) > _SLACK_US
+def _overlap(file: FileFacts, other: FileFacts) -> bool:
+    return _shared_us(file, other) > _SLACK_US
 
 
-def _shared_us(one: FileFacts, other: FileFacts) -> int:
+def _shared_us(file: FileFacts, other: FileFacts) -> int:
     """Return how long both were written, in microseconds; below 0 is the time between them."""
-    begin = max(_time(one.first_us), _time(other.first_us))
-    return min(_time(one.last_us), _time(other.last_us)) - begin
+    begin = max(_time(file.first_us), _time(other.first_us))
+    return min(_time(file.last_us), _time(other.last_us)) - begin
 
 
 def _overlap_words(pairs: _Pairs, meaning: str) -> str:
     shown = "; ".join(
-        f"{one.name} and {other.name}{_on(one)}, {_shared(one, other)}" for one, other in pairs[:_SHOWN]
+        f"{file.name} and {other.name}{_on(file)}, {_shared(file, other)}" for file, other in pairs[:_SHOWN]
     )
     more = f"; and {count_words(len(pairs) - _SHOWN, 'other pair')}" if len(pairs) > _SHOWN else ""
     text = f"Files of one server overlap in time: {shown}{more}. {meaning}"
-    if any(one.dialect != other.dialect for one, other in pairs):
+    if any(file.dialect != other.dialect for file, other in pairs):
         text += (
             " Files of different formats can hold the same entries, which then count twice: read only one of "
             "the formats."
         )
-    if any(not one.server for one, _ in pairs):
+    if any(not file.server for file, _ in pairs):
         text += (
             " If several servers wrote them, name the servers: --servers by-folder, or --server NAME=FILES."
         )
@@ -107,8 +107,8 @@ def _overlap_words(pairs: _Pairs, meaning: str) -> str:
 
 def _late_words(pairs: _Pairs) -> str:
     shown = "; ".join(
-        f"{other.name} ends at {instant_text(other.last_us)} UTC, before {one.name}{_on(one)} ends"
-        for one, other in pairs[:_SHOWN]
+        f"{other.name} ends at {instant_text(other.last_us)} UTC, before {file.name}{_on(file)} ends"
+        for file, other in pairs[:_SHOWN]
     )
     more = f"; and {count_words(len(pairs) - _SHOWN, 'other file')}" if len(pairs) > _SHOWN else ""
     return (
@@ -122,9 +122,9 @@ def _on(file: FileFacts) -> str:
     return f" of server {file.server}" if file.server else ""
 
 
-def _shared(one: FileFacts, other: FileFacts) -> str:
-    begin = max(_time(one.first_us), _time(other.first_us))
-    return span_text(begin, min(_time(one.last_us), _time(other.last_us)))
+def _shared(file: FileFacts, other: FileFacts) -> str:
+    begin = max(_time(file.first_us), _time(other.first_us))
+    return span_text(begin, min(_time(file.last_us), _time(other.last_us)))
 
 
 def _time(micros: int | None) -> int:

@@ -19,7 +19,7 @@ def protocol_table(result: LogResult, most: int, *, width: int) -> Table | None:
     if not found:
         return None
     found.sort(key=lambda one: -(one.parse.sum_ns + one.bind.sum_ns))
-    texts = short_templates([one.text for one in found[:most]], width)
+    texts = short_templates([template.text for template in found[:most]], width)
     left = len(found) - most
     more = f"; {count_words(left, 'other template')} not shown" if left > 0 else ""
     rows = []

@@ -30,7 +30,7 @@ def routes_table(result: LogResult, most: int) -> Table | None:
         return None
     shown = result.routes[:most]
     ids = {template.number: f"template-{template.number}" for template in result.templates}
-    requests, rows = any(one.requests for one in shown), any(one.rows is not None for one in shown)
+    requests, rows = any(route.requests for route in shown), any(route.rows is not None for route in shown)
     left = len(result.routes) - len(shown)
     title = "Time by route" if has_routes(result) else "Time by application"
     return Table(
@@ -47,16 +47,16 @@ def routes_table(result: LogResult, most: int) -> Table | None:
         ),
         tuple(
             (
-                _sender(one),
-                duration_cell(one.sum_ns),
-                share_cell(one.share),
-                count_cell(one.executions),
-                duration_cell(one.sum_ns / one.executions),
-                *((count_cell(one.requests), _per_request(one)) if requests else ()),
-                *((_rows(one.rows),) if rows else ()),
-                _costliest(one, ids),
+                _sender(route),
+                duration_cell(route.sum_ns),
+                share_cell(route.share),
+                count_cell(route.executions),
+                duration_cell(route.sum_ns / route.executions),
+                *((count_cell(route.requests), _per_request(route)) if requests else ()),
+                *((_rows(route.rows),) if rows else ()),
+                _costliest(route, ids),
             )
-            for one in shown
+            for route in shown
         ),
         sortable=True,
     )
@@ -111,19 +111,19 @@ def statement_tables(result: LogResult, most: int) -> Iterator[Table]:
         )
 
 
-def _sender(one: RouteFacts) -> Value:
+def _sender(route: RouteFacts) -> Value:
     """Return a sender's name; an application is marked, because it sends statements without a route."""
-    if one.kind == "route":
-        return Value(one.name, note=one.application)
-    return Value(_name(one), note="no route")
+    if route.kind == "route":
+        return Value(route.name, note=route.application)
+    return Value(_name(route), note="no route")
 
 
-def _name(one: RouteFacts) -> str:
-    return one.name or "(unknown)"
+def _name(route: RouteFacts) -> str:
+    return route.name or "(unknown)"
 
 
-def _per_request(one: RouteFacts) -> Value:
-    return Value("") if not one.requests else _number(one.executions / one.requests)
+def _per_request(route: RouteFacts) -> Value:
+    return Value("") if not route.requests else _number(route.executions / route.requests)
 
 
 def _rows(rows: float | None) -> Value:
@@ -134,10 +134,10 @@ def _number(value: float) -> Value:
     return Value(f"{value:.1f}" if value < 100 else format_count(round(value)), sort=value)
 
 
-def _costliest(one: RouteFacts, ids: dict[int, str]) -> Value:
-    if not one.statements:
+def _costliest(route: RouteFacts, ids: dict[int, str]) -> Value:
+    if not route.statements:
         return Value("")
-    first = one.statements[0]
-    share = share_text(first.sum_ns / one.sum_ns) if one.sum_ns else format_duration(first.sum_ns)
+    first = route.statements[0]
+    share = share_text(first.sum_ns / route.sum_ns) if route.sum_ns else format_duration(first.sum_ns)
     text, link = short_template(first.text, _WIDTH), ids.get(first.number, "")
     return Value(text, note=share, code=True, link=link, back=False)

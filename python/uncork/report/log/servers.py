@@ -65,14 +65,14 @@ def on_server(result: LogResult, name: str) -> str:
     return f" on server {name}" if result.servers and name else ""
 
 
-def server_shares(one: TemplateFacts) -> str:
+def server_shares(template: TemplateFacts) -> str:
     """Return which servers have a template's time: "db1 92 %, db2 8 %"; "" if there is only one."""
-    if not one.servers or not one.sum_ns:
+    if not template.servers or not template.sum_ns:
         return ""
-    if len(one.servers) == 1:
-        return f"only on {one.servers[0].name}"
-    shown = ", ".join(f"{part.name} {share_text(part.share)}" for part in one.servers[:_SHARES])
-    return shown + (f", {len(one.servers) - _SHARES} more" if len(one.servers) > _SHARES else "")
+    if len(template.servers) == 1:
+        return f"only on {template.servers[0].name}"
+    shown = ", ".join(f"{part.name} {share_text(part.share)}" for part in template.servers[:_SHARES])
+    return shown + (f", {len(template.servers) - _SHARES} more" if len(template.servers) > _SHARES else "")
 
 
 def with_servers(table: Table, result: LogResult, names: Iterable[str]) -> Table:

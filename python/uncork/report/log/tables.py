@@ -41,7 +41,7 @@ def templates_table(result: LogResult, most: int, *, width: int) -> Table:
     """Return the costliest templates, each on a line of `width` characters."""
     executed = [template for template in result.templates if template.executions]
     shown = executed[:most]
-    texts = short_templates([one.text for one in shown], width)
+    texts = short_templates([template.text for template in shown], width)
     repeated = loop_notes(result)
     left = len(executed) + result.templates_more - len(shown)
     more = f"; {count_words(left, 'other template')} not shown" if left else ""
@@ -51,41 +51,44 @@ def templates_table(result: LogResult, most: int, *, width: int) -> Table:
         tuple(
             (
                 Value(str(rank), sort=rank),
-                duration_cell(one.sum_ns),
-                share_cell(one.share),
-                count_cell(one.executions),
-                duration_cell(one.mean_ns),
-                *(duration_cell(value) for value in (one.p50_ns, one.p95_ns, one.p99_ns, one.max_ns)),
+                duration_cell(template.sum_ns),
+                share_cell(template.share),
+                count_cell(template.executions),
+                duration_cell(template.mean_ns),
+                *(
+                    duration_cell(value)
+                    for value in (template.p50_ns, template.p95_ns, template.p99_ns, template.max_ns)
+                ),
                 Value(
                     text,
-                    note=_notes(one, repeated.get(one.number, "")),
+                    note=_notes(template, repeated.get(template.number, "")),
                     code=True,
-                    link=template_id(one),
+                    link=template_id(template),
                 ),
             )
-            for rank, (one, text) in enumerate(zip(shown, texts, strict=True), 1)
+            for rank, (template, text) in enumerate(zip(shown, texts, strict=True), 1)
         ),
         sortable=True,
     )
 
 
-def template_id(one: TemplateFacts) -> str:
+def template_id(template: TemplateFacts) -> str:
     """Return the id of a template's section."""
-    return f"template-{one.number}"
+    return f"template-{template.number}"
 
 
-def _notes(one: TemplateFacts, repeated: str) -> str:
+def _notes(template: TemplateFacts, repeated: str) -> str:
     parts = []
-    if one.lists is not None and one.lists.max > 1:
-        parts.append(f"lists of {format_count(round(one.lists.mean))}")
-    if one.repetition is not None:
-        way = "in a pipeline" if one.repetition.pipelined else "one by one"
-        parts.append(f"{way}, up to {format_count(one.repetition.longest)}")
+    if template.lists is not None and template.lists.max > 1:
+        parts.append(f"lists of {format_count(round(template.lists.mean))}")
+    if template.repetition is not None:
+        way = "in a pipeline" if template.repetition.pipelined else "one by one"
+        parts.append(f"{way}, up to {format_count(template.repetition.longest)}")
     if repeated:
         parts.append(repeated)
-    if one.failed:
-        parts.append(f"{format_count(one.failed)} failed")
-    servers = server_shares(one)
+    if template.failed:
+        parts.append(f"{format_count(template.failed)} failed")
+    servers = server_shares(template)
     if servers:
         parts.append(servers)
     return ", ".join(parts)
@@ -154,7 +157,7 @@ def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | Non
     if not found:
         return None
     left = len(found) - most
-    by_server = any(one.servers for one in found)
+    by_server = any(error.servers for error in found)
     return Table(
         f"{title}; {count_words(left, 'more kind')} not shown" if left > 0 else title,
         (
@@ -168,15 +171,15 @@ def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | Non
         ),
         tuple(
             (
-                count_cell(one.count),
-                Value(one.severity.lower()),
-                Value(one.sqlstate),
-                Value(short_template(one.message, 120)),
-                instant_cell(one.first_us),
-                instant_cell(one.last_us),
-                *((Value(server_counts(one.servers)),) if by_server else ()),
+                count_cell(error.count),
+                Value(error.severity.lower()),
+                Value(error.sqlstate),
+                Value(short_template(error.message, 120)),
+                instant_cell(error.first_us),
+                instant_cell(error.last_us),
+                *((Value(server_counts(error.servers)),) if by_server else ()),
             )
-            for one in found[:most]
+            for error in found[:most]
         ),
         sortable=True,
     )

@@ -81,8 +81,8 @@ def leading_frame(measure: MeasureFacts) -> FrameFacts | None:
     Functions that start a process or a thread, and main loops, have all of the total and are left out.
     """
     named = [frame for frame in measure.frames if not frame.name.startswith("[") and not _only_calls(frame)]
-    half = [one for one in named if one.total >= _HALF]
-    calling = [one for one in half if one.own < one.total]
+    half = [frame for frame in named if frame.total >= _HALF]
+    calling = [frame for frame in half if frame.own < frame.total]
     if half:
         return min(calling or half, key=lambda one: (one.total, -one.own, one.name))
     return max(named or measure.frames, key=lambda one: one.own, default=None)

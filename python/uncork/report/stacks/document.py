@@ -231,16 +231,16 @@ def symbol_warning(measure: MeasureFacts, what: str) -> Iterator[str]:
         frame for frame in measure.frames if not frame.kernel and _OBJECT.fullmatch(frame.name) and frame.own
     ]
     found.sort(key=lambda one: (-one.own, one.name))
-    total = sum(one.own for one in found)
+    total = sum(frame.own for frame in found)
     if total < _LEAST:
         return
-    leading = [one for one in found[:_SHOWN] if one is found[0] or one.own >= _NAMED]
-    shown = series_words(f"{one.name} {share_text(one.own)}" for one in leading)
+    leading = [frame for frame in found[:_SHOWN] if frame is found[0] or frame.own >= _NAMED]
+    shown = series_words(f"{frame.name} {share_text(frame.own)}" for frame in leading)
     text = f"{share_text(total)} of {what} is in functions without names ({shown})."
-    remedies = dict.fromkeys(_package(one.name) for one in leading if one.name != _UNKNOWN)
+    remedies = dict.fromkeys(_package(frame.name) for frame in leading if frame.name != _UNKNOWN)
     if remedies:
         text += f" Install debug symbols: {'; '.join(remedies)}. {_OWN}"
-    if any(one.name == _UNKNOWN for one in leading):
+    if any(frame.name == _UNKNOWN for frame in leading):
         text += f" {_GENERATED}"
     yield text
 

@@ -20,8 +20,8 @@ _OF_SERVER: Final = ("cpu", "off-cpu", _SESSIONS)
 def frames_table(measure: MeasureFacts, most: int, *, by: str = "own") -> Table | None:
     """Return the hottest frames, by self time or by total."""
 
-    def key(one: FrameFacts) -> float:
-        return one.own if by == "own" else one.total
+    def key(frame: FrameFacts) -> float:
+        return frame.own if by == "own" else frame.total
 
     frames = sorted(filter(key, measure.frames), key=lambda frame: (-key(frame), frame.name))[:most]
     if not frames:
@@ -184,12 +184,12 @@ def processes_table(result: StackResult, most: int) -> Table | None:
         ),
         rows=tuple(
             (
-                Value(format_duration(one.user_ns), sort=one.user_ns),
-                Value(format_duration(one.system_ns), sort=one.system_ns),
-                Value(str(one.pid), sort=one.pid),
-                Value(f"{one.process} ({one.backend})" if one.backend else one.process),
+                Value(format_duration(process.user_ns), sort=process.user_ns),
+                Value(format_duration(process.system_ns), sort=process.system_ns),
+                Value(str(process.pid), sort=process.pid),
+                Value(f"{process.process} ({process.backend})" if process.backend else process.process),
             )
-            for one in found
+            for process in found
         ),
         sortable=True,
     )

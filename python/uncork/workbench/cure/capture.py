@@ -92,8 +92,8 @@ def captured_workload(
         workload = build_workload(statements, known, evidence.seconds, evidence.sessions)
         return without_statements(_with_settings(workload, evidence), secured)
     with closing(ServerWatch(conninfo)) as server, server.planning() as planner:
-        wanted = [one for one in columns_of(statements, known) if _is_incomplete(one)]
-        values = planner.column_values([(_qualified(one.table), one.name) for one in wanted])
+        wanted = [column for column in columns_of(statements, known) if _is_incomplete(column)]
+        values = planner.column_values([(_qualified(column.table), column.name) for column in wanted])
         known = replace(known, catalogue=_with_values(known.catalogue, wanted, values))
         known = replace(
             known,
@@ -247,13 +247,13 @@ def _with_values(
 ) -> Catalogue:
     """Return the catalogue with the values that were read of columns."""
     columns = {name: list(found) for name, found in catalogue.columns.items()}
-    for one in wanted:
-        read = values.get((_qualified(one.table), one.name))
+    for column in wanted:
+        read = values.get((_qualified(column.table), column.name))
         if read is None or not (read.common or read.bounds):
             continue
-        of_table = columns[one.table]
+        of_table = columns[column.table]
         common = tuple(zip(read.common, read.frequencies, strict=False))
-        of_table[of_table.index(one)] = replace(one, common=common, bounds=read.bounds)
+        of_table[of_table.index(column)] = replace(column, common=common, bounds=read.bounds)
     return replace(catalogue, columns={name: tuple(found) for name, found in columns.items()})
 
 
