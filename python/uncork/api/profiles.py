@@ -226,7 +226,7 @@ def profile_cpu(
             pids=tuple(dict.fromkeys(read.pids or ())),
             postgres=None if read.postgres is None else ServerOptions(database=read.postgres).address(),
             command=command,
-            imports=tuple(str(one) for one in read.imports or ()),
+            imports=tuple(str(text) for text in read.imports or ()),
             format=None,
             seconds=read.lasting / 1e9,
             rate_hz=read.rate,

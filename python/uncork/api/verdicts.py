@@ -94,7 +94,7 @@ def met(result: RunResult, expectations: Sequence[str]) -> None:
     found = {
         text: check(result, [expectation]) for text, expectation in zip(expectations, parsed, strict=True)
     }
-    worst = next((status for status in (3, 4) if any(status == one for one, _ in found.values())), 0)
+    worst = next((status for status in (3, 4) if any(status == number for number, _ in found.values())), 0)
     if not worst:
         return
     lines: list[str] = []

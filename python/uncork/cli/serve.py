@@ -19,9 +19,9 @@ _TOKEN: Final = "UNCORK_TOKEN"  # noqa: S105 -- the name of a variable
 
 def serve(options: ServeOptions) -> None:
     """Serve the stored runs until Ctrl-C."""
-    for one in options.name or ():
-        if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", one):
-            raise UsageError(f'--name "{one}": give only a host name, such as bench.example.org')
+    for text in options.name or ():
+        if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", text):
+            raise UsageError(f'--name "{text}": give only a host name, such as bench.example.org')
 
     def started(address: str) -> None:
         console.output.print(address, soft_wrap=True)
@@ -29,7 +29,7 @@ def serve(options: ServeOptions) -> None:
         if options.show:
             webbrowser.open(address)
 
-    names = frozenset(one.lower() for one in options.name or ())
+    names = frozenset(text.lower() for text in options.name or ())
     serve_runs(
         options.runs,
         host=options.host,

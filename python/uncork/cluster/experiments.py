@@ -303,7 +303,7 @@ class HostSession:
                 processor=own[0].processor,
                 rounds=rounds,
                 runs=tuple(host.run for host in own if host.run),
-                waves=tuple(self._waves[one] for one in rounds),
+                waves=tuple(self._waves[number] for number in rounds),
                 lost="; ".join(host.lost for host in own if host.lost),
             )
 

@@ -274,8 +274,8 @@ class WholeProgress:
     def follow(self, sending: Collection[int]) -> None:
         """Store and show the seconds that are complete now; `sending` are the nodes that still send."""
         reached = [self._reached.get(number) for number in sending]
-        until = min((0 if one is None else _second(one) for one in reached), default=0)
-        for second in sorted(one for one in self._by_second if one <= until):
+        until = min((0 if progress is None else _second(progress) for progress in reached), default=0)
+        for second in sorted(number for number in self._by_second if number <= until):
             found = self._by_second.pop(second)
             self._last = second
             self._store(self._joined(found, sending))
@@ -289,11 +289,13 @@ class WholeProgress:
     def _joined(self, found: Snapshots, sending: Collection[int]) -> LoadProgress:
         """Add up snapshots. A node that sends but has none, since its snapshot was late, has its clients."""
         whole = merged_progress(list(found.values()))
-        late = [self._followed[one] for one in sending if one not in found and one in self._followed]
+        late = [
+            self._followed[number] for number in sending if number not in found and number in self._followed
+        ]
         return replace(
             whole,
-            clients=whole.clients + sum(one.clients for one in late),
-            backlog=whole.backlog + sum(one.backlog for one in late),
+            clients=whole.clients + sum(progress.clients for progress in late),
+            backlog=whole.backlog + sum(progress.backlog for progress in late),
         )
 
 

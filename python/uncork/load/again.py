@@ -153,7 +153,7 @@ def _request(script: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> R
 
 
 def _value(name: str, stored: str, headers: Sequence[tuple[str, str]]) -> str:
-    given = next((value for one, value in headers if one.lower() == name.lower()), None)
+    given = next((value for text, value in headers if text.lower() == name.lower()), None)
     if given is not None:
         return given
     if stored == NOT_STORED:

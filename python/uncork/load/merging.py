@@ -112,24 +112,26 @@ def merged_progress(parts: Sequence[Sequence[LoadProgress]]) -> LoadProgress:
     A part's backlog and clients are those of its last snapshot. Quantiles come from the series, all others
     from the parts' own figures.
     """
-    several = [one for part in parts for one in part]
-    succeeded = sum(one.succeeded for one in several)
-    mean = sum(one.mean_ns * one.succeeded for one in several) / succeeded if succeeded else 0.0
-    squares = sum((one.stddev_ns**2 + one.mean_ns**2) * one.succeeded for one in several)
-    histograms = [row.histogram for one in several for row in one.series if row.histogram]
+    several = [progress for part in parts for progress in part]
+    succeeded = sum(progress.succeeded for progress in several)
+    mean = (
+        sum(progress.mean_ns * progress.succeeded for progress in several) / succeeded if succeeded else 0.0
+    )
+    squares = sum((progress.stddev_ns**2 + progress.mean_ns**2) * progress.succeeded for progress in several)
+    histograms = [row.histogram for progress in several for row in progress.series if row.histogram]
     _, quantiles = _native.add_histograms(histograms, [0.5, 0.99]) if histograms else (b"", (0, 0))
     return LoadProgress(
-        elapsed_ns=max(one.elapsed_ns for one in several),
-        seconds=max(sum(one.seconds for one in part) for part in parts),
-        **{name: sum(getattr(one, name) for one in several) for name in _PROGRESS_SUMMED},
+        elapsed_ns=max(progress.elapsed_ns for progress in several),
+        seconds=max(sum(progress.seconds for progress in part) for part in parts),
+        **{name: sum(getattr(progress, name) for progress in several) for name in _PROGRESS_SUMMED},
         backlog=sum(part[-1].backlog for part in parts),
         clients=sum(part[-1].clients for part in parts),
         mean_ns=mean,
         stddev_ns=math.sqrt(max(0.0, squares / succeeded - mean**2)) if succeeded else 0.0,
         p50_ns=quantiles[0],
         p99_ns=quantiles[1],
-        max_ns=max(one.max_ns for one in several),
-        lateness_p99_ns=max(one.lateness_p99_ns for one in several),
+        max_ns=max(progress.max_ns for progress in several),
+        lateness_p99_ns=max(progress.lateness_p99_ns for progress in several),
     )
 
 
@@ -222,19 +224,23 @@ def _counted(several: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _http(several: Sequence[HttpTotals]) -> HttpTotals:
-    planned = [one.planned for one in several if one.planned is not None]
-    closed = [one for one in several if one.closed]
-    stalls = {item.name: sum(getattr(one.stalls, item.name) for one in several) for item in fields(Stalls)}
-    names = dict.fromkeys(request.name for one in several for request in one.requests)
+    planned = [totals.planned for totals in several if totals.planned is not None]
+    closed = [totals for totals in several if totals.closed]
+    stalls = {
+        item.name: sum(getattr(totals.stalls, item.name) for totals in several) for item in fields(Stalls)
+    }
+    names = dict.fromkeys(request.name for totals in several for request in totals.requests)
     return HttpTotals(
         planned=sum(planned) if len(planned) == len(several) else None,
-        statuses=_counted([one.statuses for one in several]),
-        **{name: sum(getattr(one, name) for one in several) for name in _HTTP_SUMMED},
+        statuses=_counted([totals.statuses for totals in several]),
+        **{name: sum(getattr(totals, name) for totals in several) for name in _HTTP_SUMMED},
         stalls=Stalls(**stalls),
-        closed_least=min((one.closed_least for one in closed), default=0),
-        closed_most=max((one.closed_most for one in closed), default=0),
+        closed_least=min((totals.closed_least for totals in closed), default=0),
+        closed_most=max((totals.closed_most for totals in closed), default=0),
         requests=tuple(
-            _request(name, [request for one in several for request in one.requests if request.name == name])
+            _request(
+                name, [request for totals in several for request in totals.requests if request.name == name]
+            )
             for name in names
         ),
     )
@@ -242,13 +248,13 @@ def _http(several: Sequence[HttpTotals]) -> HttpTotals:
 
 def _request(name: str, several: Sequence[RequestTotals]) -> RequestTotals:
     examples: dict[str, str] = {}
-    for one in several:
-        examples = {**one.examples, **examples}
+    for totals in several:
+        examples = {**totals.examples, **examples}
     return RequestTotals(
         name,
-        sum(one.sent_bytes for one in several),
-        sum(one.received_bytes for one in several),
-        _counted([one.errors for one in several]),
+        sum(totals.sent_bytes for totals in several),
+        sum(totals.received_bytes for totals in several),
+        _counted([totals.errors for totals in several]),
         examples,
     )
 

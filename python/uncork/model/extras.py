@@ -46,7 +46,7 @@ def install_modules(modules: Iterable[str]) -> str | None:
         for wanted in reversed(requirements)
     }
     found = [known.get(_normalized(module.partition(".")[0])) for module in modules]
-    wanted = [one for one in found if one is not None]
+    wanted = [text for text in found if text is not None]
     return install_command(*wanted) if wanted and len(wanted) == len(found) else None
 
 

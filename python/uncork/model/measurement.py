@@ -173,7 +173,7 @@ class Measurement:
 
     def _counting(self) -> tuple[int, int, int]:
         """Return successes, the sum of their times and the elapsed time, without the cycles set aside."""
-        counting = [one for one in self.slices if not one.aside]
+        counting = [piece for piece in self.slices if not piece.aside]
         if self.operation is None or len(counting) == len(self.slices):
             executions, sum_ns = (
                 (0, 0)
@@ -185,7 +185,7 @@ class Measurement:
             )
             return executions, sum_ns, self.elapsed_ns
         return (
-            sum(one.succeeded for one in counting),
-            sum(one.sum_ns for one in counting),
-            sum(one.elapsed_ns for one in counting),
+            sum(piece.succeeded for piece in counting),
+            sum(piece.sum_ns for piece in counting),
+            sum(piece.elapsed_ns for piece in counting),
         )

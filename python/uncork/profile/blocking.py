@@ -116,12 +116,17 @@ def _rows(waiting: Mapping[int, Sequence[int]]) -> dict[int, int]:
         while path:
             pid, ahead = next(reversed(path.items()))
             following = next(
-                (one for one in ahead if one in waiting and one not in known and one not in path), None
+                (
+                    number
+                    for number in ahead
+                    if number in waiting and number not in known and number not in path
+                ),
+                None,
             )
             if following is not None:
                 path[following] = iter(waiting[following])
                 continue
-            known[pid] = 1 + max((known.get(one, 0) for one in waiting[pid]), default=0)
+            known[pid] = 1 + max((known.get(number, 0) for number in waiting[pid]), default=0)
             del path[pid]
     return known
 

@@ -198,9 +198,9 @@ def rests_on_index(key: Row, indexes: Iterable[Row]) -> bool:
 def islands(links: Iterable[tuple[int, int]]) -> list[set[int]]:
     """Return the sets of tables that foreign keys connect, directly or through other tables."""
     linked: dict[int, set[int]] = defaultdict(set)
-    for one, other in links:
-        linked[one].add(other)
-        linked[other].add(one)
+    for number, other in links:
+        linked[number].add(other)
+        linked[other].add(number)
     found: list[set[int]] = []
     reached: set[int] = set()
     for start in linked:

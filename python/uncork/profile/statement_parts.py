@@ -91,13 +91,13 @@ def statement_parts(text: str, *, template: bool = False) -> StatementParts | No
     names = postgast.pg_query_pb2.Token.Name
     ends = {token.start: token.end for token in tokens if names(token.token) in _CONSTANTS}
     aliases = aliases_of(node)
-    constants = {one.start: one for one in _walk(node, _Context()) if one.start in ends}
+    constants = {entry.start: entry for entry in _walk(node, _Context()) if entry.start in ends}
     found = [constants[start] for start in sorted(constants)]
     parts, sources = _named(found, aliases)
     whole, end, pieces = text.encode(), 0, []
-    for one, part in zip(found, sources, strict=True):
-        pieces += [whole[end : one.start].decode(), f":{part}"]
-        end = ends[one.start]
+    for entry, part in zip(found, sources, strict=True):
+        pieces += [whole[end : entry.start].decode(), f":{part}"]
+        end = ends[entry.start]
     return StatementParts(
         text="".join([*pieces, whole[end:].decode()]),
         parts=parts,
@@ -218,14 +218,14 @@ def _named(found: list[_Found], aliases: dict[str, str]) -> tuple[tuple[Statemen
     parts: dict[str, StatementPart] = {}
     numbers: dict[int, str] = {}
     names: list[str] = []
-    for one in found:
-        if one.number is not None and one.number in numbers:
-            names.append(numbers[one.number])
+    for entry in found:
+        if entry.number is not None and entry.number in numbers:
+            names.append(numbers[entry.number])
             continue
-        column = one.column[-1] if one.column else None
+        column = entry.column[-1] if entry.column else None
         table = None
-        if len(one.column) > 1:
-            table = aliases.get(one.column[-2])
+        if len(entry.column) > 1:
+            table = aliases.get(entry.column[-2])
         elif column is not None and len(set(aliases.values())) == 1:
             table = next(iter(aliases.values()))
         base = re.sub(r"\W", "_", column or "p", flags=re.ASCII)[:34]
@@ -234,9 +234,9 @@ def _named(found: list[_Found], aliases: dict[str, str]) -> tuple[tuple[Statemen
         while name in parts:
             copies += 1
             name = f"{base}{copies}"
-        equals = one.operator == "="
-        parts[name] = StatementPart(name, one.value, one.number, column, table, equals, one.operator)
-        if one.number is not None:
-            numbers[one.number] = name
+        equals = entry.operator == "="
+        parts[name] = StatementPart(name, entry.value, entry.number, column, table, equals, entry.operator)
+        if entry.number is not None:
+            numbers[entry.number] = name
         names.append(name)
     return tuple(parts.values()), names

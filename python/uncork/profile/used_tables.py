@@ -92,8 +92,8 @@ def _activity(before: Sequence[Row], after: Sequence[Row]) -> dict[int, int]:
         past = earlier.get(oid, nothing)
         if now != past:
             pairs = [(one or 0, other or 0) for one, other in zip(now, past, strict=True)]
-            fell = any(one < other for one, other in pairs)
-            grown = sum(one if fell else one - other for one, other in pairs)
-            if fell or any(one != other for one, other in pairs):
+            fell = any(number < other for number, other in pairs)
+            grown = sum(number if fell else number - other for number, other in pairs)
+            if fell or any(number != other for number, other in pairs):
                 found[oid] = grown
     return found

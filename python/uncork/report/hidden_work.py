@@ -43,13 +43,13 @@ def hidden_sentences(hidden: HiddenWork | None, unplanned: Iterable[Unplanned] =
             if hidden.most
             else f"{remedy} would show it"
         )
-    for one in _unreadable(unplanned):
+    for statement in _unreadable(unplanned):
         found.append(
-            f'Role "{one.role}" may not read the tables of statements with {share_text(one.share)} of the '
-            "statements' time"
+            f'Role "{statement.role}" may not read the tables of statements with '
+            f"{share_text(statement.share)} of the statements' time"
         )
         found.append("Their plans are missing, and so are findings that need plans")
-        found.append(f"{one.remedy} gives it the plans")
+        found.append(f"{statement.remedy} gives it the plans")
     return tuple(found)
 
 
@@ -67,8 +67,10 @@ def hidden_steps(
     """Yield how to let the role see more, and the command to repeat if most was hidden."""
     if hidden is not None and hides_findings(hidden):
         yield Step("As a superuser, let the role see the work of other roles:", grant(_STATS, hidden.role))
-    for one in _unreadable(unplanned):
-        yield Step("As a superuser, let the role read the tables, so that uncork gets plans:", one.remedy)
+    for statement in _unreadable(unplanned):
+        yield Step(
+            "As a superuser, let the role read the tables, so that uncork gets plans:", statement.remedy
+        )
     if hidden is not None and hidden.most and reproduce:
         yield Step("Then watch again:", reproduce)
 
@@ -77,12 +79,14 @@ def unplanned_words(unplanned: Sequence[Unplanned]) -> str:
     """Return why statements have no plan, by reason; empty if all have one."""
     if not unplanned:
         return ""
-    many = count_words(sum(len(one.templates) for one in unplanned), "statement")
+    many = count_words(sum(len(statement.templates) for statement in unplanned), "statement")
     return f"No plan of {many}: {'; '.join(map(_group, unplanned))}."
 
 
 def _unreadable(unplanned: Iterable[Unplanned]) -> Iterator[Unplanned]:
-    return (one for one in unplanned if one.why == "not readable" and one.share >= _LEAST)
+    return (
+        statement for statement in unplanned if statement.why == "not readable" and statement.share >= _LEAST
+    )
 
 
 def _what(hidden: HiddenWork) -> str:

@@ -12,8 +12,8 @@ _MOST: Final = 6
 def status_groups(statuses: Iterable[str]) -> dict[str, frozenset[str]]:
     """Return the statuses of each group by its name, in order: ``404``, or ``4xx`` with all its statuses."""
     ordered = sorted(set(statuses), key=int)
-    names = {one: one if len(ordered) <= _MOST else f"{int(one) // 100}xx" for one in ordered}
+    names = {text: text if len(ordered) <= _MOST else f"{int(text) // 100}xx" for text in ordered}
     return {
-        name: frozenset(one for one in ordered if names[one] == name)
+        name: frozenset(text for text in ordered if names[text] == name)
         for name in dict.fromkeys(names.values())
     }

@@ -41,7 +41,7 @@ _HEADER: Final = pair(":", "--header: write it as NAME: VALUE, such as Authoriza
 def _evidence(value: object, option: str) -> tuple[EvidenceKind, ...]:
     known: dict[str, EvidenceKind] = {kind: kind for kind in get_args(EvidenceKind)}
     many = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else []
-    words = [str(one).strip() for one in many if str(one).strip()]
+    words = [str(text).strip() for text in many if str(text).strip()]
     for word in words:
         if word not in known:
             raise UsageError(f"{option} {word}: there is no such kind; expecting {', '.join(known)}")

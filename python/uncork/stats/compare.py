@@ -168,18 +168,18 @@ def settled(
     """
     alpha = 1.0 - confidence
     facts = list(zip(effects, precision, practical, strict=True))
-    enough = [one is not None and one.rounds >= minimum_rounds for one, _, _ in facts]
-    precise = [one is not None and precise_enough(one, width) for one, width, _ in facts]
-    beyond = [one is not None and one.beyond(threshold) for one, _, threshold in facts]
-    inside = [one is not None and one.inside(threshold) for one, _, threshold in facts]
-    sized = [one is not None and one.relative_width <= SIZE_SHARE for one, _, _ in facts]
+    enough = [effect is not None and effect.rounds >= minimum_rounds for effect, _, _ in facts]
+    precise = [effect is not None and precise_enough(effect, width) for effect, width, _ in facts]
+    beyond = [effect is not None and effect.beyond(threshold) for effect, _, threshold in facts]
+    inside = [effect is not None and effect.inside(threshold) for effect, _, threshold in facts]
+    sized = [effect is not None and effect.relative_width <= SIZE_SHARE for effect, _, _ in facts]
     differs = [
         effect.e_value if effect is not None and all(ready) and (narrow or known) else 0.0
         for effect, *ready, narrow, known in zip(effects, enough, beyond, precise, sized, strict=True)
     ]
     alike = [
-        one.evidence_of_equivalence(threshold) if one is not None and ready and within else 0.0
-        for (one, _, threshold), ready, within in zip(facts, enough, inside, strict=True)
+        effect.evidence_of_equivalence(threshold) if effect is not None and ready and within else 0.0
+        for (effect, _, threshold), ready, within in zip(facts, enough, inside, strict=True)
     ]
     decided = [
         any(kept)

@@ -48,7 +48,7 @@ def mean_over_time(batches: Sequence[float]) -> MeanOverTime:
     squares = math.fsum(value * value for value in off)
     if not squares:
         return MeanOverTime(mean, mean, mean)
-    products = math.fsum(one * other for one, other in zip(off[1:], off[:-1], strict=True))
+    products = math.fsum(value * other for value, other in zip(off[1:], off[:-1], strict=True))
     correlation = min(_MOST_CORRELATION, max(0.0, products / squares + 2 / many))
     wider = (1 + correlation) / (1 - correlation)
     freedom = max(_LEAST_FREEDOM, (many - 1) / wider)

@@ -30,7 +30,10 @@ def write_pressed(folder: Path, pressed: Sequence[Pressed]) -> None:
     Raises:
         StoreError: if the file cannot be written.
     """
-    data = [{"level": one.level, "seen": _plain(one.seen), "lacks": one.missing} for one in pressed]
+    data = [
+        {"level": pressure.level, "seen": _plain(pressure.seen), "lacks": pressure.missing}
+        for pressure in pressed
+    ]
     write_atomically(folder / "seen.json", json.dumps(data, indent=1) + "\n")
 
 

@@ -49,9 +49,9 @@ class RunWriter:
         if statements:
             self._append("statements", statements)
         slices = [
-            {**_place(trial), **{name: getattr(one, name) for name in _SLICE}}
+            {**_place(trial), **{name: getattr(piece, name) for name in _SLICE}}
             for trial, measurement in trials
-            for one in measurement.slices
+            for piece in measurement.slices
         ]
         if slices:
             self._append("slices", slices)

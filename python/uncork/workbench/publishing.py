@@ -130,7 +130,7 @@ def pull_runs(address: Path, folder: Path, wanted: Sequence[str]) -> Sent:
     if mirror_of(folder) is not None:
         raise UsageError(f"{shown(folder)} is an address: name the folder to fetch runs to with --runs")
     if wanted:
-        runs = [find_run(mirror.root, one, files=False) for one in wanted]
+        runs = [find_run(mirror.root, text, files=False) for text in wanted]
     else:
         runs = [run.folder for run in read_catalogue(mirror.root).runs]
     missing = [run for run in runs if not (folder / run.name / "manifest.json").exists()]

@@ -59,7 +59,7 @@ def client_warnings(
     most = max(own.overhead_p50_ns, base.overhead_p50_ns)
     if gap > most:
         return ()
-    times = (format_duration(one) for one in (own.overhead_p50_ns, base.overhead_p50_ns))
+    times = (format_duration(number) for number in (own.overhead_p50_ns, base.overhead_p50_ns))
     mine, theirs = (f"{time} with {engine.title}" for time, engine in zip(times, (own, base), strict=True))
     return (
         f"{_CLIENTS_DIFFER}: a statement that does nothing takes {mine} and {theirs}, which could "

@@ -530,8 +530,8 @@ def rounds_warning(arms: Iterable[tuple[Rounds, bool]]) -> str | None:
         for arm, inverse in arms
         if all(value for _, value in arm)
     ]
-    length = max((len(one) for one in series), default=0)
-    whole = [[value - fmean(one) for value in one] for one in series if len(one) == length]
+    length = max((len(values) for values in series), default=0)
+    whole = [[value - fmean(values) for value in values] for values in series if len(values) == length]
     means = [fmean(values) for values in zip(*whole, strict=True)]
     found = find_steady_part(means)
     return None if found.verdict in ("steady", "unknown") else _words(found, means)

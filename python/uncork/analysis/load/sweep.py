@@ -107,7 +107,7 @@ def sweep_result(
         operation="request" if "http" in plan else "transaction",
         missing=(
             *(() if "nodes" not in manifest.options else (_UNWATCHED,)),
-            *dict.fromkeys(lacking for one in pressed for lacking in one.missing),
+            *dict.fromkeys(lacking for pressure in pressed for lacking in pressure.missing),
         ),
         verified=None if verification is None else _verified(verification, spec),
     )

@@ -556,7 +556,7 @@ def _missing(result: LogResult) -> Iterator[Missing]:
             plan_settings(template.mean_ns),
         )
     if result.withheld:
-        names = ", ".join(one for one in result.withheld if one)
+        names = ", ".join(text for text in result.withheld if text)
         yield Missing(
             f"files of {names or 'one server'} that do not overlap in time",
             "transactions, repeated statements, loops, lock waits and open sessions",

@@ -40,7 +40,7 @@ def _show(command: HelpCommand | HelpGroup, ctx: Any) -> None:
     panels = [*_parameter_panels(command, ctx)]
     if isinstance(command, HelpGroup):
         panels += _verb_panels(command, ctx)
-    text, end = (inspect.cleandoc(one or "") for one in (command.help, command.epilog))
+    text, end = (inspect.cleandoc(text or "") for text in (command.help, command.epilog))
     typer.echo(page_text(usage, text, panels, end, style), nl=False, color=style.coloured)
 
 

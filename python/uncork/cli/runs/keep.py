@@ -33,8 +33,8 @@ def tag(
 
     folder = find_run(runs or context.obj, run_id, files=False)
     note_skipped(folder.parent, run_id)
-    for one in tags:
-        set_tag(folder, one, present=not remove)
+    for text in tags:
+        set_tag(folder, text, present=not remove)
     console.output.print(
         f"{folder.name}: {', '.join(tags_of(folder)) or 'no tags'}", markup=False, soft_wrap=True
     )

@@ -171,7 +171,7 @@ def _measurement(
 
 
 def _latency(name: str, packed: Sequence[str]) -> Latency | None:
-    values = b"".join(base64.b64decode(one) for one in packed)
+    values = b"".join(base64.b64decode(text) for text in packed)
     if not values:
         return None
     (row,) = pa.table(_native.summarize(name, values)).to_pylist()

@@ -98,9 +98,9 @@ def socket_ports(pid: int) -> Iterator[int]:
     """Yield the local port of each TCP connection that a process has open."""
     inodes: Counter[str] = Counter()
     with suppress(OSError):
-        for one in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 -- names only, and many of them
+        for text in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 -- names only, and many of them
             with suppress(OSError):
-                target = str(Path(f"/proc/{pid}/fd/{one}").readlink())
+                target = str(Path(f"/proc/{pid}/fd/{text}").readlink())
                 if target.startswith("socket:["):
                     inodes[target[8:-1]] += 1
     for name in ("tcp", "tcp6"):

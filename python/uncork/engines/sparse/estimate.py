@@ -197,7 +197,7 @@ def _leaf_tuples(rows: float, columns: Sequence[KeyColumn], item: float, unique:
         combined = math.prod(max(1.0, column.distinct + (column.null_fraction > 0)) for column in columns)
         distinct = combined * -math.expm1(-rows / combined)
         groups = [(rows / max(1.0, distinct), distinct, item)]
-    sizes = [(many, *_group(each, one)) for each, many, one in groups]
+    sizes = [(many, *_group(each, value)) for each, many, value in groups]
     return sum(many * size for many, size, _ in sizes), sum(many * tuples for many, _, tuples in sizes)
 
 

@@ -179,7 +179,7 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, kee
     setup, tables = setup_script(sql, undo=undo, billed=billed, keeps=keeps)
     known = {table for statement in workload.statements for table in statement.tables}
     if not tables and re.match(r"\s*(?:DROP|REINDEX)\s+INDEX\b", candidate.sql, re.IGNORECASE):
-        tables = tuple(one for one in finding.objects if one in known)
+        tables = tuple(text for text in finding.objects if text in known)
     arm = replace(arm, setup=setup, tables=tables)
     if not any(arm.touches(statement) for statement in workload.statements):
         raise _Refused(f"No captured statement uses {' or '.join(tables) or 'what it changes'}.")

@@ -83,7 +83,7 @@ def up_sql(changes: Sequence[Change], database: str, headlines: Mapping[str, str
                 f"-- Measured: {format_count(net.saved)} s of sessions' time saved per hour (95 % interval: "
                 f"{format_count(net.low)} to {format_count(net.high)})."
             )
-        lines += [f"-- Against: {_one_line(one)}" for one in change.against]
+        lines += [f"-- Against: {_one_line(text)}" for text in change.against]
         lines += _executed(change.sql, database, before=change.undo)
     return "\n".join([*lines, ""])
 
@@ -104,7 +104,7 @@ def down_sql(changes: Sequence[Change], database: str) -> str:
         for name in dict(_settings(change.sql)):
             value = f"SET {name} = {literal(old[name])}" if name in old else f"RESET {name}"
             lines.append(f"ALTER DATABASE {quoted(database)} {value};")
-        plain = [one for one in statements_in(change.undo) if not _sets(one)]
+        plain = [text for text in statements_in(change.undo) if not _sets(text)]
         lines += _executed(";\n".join(plain), database, before=change.sql)
         if not change.undo.strip():
             lines.append("-- Nothing reverts it: it changes no data and no definition.")

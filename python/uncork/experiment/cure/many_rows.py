@@ -120,7 +120,7 @@ def _conflicting(prefix: str, row: str, rest: str) -> frozenset[int]:
         return frozenset()
     by_column = dict(zip(columns, expressions, strict=True))
     wanted = [word.strip().strip('"').lower() for word in conflict[1].split(",")]
-    return frozenset(number for one in wanted for number in numbers_in(by_column.get(one, "")))
+    return frozenset(number for text in wanted for number in numbers_in(by_column.get(text, "")))
 
 
 def _changed(text: str, words: list[tuple[str, int, int]], types: Mapping[int, str], joins: str) -> ManyRows:

@@ -120,7 +120,7 @@ def _apportioned(statements: Sequence[CapturedStatement], number: int) -> Iterat
     """Yield `number` executions in proportion to calls (Hamilton's method: the largest remainders first)."""
     calls = sum(statement.calls_per_hour for statement in statements)
     exact = [number * statement.calls_per_hour / calls for statement in statements]
-    counts = [math.floor(one) for one in exact]
+    counts = [math.floor(value) for value in exact]
     by_remainder = sorted(range(len(exact)), key=lambda place: counts[place] - exact[place])
     for place in by_remainder[: number - sum(counts)]:
         counts[place] += 1

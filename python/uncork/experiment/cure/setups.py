@@ -173,7 +173,7 @@ def setup_script(
             continue
         reverted = False
         if (written_by := _of_trigger(statement, written)) is not None:
-            tables += [table_named(one) for one in written_by]
+            tables += [table_named(text) for text in written_by]
             script.append(plain_colons(statement))
             continue
         if (fill := _FILLFACTOR.fullmatch(statement)) is not None:
@@ -187,7 +187,7 @@ def setup_script(
         raise SetupRefused("uncork does not know what reverts it.")
     script += [f"ANALYZE {fromkey}".rstrip() for fromkey in dict.fromkeys(analysed)]
     whole = () if "" in analysed else tuple(dict.fromkeys(tables))
-    return "\n".join(f"{one};" for one in script), whole
+    return "\n".join(f"{text};" for text in script), whole
 
 
 def _of_trigger(statement: str, script: Sequence[str]) -> tuple[str, ...] | None:

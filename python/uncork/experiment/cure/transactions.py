@@ -484,11 +484,11 @@ def split_counter(update: str, change: str) -> Split:
         for column in columns
         if _plain(column) != "part" and _plain(column) != _plain(found["counter"])
     ]
-    if {_plain(one) for one in own} != set(keys):
+    if {_plain(text) for text in own} != set(keys):
         raise RewriteRefused("The statement chooses its row by other columns than the parts have.")
     part = _part_value(target["values"], columns)
     added = found["added"] if found["sign"] == "+" else f"-{found['added']}"
-    given = {_plain(one): keys[_plain(one)] for one in own}
+    given = {_plain(text): keys[_plain(text)] for text in own}
     given |= {"part": part, _plain(found["counter"]): added}
     values = ", ".join(given[_plain(column)] for column in columns)
     sql = (

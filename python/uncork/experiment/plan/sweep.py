@@ -284,4 +284,4 @@ def _whole_rounds(steps: Sequence[LoadStep]) -> frozenset[int]:
     sizes: dict[int, int] = {}
     for step in steps:
         sizes[step.round] = sizes.get(step.round, 0) + 1
-    return frozenset(one for one, size in sizes.items() if size == max(sizes.values()))
+    return frozenset(number for number, size in sizes.items() if size == max(sizes.values()))

@@ -32,10 +32,10 @@ def service_jobs(spec: Spec, cell: Cell, variant: str) -> tuple[ServiceJob, ...]
     """Return the services to start for a variant in a cell, in order; the last one receives the requests."""
     texts = texts_for(spec, cell, variant)
     by_udp = {
-        spec.services_of(one)[-1]
+        spec.services_of(text)[-1]
         for workload in spec.http_workloads
-        for one in spec.compared(workload)
-        if _version(spec, workload, one) == "3"
+        for text in spec.compared(workload)
+        if _version(spec, workload, text) == "3"
     }
     jobs = []
     for name in spec.services_of(variant):

@@ -511,17 +511,17 @@ class Measuring:
 def without_bursts(slices: Sequence[Slice]) -> tuple[Slice, ...]:
     """Return the slices of a block, with cycles that other programs disturbed marked as set aside."""
     cycles: dict[int, list[Slice]] = {}
-    for one in slices:
-        cycles.setdefault(one.cycle, []).append(one)
-    delays = [[one.waited_ns for one in cycle] for cycle in cycles.values()]
+    for piece in slices:
+        cycles.setdefault(piece.cycle, []).append(piece)
+    delays = [[piece.waited_ns for piece in cycle] for cycle in cycles.values()]
     if any(None in delay for delay in delays):
         return tuple(slices)
     weights = cycle_weights(
-        [sum(one or 0 for one in delay) for delay in delays],
-        [sum(one.elapsed_ns for one in cycle) for cycle in cycles.values()],
+        [sum(number or 0 for number in delay) for delay in delays],
+        [sum(piece.elapsed_ns for piece in cycle) for cycle in cycles.values()],
     )
     aside = {number for number, weight in zip(cycles, weights, strict=True) if not weight}
-    return tuple(replace(one, aside=one.cycle in aside) for one in slices)
+    return tuple(replace(piece, aside=piece.cycle in aside) for piece in slices)
 
 
 def _stream(spec: Spec, trial: Trial) -> str:

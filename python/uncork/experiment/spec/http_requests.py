@@ -83,7 +83,7 @@ class CaptureTable(Section):
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
-        given = [one for one in (self.json_pointer, self.header, self.regex) if one is not None]
+        given = [text for text in (self.json_pointer, self.header, self.regex) if text is not None]
         if len(given) != 1:
             raise problems.at((), "expected exactly one of json, header and regex")
         return self

@@ -81,6 +81,6 @@ def _of_list(
         yield problems.Problem(key, "has only pauses; add a statement")
     if spec.workloads[name].batch is not None:
         yield problems.Problem(key, "a batch has no pauses; remove \\sleep")
-    others = sorted({spec.engine(one) for one in spec.compared(name)} - {POSTGRESQL})
+    others = sorted({spec.engine(text) for text in spec.compared(name)} - {POSTGRESQL})
     if others:
         yield problems.Problem(key, f"\\sleep works only with {POSTGRESQL}, not {others[0]}")

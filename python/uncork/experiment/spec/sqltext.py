@@ -107,7 +107,7 @@ def statements_in(sql: str) -> list[str]:
             found.append("")
         else:
             found[-1] += text
-    return [one.strip() for one in found if one.strip()]
+    return [text.strip() for text in found if text.strip()]
 
 
 def _tokens(sql: str) -> Iterator[tuple[re.Match[str] | None, str]]:

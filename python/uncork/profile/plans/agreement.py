@@ -173,7 +173,7 @@ def _expected(node: PlanNode) -> str:
 def _name(node: PlanNode) -> str:
     """Return a node as EXPLAIN names it; a join with its tables."""
     name = f"{'Parallel ' if node.parallel else ''}{node.kind}"
-    details = [one for one in (node.strategy, node.join) if one and one not in ("Inner", "Plain")]
+    details = [text for text in (node.strategy, node.join) if text and text not in ("Inner", "Plain")]
     if details:
         name += f" ({', '.join(details)})"
     if node.index:

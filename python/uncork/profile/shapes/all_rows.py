@@ -74,12 +74,12 @@ def body_for_all_rows(source: str, record: str, table: str, columns: Columns) ->
         turned = [_Row(record, known, columns).turned(statement) for statement in statements]
     except _Refused:
         return None
-    tables = tuple(one.table for one in turned)
+    tables = tuple(rewrite.table for rewrite in turned)
     if len(set(tables)) < len(tables) or table in tables:
         return None
-    lines = "".join(f"\n  {one.sql};" for one in turned)
-    check = "\nUNION ALL ".join(one.check for one in turned)
-    joins = any(one.joins for one in turned)
+    lines = "".join(f"\n  {rewrite.sql};" for rewrite in turned)
+    check = "\nUNION ALL ".join(rewrite.check for rewrite in turned)
+    joins = any(rewrite.joins for rewrite in turned)
     return TriggerBody(f"BEGIN{lines}\n  RETURN NULL;\nEND", tables, check, joins)
 
 

@@ -280,7 +280,7 @@ class Walk:
             self.parts.functions[name] = None
         self._use(TableUse(name, inner.alias.aliasname or name, "function", scope.level), joined)
         self.visit(inner, scope, "from")
-        renamed = [(one, None) for one in chained(inner.alias.colnames)]
+        renamed = [(text, None) for text in chained(inner.alias.colnames)]
         return [Source(inner.alias.aliasname or name, outputs=Outputs(tuple(renamed), rest=""))]
 
     def _join(self, join: Any, scope: Scope, joined: _Joined) -> list[Source]:

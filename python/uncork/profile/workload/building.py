@@ -203,7 +203,7 @@ def _captured(
 def _ends(apart: TakenApart, fixed: Mapping[int, str], rows: float | None) -> bool:
     """Return whether LIMIT may leave rows out; it does not if calls return fewer rows than it allows."""
     allowed = [fixed.get(parameter.number, "") for parameter in apart.parameters if parameter.role == "limit"]
-    most = [int(one) for one in allowed if one.isdigit()]
+    most = [int(text) for text in allowed if text.isdigit()]
     return rows is None or not most or rows >= _NEARLY * max(most)
 
 

@@ -247,13 +247,13 @@ def pattern_of(value: str, column: ColumnDraw, part: float, *, infix: bool = Fal
     pattern finds values with the same text in their middle, of three characters at least. There, each
     character more is assumed to leave a sixteenth of the rows.
     """
-    every = [*column.bounds, *(one for one, _ in column.common)]
+    every = [*column.bounds, *(text for text, _ in column.common)]
     least = max(part * len(every), 1.0)
     if infix:
         beyond = math.log(1 / (part * len(every)), _CHARACTERS) if 0 < part * len(every) < 1 else 0.0
         lengths = range(_TRIGRAM, len(value))
         short = next(
-            (length for length in lengths if sum(_middle(value, length) in one for one in every) <= least),
+            (length for length in lengths if sum(_middle(value, length) in text for text in every) <= least),
             len(value),
         )
         inner = _middle(value, short + math.ceil(beyond))
@@ -262,7 +262,7 @@ def pattern_of(value: str, column: ColumnDraw, part: float, *, infix: bool = Fal
         (
             length
             for length in range(1, len(value))
-            if sum(one.startswith(value[:length]) for one in every) <= least
+            if sum(text.startswith(value[:length]) for text in every) <= least
         ),
         len(value),
     )

@@ -113,23 +113,23 @@ def sampled_order(
             f"tell apart: {LOG_SETTINGS}."
         )
     members = {
-        one: found
-        for one, found in seen.items()
-        if _is_once(calls.get(one, 0), count) and len(found.begun) + len(found.ended) > found.alone
+        number: found
+        for number, found in seen.items()
+        if _is_once(calls.get(number, 0), count) and len(found.begun) + len(found.ended) > found.alone
     }
     order = sorted(members, key=lambda member: members[member].place)
-    for one in order:
-        if one != anchor and not _is_sure(members[one], own):
+    for number in order:
+        if number != anchor and not _is_sure(members[number], own):
             raise NoOrder(
-                f'The samples do not show whether "{short_template(texts[one])}" comes before or after '
+                f'The samples do not show whether "{short_template(texts[number])}" comes before or after '
                 f'"{short_template(texts[anchor])}": {LOG_SETTINGS}.'
             )
-    pauses = {one: _pause_ns(rows, one, samples, seconds, count) for one in order}
+    pauses = {number: _pause_ns(rows, number, samples, seconds, count) for number in order}
     order += _unseen(order, pauses, members, calls, count, texts)
     open_now = _open_sessions(rows, samples, order)
-    left_out = sum(1 for one in seen if one not in order)
+    left_out = sum(1 for number in seen if number not in order)
     return StatementOrder(
-        statements=tuple(OrderedStatement(one, pauses.get(one, 0.0)) for one in order),
+        statements=tuple(OrderedStatement(number, pauses.get(number, 0.0)) for number in order),
         count=count,
         seconds=seconds,
         sessions=open_now,
@@ -162,7 +162,7 @@ def logged_order(
         by_shape.items(),
         key=lambda item: sum(transaction.end_us - transaction.begin_us for transaction in item[1]),
     )
-    if any(one is None for one in shape):
+    if any(number is None for number in shape):
         raise NoOrder("The log has statements in its transactions that the watch did not see.")
     begin, end = (
         min(transaction.begin_us for transaction in chosen),
@@ -180,7 +180,9 @@ def logged_order(
     order = "That it has one statement" if len(shape) == 1 else f"The order of the {many}"
     return StatementOrder(
         statements=tuple(
-            OrderedStatement(one, pause) for one, pause in zip(shape, after, strict=True) if one is not None
+            OrderedStatement(number, pause)
+            for number, pause in zip(shape, after, strict=True)
+            if number is not None
         ),
         count=len(chosen),
         seconds=(end - begin) / 1e6,
@@ -283,14 +285,14 @@ def _unseen(
     the pause executes its changes later. What only reads holds no lock that others wait for: it is left out.
     """
     unseen = [
-        one
-        for one, times in calls.items()
-        if one not in members and _is_once(times, count) and _CHANGES.match(texts.get(one, ""))
+        number
+        for number, times in calls.items()
+        if number not in members and _is_once(times, count) and _CHANGES.match(texts.get(number, ""))
     ]
     if not unseen:
         return []
-    long = [one for one in order if pauses[one]]
-    held = [each for one in long for each in members[one].held or ()]
+    long = [number for number in order if pauses[number]]
+    held = [each for number in long for each in members[number].held or ()]
     if len(long) == 1 and long[0] == order[-1] and held and sum(held) <= (1 - _SURE) * len(held):
         return unseen
     raise NoOrder(

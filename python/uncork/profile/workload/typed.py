@@ -76,12 +76,12 @@ def _type_of_values(values: Sequence[str | None], least: int) -> str:
     given = [value for value in values if value is not None]
     if not given:
         return ""
-    if all(_WHOLE.fullmatch(one) for one in given):
-        large = any(abs(int(one)) > _LARGEST for one in given)
+    if all(_WHOLE.fullmatch(text) for text in given):
+        large = any(abs(int(text)) > _LARGEST for text in given)
         return _ORDERED[max(least, int(large))]
-    if all(_NUMBER.fullmatch(one) for one in given):
+    if all(_NUMBER.fullmatch(text) for text in given):
         return _ORDERED[max(least, 2)]
-    if all(one.lower() in _BOOLEANS for one in given):
+    if all(text.lower() in _BOOLEANS for text in given):
         return "boolean"
     if all(map(_is_date, given)):
         return "date"

@@ -64,7 +64,7 @@ def interval_words(comparison: Comparison, metric: str, confidence: float) -> st
 
 
 def _share_ends(low: float, high: float) -> str:
-    ends = [points_text(one) for one in (low, high)]
+    ends = [points_text(value) for value in (low, high)]
     if low > 0 or high < 0:
         ends = [end.lstrip("+−±") for end in (ends if low > 0 else ends[::-1])]
     return f"{ends[0]} to {ends[1]} points"

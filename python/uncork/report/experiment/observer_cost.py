@@ -179,37 +179,37 @@ def _switched_table(switched: Sequence[tuple[str, Switched]]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("observer", "throughput", "as counted", "CPU/op, all", "quadruples"):
         table.add_column(name, justify="left" if name == "observer" else "right")
-    for name, one in switched:
-        ratios = (_change(ratio, decimals=2) for ratio in (one.adjusted, one.plain, one.processor))
-        table.add_row(name, *ratios, str(one.quadruples))
+    for name, switch in switched:
+        ratios = (_change(ratio, decimals=2) for ratio in (switch.adjusted, switch.plain, switch.processor))
+        table.add_row(name, *ratios, str(switch.quadruples))
     return table
 
 
 def _switched_notes(switched: Sequence[tuple[str, Switched]], found: ObserverCosts) -> Iterator[str]:
-    for name, one in switched:
-        if one.adjusted is None:
+    for name, switch in switched:
+        if switch.adjusted is None:
             yield f"{name}: too few quadruples for an estimate. Measure longer with --budget."
-    if all(one.adjusted is None for _, one in switched):
+    if all(switch.adjusted is None for _, switch in switched):
         return
-    slice_ms = max(one.slice_ns for _, one in switched) / 1e6
-    others = sum(one.others for _, one in switched) / len(switched)
-    stolen = sum(one.stolen for _, one in switched) / len(switched)
+    slice_ms = max(switch.slice_ns for _, switch in switched) / 1e6
+    others = sum(switch.others for _, switch in switched) / len(switched)
+    stolen = sum(switch.stolen for _, switch in switched) / len(switched)
     yield (
         f"{found.confidence:.0%} intervals over quadruples of {slice_ms:.0f} ms slices, evaluated once, "
         "after a time fixed in advance. Throughput is adjusted for the noise of other programs, which took "
         f'{others:.2f} of a processor (the host {stolen:.2f}); "as counted" is not. "CPU/op, all" is '
         "the processor time of server, load and observer per operation."
     )
-    sure = [f"{name} {_bounds(one.sure, 2)}" for name, one in switched if one.sure is not None]
+    sure = [f"{name} {_bounds(switch.sure, 2)}" for name, switch in switched if switch.sure is not None]
     if sure:
         yield f"Verdicts on switched observers use wider intervals: {'; '.join(sure)}."
     bounds = [
-        f"{name} {_bounds(one.bound, 2)} ({_ANSWERS[_bound_verdict(one, found)]})"
-        for name, one in switched
-        if one.bound is not None
+        f"{name} {_bounds(switch.bound, 2)} ({_ANSWERS[_bound_verdict(switch, found)]})"
+        for name, switch in switched
+        if switch.bound is not None
     ]
     if bounds:
-        had = sum(one.work for _, one in switched) / len(switched)
+        had = sum(switch.work for _, switch in switched) / len(switched)
         yield (
             f"Load, server and observer had {had:.2f} processors. If the load has all of them, is the cost "
             f"in processor time under {found.practical * 100:g} %? At most: {'; '.join(bounds)}. An observer "
@@ -218,14 +218,16 @@ def _switched_notes(switched: Sequence[tuple[str, Switched]], found: ObserverCos
     unknown = [
         cost.switched for cost in found.costs if cost.verdict in ("costs something", "not enough evidence")
     ]
-    times = max((_times_needed(one.sure, found.practical) for one in unknown if one is not None), default=0)
+    times = max(
+        (_times_needed(switch.sure, found.practical) for switch in unknown if switch is not None), default=0
+    )
     if times > 1:
         yield (
             f"To decide {found.practical * 100:g} %, use about {times} times the budget (--budget), or less "
             "if other programs take less of the processors."
         )
-    for name, one in switched:
-        if one.apart:
+    for name, switch in switched:
+        if switch.apart:
             yield (
                 f"{name}: no verdict. Counted and adjusted throughput differ by more than chance, which "
                 "happens if a cost occurs rarely and all at once."

@@ -96,13 +96,13 @@ def _table(ranked: list[RequestCounts], place: str) -> Table:
     )
     rows = tuple(
         (
-            Value(one.workload),
-            Value(one.variant),
-            Value(share_text(one.share), note=f"[{one.low * 100:.4g}, {one.high * 100:.4g}]"),
-            Value("" if one.throughput is None else format_count(round(one.throughput))),
-            Value("" if one.mean_ns is None else format_duration(one.mean_ns)),
-            Value("" if one.longest_ns is None else format_duration(one.longest_ns)),
+            Value(counts.workload),
+            Value(counts.variant),
+            Value(share_text(counts.share), note=f"[{counts.low * 100:.4g}, {counts.high * 100:.4g}]"),
+            Value("" if counts.throughput is None else format_count(round(counts.throughput))),
+            Value("" if counts.mean_ns is None else format_duration(counts.mean_ns)),
+            Value("" if counts.longest_ns is None else format_duration(counts.longest_ns)),
         )
-        for one in ranked
+        for counts in ranked
     )
     return Table(f"Requests{place}: the values of the charts", columns, rows)

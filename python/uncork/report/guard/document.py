@@ -213,7 +213,9 @@ def difference_tables(result: GuardResult) -> Iterator[Table]:
 
 def _row(check: GateCheck, placed: bool, narrow: bool) -> tuple[Value, ...]:
     tone = TONES[check.outcome]
-    sides = ["" if one is None else value_text(one, check.unit) for one in (check.baseline, check.candidate)]
+    sides = [
+        "" if value is None else value_text(value, check.unit) for value in (check.baseline, check.candidate)
+    ]
     kept = check.outcome is GateOutcome.KEPT
     known = check.acknowledgement
     notes = confirmation_text(check) if known is None or narrow else f"{known.date}: {known.reason}"

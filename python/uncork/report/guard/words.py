@@ -113,7 +113,7 @@ def effect_figures(check: GateCheck) -> str:
         ends = ("…" if one is None else value_text(one, check.unit) for one in (low, high))
         return f"{value_text(check.candidate, check.unit)} [{', '.join(ends)}]"
     if is_share(check):
-        bounds = [points_text(one) for one in (low, high) if one is not None]
+        bounds = [points_text(value) for value in (low, high) if value is not None]
         shown = f" [{', '.join(bounds)}]" if len(bounds) == 2 else ""
         return f"{points_text(check.ratio)} points{shown}"
     if low == high and (low is not None or check.outcome is not GateOutcome.UNDECIDED):
@@ -125,7 +125,9 @@ def effect_figures(check: GateCheck) -> str:
 
 def values_text(check: GateCheck) -> str:
     """Format the values of both sides: ``20.1 ms → 22.4 ms``; a single value if the other is unknown."""
-    known = [value_text(one, check.unit) for one in (check.baseline, check.candidate) if one is not None]
+    known = [
+        value_text(value, check.unit) for value in (check.baseline, check.candidate) if value is not None
+    ]
     return " → ".join(known)
 
 
@@ -250,7 +252,7 @@ def _value_ends(low: float | None, high: float | None, unit: str) -> str:
 def _share_ends(low: float | None, high: float | None, signed: bool) -> str:
     if low is None or high is None:
         return ""
-    ends = [points_text(one) for one in (low, high)]
+    ends = [points_text(value) for value in (low, high)]
     if not signed and (low > 0 or high < 0):
         ends = [end.lstrip("+−") for end in (ends if low > 0 else ends[::-1])]
     return "" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]} points"

@@ -141,7 +141,7 @@ def _row(part: PartFacts, found: PartsFacts, *, clocks: bool) -> tuple[Value, ..
     )
     return (
         *(Value(f"{part.number}/{found.count}"), Value(part.host), Value(ended)),
-        *(Value(_count(one)) for one in (part.planned, part.started, part.not_started, part.unknown)),
+        *(Value(_count(number)) for number in (part.planned, part.started, part.not_started, part.unknown)),
         Value(rate_text(part.operations_per_second)),
         *(Value(_time(part.p50_ns)), Value(_time(part.p99_ns))),
         *((Value(_clock(part)),) if clocks else ()),

@@ -185,7 +185,7 @@ def _by_name(
     return Table(
         title,
         (Column(name, header=True), *(Column(number, number=True) for number in numbers)),
-        tuple((Value(one), *values) for one, values in rows),
+        tuple((Value(text), *values) for text, values in rows),
         sortable=True,
     )
 

@@ -97,7 +97,7 @@ def side_name(side: RunSide) -> str:
 def _compose_runs_answer(result: RunComparison) -> str:
     """Return the result in sentences, of which the first begins with the verdict."""
     if result.cure:
-        return join_sentences(one for pair in result.pairs for one in changed_answer(pair))
+        return join_sentences(text for pair in result.pairs for text in changed_answer(pair))
     if len(result.pairs) == 1:
         return _answer(result, result.pairs[0])
     return _answers(result)
@@ -403,7 +403,7 @@ def _change(section: str, name: str, before: str, after: str) -> str:
     if section == "commit":
         values = [before[:_COMMIT], after[:_COMMIT]]
     else:
-        values = [one if len(one) <= _VALUE else f"{one[: _VALUE - 1]}…" for one in (before, after)]
+        values = [text if len(text) <= _VALUE else f"{text[: _VALUE - 1]}…" for text in (before, after)]
     return f"{title} {values[0] or 'unknown'} → {values[1] or 'unknown'}"
 
 
@@ -469,7 +469,7 @@ def _switched(result: RunComparison, repeat: str) -> NextStep:
     what = f"switch what differs ({words})" if words else "switch what you changed between them"
     command = result.before.command
     sides = (("as it was before", command), ("as it is now", command))
-    turns = "; ".join(f"read -rp '{side}, then Enter: '; {one}" for side, one in sides)
+    turns = "; ".join(f"read -rp '{side}, then Enter: '; {text}" for side, text in sides)
     return NextStep(
         f"{repeat}. Before each run, {what}; the commands wait for you:",
         f"for turn in {_TURNS}; do {turns}; done",

@@ -132,11 +132,11 @@ def _statuses_over_time(series: Sequence[RunSeries]) -> tuple[LineChart, ...]:
     The charts show shares, not rates: failing is often faster than answering, so a rate of failures would
     reflect the speed of a run rather than how many users saw failures.
     """
-    known = [one for one in series if any(point.statuses for point in one.points)]
+    known = [run for run in series if any(point.statuses for point in run.points)]
     groups = status_groups(
         status
-        for one in known
-        for point in one.points
+        for run in known
+        for point in run.points
         for status in point.statuses
         if not status.startswith("2")
     )
@@ -164,14 +164,14 @@ def _shares(series: Sequence[RunSeries], statuses: frozenset[str]) -> tuple[Line
     """Return a line per run, without the seconds in which nothing was answered."""
     lines = (
         Line(
-            one.run,
+            run.run,
             tuple(
                 (point.at, sum(point.statuses.get(status, 0.0) for status in statuses) / answers)
-                for point in one.points
+                for point in run.points
                 if (answers := sum(point.statuses.values()))
             ),
         )
-        for one in series
+        for run in series
     )
     return tuple(line for line in lines if len(line.points) > 1)
 

@@ -64,7 +64,7 @@ def interval_words(low: float | None, high: float | None) -> str:
 def statements_table(before: RunSide, pair: RunPair) -> Table | None:
     """Return the table of statements in two watches, changed statements first; None if it is empty."""
     found = _statements(pair.figures) if before.kind == "database" else {}
-    subjects = [one for one in found if _MEAN in found[one]]
+    subjects = [text for text in found if _MEAN in found[text]]
     if not subjects:
         return None
     columns = (
@@ -84,7 +84,7 @@ def statements_table(before: RunSide, pair: RunPair) -> Table | None:
 def write_changed(pair: RunPair, console: Console) -> None:
     """Print the statements that a cure changed: a line of times, a line of counts, and the statement."""
     found = _statements(pair.figures)
-    means = [found[one][_MEAN] for one in pair.changed if _MEAN in found.get(one, {})]
+    means = [found[text][_MEAN] for text in pair.changed if _MEAN in found.get(text, {})]
     if not means:
         return
     write_title(console, "Statements that the cure changed, before → after")
@@ -99,7 +99,7 @@ def write_changed(pair: RunPair, console: Console) -> None:
 def changed_answer(pair: RunPair) -> Iterator[str]:
     """Yield the sentences on the statements that a cure changed: the one with the most time first."""
     found = _statements(pair.figures)
-    means = [found[one][_MEAN] for one in pair.changed if _MEAN in found.get(one, {})]
+    means = [found[text][_MEAN] for text in pair.changed if _MEAN in found.get(text, {})]
     if not means:
         yield "No statement that the cure changed ran in both watches, so its effect on the server is unknown"
         return
@@ -124,7 +124,7 @@ def pair_limits(pair: RunPair) -> Iterator[str]:
             "watch to watch, and that calls are independent. Other values, other load or a warmer cache are "
             "part of the difference."
         )
-    absent = [one for one in pair.changed if _MEAN not in _statements(pair.figures).get(one, {})]
+    absent = [text for text in pair.changed if _MEAN not in _statements(pair.figures).get(text, {})]
     for subject in absent[:_MOST]:
         yield f"{capital(headline_template(subject))} did not run in both watches."
 

@@ -46,7 +46,7 @@ _SERVER: Final = re.compile(r"""\s--postgres(?:=|\s)("[^"]*"|'[^']*'|\S+)""")
 
 def build_stack_document(result: StackResult, flames: Sequence[Flame] = ()) -> Document:
     """Return the report on stacks, with their flame graphs."""
-    missing = [f"Not seen: {one}." for one in result.method.cannot_see]
+    missing = [f"Not seen: {text}." for text in result.method.cannot_see]
     return Document(
         title=result.run.id,
         question=_question(result),
@@ -190,7 +190,7 @@ def _how(result: StackResult) -> Iterator[Block]:
     elif method.reason:
         yield Paragraph(f"{method.reason[0].upper()}{method.reason[1:]}.")
     if method.cannot_see:
-        yield Bullets(tuple(f"Not seen: {one}." for one in method.cannot_see))
+        yield Bullets(tuple(f"Not seen: {text}." for text in method.cannot_see))
     yield Code(result.run.reproduce, "sh")
     if result.method.watched_ns:
         yield Paragraph(f"Watched for {format_duration(result.method.watched_ns)}.")

@@ -117,7 +117,7 @@ def write_entry(console: Console, figures: Sequence[str], texts: Iterable[str], 
         first, *rest = wrapped(figures[0].lstrip(), console.width - indent)
         gap = " " * (len(figures[0]) - len(figures[0].lstrip()))
         more = [one for text in figures[1:] for one in wrapped(text, console.width - indent)]
-        lines = [f"{gap}{first}", *(f"{space}{one}" for one in (*rest, *more))]
+        lines = [f"{gap}{first}", *(f"{space}{text}" for text in (*rest, *more))]
     write_lines(console, lines, "bold")
     for text in texts:
         write_lines(console, [f"{space}{one}" for one in wrapped(text, console.width - indent)])
@@ -147,9 +147,9 @@ def _column_widths(table: Table, width: int) -> list[int] | None:
     if sum(least) > room:
         return None
     level = max(most, default=0)
-    while sum(map(min, most, (max(one, level) for one in least))) > room:
+    while sum(map(min, most, (max(number, level) for number in least))) > room:
         level -= 1
-    return [min(whole, max(one, level)) for one, whole in zip(least, most, strict=True)]
+    return [min(whole, max(number, level)) for number, whole in zip(least, most, strict=True)]
 
 
 def _least_width(column: Column, value: Value) -> int:

@@ -286,7 +286,7 @@ def _unknown(
         table, dot, _ = name.partition(".")
         if dot and table not in parsed.variables:
             continue  # braces around any other text
-        columns = [one for one in known if one.startswith(f"{name}.")]
+        columns = [text for text in known if text.startswith(f"{name}.")]
         more = f"; it has the columns {', '.join(sorted(columns))}" if columns else problems.hint(name, known)
         add = "" if name in parsed.variables else '; add it to [variables], or capture it ("{{" is a brace)'
         yield problems.Problem(key, f"uses {{{name}}}, which has no value{more}{add}")

@@ -71,9 +71,11 @@ def find_knee(powers: Rounds, visited: Sequence[float], confidence: float) -> Kn
     rounds = _shared(powers, levels)
     if not rounds:
         return None
-    means = {level: math.fsum(powers[level][one] for one in rounds) / len(rounds) for level in levels}
+    means = {level: math.fsum(powers[level][number] for number in rounds) / len(rounds) for level in levels}
     best = max(levels, key=lambda level: means[level])
-    out = beaten({level: {one: powers[level][one] for one in rounds} for level in levels}, confidence)
+    out = beaten(
+        {level: {number: powers[level][number] for number in rounds} for level in levels}, confidence
+    )
     left = tuple(level for level in levels if level not in out)
     below = [load for load in visited if load < left[0]]
     above = [load for load in visited if load > left[-1]]
@@ -110,7 +112,7 @@ def find_saturation(throughputs: Rounds, confidence: float) -> Saturation | None
     found = None
     for level in reversed(levels[:-1]):
         growths = (
-            [throughputs[higher][one] - throughputs[level][one] for one in rounds]
+            [throughputs[higher][number] - throughputs[level][number] for number in rounds]
             for higher in levels
             if higher > level
         )
@@ -137,7 +139,7 @@ def beaten(values: Rounds, confidence: float) -> frozenset[float]:
             rounds = sorted(values[level].keys() & values[other].keys())
             if other == level or not rounds:
                 continue
-            less = [values[other][one] - values[level][one] for one in rounds]
+            less = [values[other][number] - values[level][number] for number in rounds]
             if math.fsum(less) > 0.0 and confidence_sequence(less, sure)[0] > 0.0:
                 out.add(level)
                 break

@@ -75,7 +75,7 @@ def _certain_factor(part: int, parts: Mapping[int, Sequence[float | None]], wron
     differences = []
     for place, value in enumerate(parts[part]):
         beside = [values[place] for number, values in parts.items() if number != part]
-        known = [math.log(one) for one in beside if one]
+        known = [math.log(value) for value in beside if value]
         if value and known:
             differences.append(math.log(value) - median(known))
     if len(differences) < LEAST_INTERVALS:
@@ -100,7 +100,7 @@ def _is_farthest(part: int, parts: Mapping[int, Sequence[float | None]], side: f
     times = many = 0
     for place, value in enumerate(parts[part]):
         beside = [values[place] for number, values in parts.items() if number != part]
-        known = [side * math.log(one) for one in beside if one]
+        known = [side * math.log(value) for value in beside if value]
         if value and len(known) == len(beside):
             many += 1
             own = side * math.log(value)

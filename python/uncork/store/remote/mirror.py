@@ -235,7 +235,7 @@ class AddressMirror:
         self._remote.remove_folder(id)
         with self._locked():
             record = self._record()
-            rest = {one: run for one, run in record.runs.items() if one != id}
+            rest = {text: run for text, run in record.runs.items() if text != id}
             replace(record, runs=rest).write(self.root)
         return True
 

@@ -167,9 +167,9 @@ class Remote:
                 try:
                     fs.rm(some)
                 except FileNotFoundError:
-                    for one in some:
-                        if fs.exists(one):
-                            fs.rm_file(one)
+                    for text in some:
+                        if fs.exists(text):
+                            fs.rm_file(text)
 
     def remove_folder(self, folder: str) -> None:
         """Delete a folder with its files; in a store without folders, all files with that prefix."""

@@ -287,7 +287,7 @@ def _sum(built: Sequence[Rehearsed]) -> Rehearsed:
     undone = [rehearsed.undo_ns for rehearsed in built]
     return Rehearsed(
         build_ns=sum(rehearsed.build_ns for rehearsed in built),
-        undo_ns=None if None in undone else sum(one or 0 for one in undone),
+        undo_ns=None if None in undone else sum(number or 0 for number in undone),
         size=sum(rehearsed.size for rehearsed in built),
     )
 

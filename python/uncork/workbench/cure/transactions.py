@@ -64,7 +64,7 @@ class SeenTransactions:
             return logged_order(self._logged, self._template_of, anchor)
         who = Counter(_who(row) for row in rows if row["template"] == anchor)
         named = {
-            name for name in who if name in {(one, user) for one in finding.objects for user in _users(who)}
+            name for name in who if name in {(text, user) for text in finding.objects for user in _users(who)}
         }
         chosen = max(named or who, key=lambda name: who[name], default=None)
         return sampled_order(

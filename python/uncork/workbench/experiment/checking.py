@@ -319,11 +319,11 @@ def cells_seen(spec: Spec, figures: Rows, times: Rows) -> dict[str, list[Seen]]:
             if variant != spec.baseline and (std_dev := _std_dev(trials, spec.baseline, variant)) is not None
         ]
         times_of = [means.get((cell, workload, arm.variant)) for arm in arms(spec, workload)]
-        known = [fmean(one) for one in times_of if one]
+        known = [fmean(values) for values in times_of if values]
         if scatters and known:
             widest = max(scatters, key=lambda scatter: scatter.of_unit(4, 1))
             usual = fmean(known)
-            operation_ns = tuple(fmean(one) if one else usual for one in times_of)
+            operation_ns = tuple(fmean(values) if values else usual for values in times_of)
             found[workload].append(Seen(operation_ns, widest))
     return dict(found)
 

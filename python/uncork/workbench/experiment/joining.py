@@ -92,7 +92,7 @@ class Joining:
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.compute as pc  # noqa: PLC0415
 
-        for column in [one for one in _NUMBERED if one in table.column_names]:
+        for column in [text for text in _NUMBERED if text in table.column_names]:
             known = self._numbers[number, column]
             places = pc.index_in(table[column], pa.array(list(known), table[column].type))
             values = pa.array(list(known.values()), pa.int64()).take(places.combine_chunks())

@@ -146,6 +146,6 @@ def _hosts(
     for number in dict.fromkeys(hosts):
         own = [place for place, host in enumerate(hosts) if host == number]
         runs = tuple(parts[place].manifest.id for place in own)
-        numbers = tuple(one for place in own for one in rounds[place])
+        numbers = tuple(number for place in own for number in rounds[place])
         first = parts[own[0]]
         yield HostRounds(number, first.host.name, first.processor, numbers, runs)

@@ -192,15 +192,15 @@ class _Session:
                 before = time.monotonic_ns()
                 measured = self._block(Trial(number, block, 0, Cell(()), workload, _HOME), found, limit_ns)
                 took_ns = time.monotonic_ns() - before
-                found.around_ns.append(max(took_ns - sum(one.elapsed_ns for one in measured.slices), 0.0))
+                found.around_ns.append(max(took_ns - sum(piece.elapsed_ns for piece in measured.slices), 0.0))
                 found.ratios[-1].append(cycle_ratios(measured.slices))
 
     def _first(self, workload: str) -> _Measured:
         sizes = (SliceSize(duration_ns=_PILOT_NS),) * len(arms(self._spec, workload))
         pilot = _Measured(sizes, float(len(sizes) * _PILOT_NS), float(_PILOT_NS))
         measured = self._block(Trial(0, 0, 0, Cell(()), workload, _HOME), pilot, 1)
-        operation_ns = sum(one.sum_ns for one in measured.slices) / max(
-            sum(one.succeeded for one in measured.slices), 1
+        operation_ns = sum(piece.sum_ns for piece in measured.slices) / max(
+            sum(piece.succeeded for piece in measured.slices), 1
         )
         seen = Pilot((operation_ns,) * len(sizes))
         fitted = slice_sizes(seen)
@@ -237,9 +237,9 @@ class _Session:
 def cycle_ratios(slices: Sequence[Slice]) -> list[float]:
     """Return the log ratio of each cycle of a block: the third arm against the mean of the first two."""
     means: dict[int, dict[int, float]] = {}
-    for one in slices:
-        if one.succeeded and one.sum_ns:
-            means.setdefault(one.cycle, {})[one.arm] = math.log(one.sum_ns / one.succeeded)
+    for piece in slices:
+        if piece.succeeded and piece.sum_ns:
+            means.setdefault(piece.cycle, {})[piece.arm] = math.log(piece.sum_ns / piece.succeeded)
     return [
         found[2] - (found[0] + found[1]) / 2.0
         for _, found in sorted(means.items())

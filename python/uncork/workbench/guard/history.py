@@ -54,10 +54,10 @@ def judge_history(root: Path, question: Question, measure: Measure | None, notif
         here = (
             found if broken is None else [held_against(place, second, past, CONFIDENCE) for place in places]
         )
-        decisions = judge_past([one.evidence for one in here], confidence=CONFIDENCE)
+        decisions = judge_past([entry.evidence for entry in here], confidence=CONFIDENCE)
         return [
-            Judgement(place, decision, partial(_check, place, one))
-            for place, one, decision in zip(places, here, decisions, strict=True)
+            Judgement(place, decision, partial(_check, place, entry))
+            for place, entry, decision in zip(places, here, decisions, strict=True)
         ]
 
     acknowledge = partial(acknowledge_from, question.acknowledged)
@@ -179,7 +179,7 @@ def _baseline(comparable_past: ComparablePast, found: Sequence[Found]) -> GuardS
     if comparable_past.baseline is not None:
         run = comparable_past.baseline
         return GuardSide("baseline", f"the run named {BASELINE}, {run.id}", (_day(run),), run.commit)
-    many = max((one.like for one in found), default=0)
+    many = max((entry.like for entry in found), default=0)
     if not many:
         return GuardSide("baseline", "its earlier comparable runs (there are none yet)")
     first, last = comparable_past.runs[-many], comparable_past.runs[-1]

@@ -71,8 +71,8 @@ def watched_load(again: LoadMeasurement, ended_us: int) -> dict[str, int] | None
     Times of operations count from their actual start, and are of successes only.
     """
     totals = again.totals
-    kind = "operation" if all(one.kind != "service" for one in again.times) else "service"
-    operations = [one for one in again.times if one.kind == kind]
+    kind = "operation" if all(times.kind != "service" for times in again.times) else "service"
+    operations = [times for times in again.times if times.kind == kind]
     if totals.outcome is not LoadOutcome.COMPLETE or not operations or totals.http is not None:
         return None
     return {
@@ -81,6 +81,6 @@ def watched_load(again: LoadMeasurement, ended_us: int) -> dict[str, int] | None
         "operations": totals.succeeded,
         "operations_ns": sum(operation.sum_ns for operation in operations),
         "statements": totals.statements,
-        "statements_ns": sum(one.sum_ns for one in again.times if one.kind == "statement"),
+        "statements_ns": sum(times.sum_ns for times in again.times if times.kind == "statement"),
         "round_trips": totals.round_trips,
     }

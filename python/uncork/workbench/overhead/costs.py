@@ -105,7 +105,7 @@ def _costs(
 ) -> Iterator[ObserverCost]:
     names = [name for name, variant in spec.variants.items() if not variant.baseline]
     # An observer that is only switched is no variant.
-    more = sorted({name for one in slices for name in one.on} - set(names))
+    more = sorted({name for piece in slices for name in piece.on} - set(names))
     count = (len(names) + len(more)) * len(spec.workloads) * len(cells(spec))
     processors = len(os.sched_getaffinity(0))
     # There are 2 * count verdicts, on throughput and processor time. Together they err no more often than a

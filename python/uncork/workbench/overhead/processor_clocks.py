@@ -58,9 +58,9 @@ class Clocks:
 
     def close(self) -> None:
         """Close the files."""
-        for one in (self._stat, self._machine):
-            if one is not None:
-                os.close(one)
+        for number in (self._stat, self._machine):
+            if number is not None:
+                os.close(number)
 
 
 def _open(path: Path) -> int | None:

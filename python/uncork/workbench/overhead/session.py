@@ -225,7 +225,7 @@ def _base(wanted: CostWanted) -> dict[str, Any]:
     workload = script_workload(
         text, name=name, scale=wanted.scale, clients=wanted.clients, duration=wanted.duration
     )
-    word = "".join(one if one.isalnum() or one in "-_" else "-" for one in Path(name).stem).strip("-_")
+    word = "".join(text if text.isalnum() or text in "-_" else "-" for text in Path(name).stem).strip("-_")
     named = word if word and word[0].isalpha() else "script"
     return {"setup": {"sql": pgbench_setup(wanted.scale)}, "workloads": {named[:40]: workload}}
 

@@ -97,19 +97,19 @@ def judge_switched(
     `confidence` is for the intervals shown, and `sure` for the intervals behind verdicts. `processors` is how
     many the load may use; without it there is no bound.
     """
-    all_of_them = sorted({name for one in slices for name in one.on})
+    all_of_them = sorted({name for piece in slices for name in piece.on})
     if observer not in all_of_them:
         return None
 
     def rows(values: Sequence[float]) -> np.ndarray:
         return np.array(values, dtype=np.float64).reshape(-1, 4)
 
-    on = rows([observer in one.on for one in slices]).astype(bool)
-    beside = [rows([name in one.on for one in slices]) for name in all_of_them if name != observer]
-    length, done = rows([one.length_ns for one in slices]), rows([one.operations for one in slices])
-    work = rows([one.work_ns for one in slices])
-    others = rows([one.others_ns for one in slices]) / length
-    stolen = rows([one.stolen_ns for one in slices]) / length
+    on = rows([observer in piece.on for piece in slices]).astype(bool)
+    beside = [rows([name in piece.on for piece in slices]) for name in all_of_them if name != observer]
+    length, done = rows([piece.length_ns for piece in slices]), rows([piece.operations for piece in slices])
+    work = rows([piece.work_ns for piece in slices])
+    others = rows([piece.others_ns for piece in slices]) / length
+    stolen = rows([piece.stolen_ns for piece in slices]) / length
     # A slice without operations counts as half an operation, because zero has no logarithm.
     some = np.maximum(done, 0.5)
     covariates = np.stack([others, others**2, stolen, *beside], axis=-1)
@@ -141,7 +141,7 @@ def _scaled(ratio: Ratio | None, part: float) -> Ratio | None:
     """Scale a ratio of a part to the whole; `part` is the fraction of the whole that changed."""
     if ratio is None or ratio.low is None or ratio.high is None:
         return None
-    changed, low, high = (1 + (one - 1) * part for one in (ratio.ratio, ratio.low, ratio.high))
+    changed, low, high = (1 + (value - 1) * part for value in (ratio.ratio, ratio.low, ratio.high))
     return Ratio(changed, low, high, ratio.rounds)
 
 
@@ -151,6 +151,6 @@ def write_slices(folder: Path, slices: Sequence[Slice]) -> None:
     Raises:
         StoreError: if they cannot be written.
     """
-    rows = [asdict(one) for one in slices]
+    rows = [asdict(piece) for piece in slices]
     columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
     write_atomically(folder / SLICES_FILE, json.dumps(columns) + "\n")

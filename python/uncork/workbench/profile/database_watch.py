@@ -171,7 +171,7 @@ class Samples:
             number = self.book.number(query_id, text)
             if number is not None and number in self._without_id:
                 kept = self.seen.setdefault(query_id, [])
-                more = [one for one in self._without_id.pop(number) if one not in kept]
+                more = [text for text in self._without_id.pop(number) if text not in kept]
                 kept += more[: _TEXTS - len(kept)]
 
     def now_us(self) -> int:
@@ -550,6 +550,6 @@ def _longest(settings: Sequence[Mapping[str, Any]]) -> int:
     for row in settings:
         if row["name"] == _SETTING:
             value = str(row["value"])
-            number = int("".join(one for one in value if one.isdigit()))
+            number = int("".join(text for text in value if text.isdigit()))
             return (number * 1024 if value.endswith("kB") else number) - 1
     return _DEFAULT_BYTES - 1

@@ -87,7 +87,7 @@ def log_request(
         else:
             found += expand([Path(text)])
             skipped += map(str, _not_logs(Path(text)))
-    objects = list({one.name: one for one in found if isinstance(one, LogObject)}.values())
+    objects = list({source.name: source for source in found if isinstance(source, LogObject)}.values())
     within = can_be_within(objects, begin, end)
     if objects and not within and len(objects) == len(found):
         raise UsageError(
@@ -95,14 +95,17 @@ def log_request(
             "times; times are in UTC unless an offset follows"
         )
     kept = {log_object.name for log_object in within}
-    unique = {one.name if isinstance(one, LogObject) else number: one for number, one in enumerate(found)}
-    read = [one for one in unique.values() if not isinstance(one, LogObject) or one.name in kept]
+    unique = {
+        source.name if isinstance(source, LogObject) else number: source
+        for number, source in enumerate(found)
+    }
+    read = [source for source in unique.values() if not isinstance(source, LogObject) or source.name in kept]
     request = LogRequest(
         tuple(read), prefix, begin, end, jobs, skipped=tuple(skipped), outside=len(objects) - len(within)
     )
     if servers is None:
         return in_order_of_time(request)
-    logs = [log_name(one) for one in unique.values()]
+    logs = [log_name(source) for source in unique.values()]
     wrote = dict(zip(logs, servers.of(logs, lenient=earlier), strict=False))
     return in_order_of_time(_of_servers(request, wrote, servers))
 
@@ -129,7 +132,7 @@ def _of_servers(request: LogRequest, wrote: Mapping[str, str], servers: LogServe
     return replace(
         request,
         paths=tuple(read),
-        servers=tuple(wrote[log_name(one)] for one in read),
+        servers=tuple(wrote[log_name(source)] for source in read),
         other_servers=tuple(sorted(set(wrote.values()) - wanted)),
         outside=len(outside),
     )

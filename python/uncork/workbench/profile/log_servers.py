@@ -78,7 +78,7 @@ class LogServers:
             UsageError: if none is.
         """
         known = sorted(set(servers))
-        kept = [one for one in known if self.selects(one)]
+        kept = [text for text in known if self.selects(text)]
         if self.only and not kept:
             raise UsageError(
                 f"{self.names[2]} {', '.join(self.only)}: no server is left; the servers are "
@@ -88,8 +88,8 @@ class LogServers:
 
     def selects(self, server: str) -> bool:
         """Return whether the logs of a server are to be read."""
-        wanted = [one for one in self.only if not one.startswith("!")] or ["*"]
-        unwanted = [one[1:] for one in self.only if one.startswith("!")]
+        wanted = [text for text in self.only if not text.startswith("!")] or ["*"]
+        unwanted = [text[1:] for text in self.only if text.startswith("!")]
         return _fits(server, wanted) and not _fits(server, unwanted)
 
 
