@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.evidence import Evidence
+from uncork.advise.evidence import Evidence, Statement
 
 if TYPE_CHECKING:
     from uncork.model.database.finding import Bill, Finding
@@ -24,19 +24,41 @@ _HOUR_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule. `name` is the class of its findings.
+    """A rule. `name` is the class of its findings, and `search` yields them, whatever they cost.
 
     One cause can be seen in the plan, in waits and in counters, so that several rules find it. A finding
     gives way to findings of a higher `depth` that explain most of its cost on the same statements. Depth 0 is
     a setting that only eases the cost, such as more memory for scans. Most rules have depth 1. Depth 2 is a
     cause behind such a finding, such as dead rows that a scan reads. A rule that is `of_tables` finds nothing
-    unless the size of a table is known.
+    unless the size of a table is known. A bill with less than `least_share` is not
+    reported.
     """
 
     name: str
-    find: Callable[[Evidence], Iterator[Finding]]
+    search: Callable[[Evidence], Iterator[Finding]]
     depth: int = 1
     of_tables: bool = False
+    least_share: float = LEAST_SHARE
+
+    def find(self, seen: Evidence) -> Iterator[Finding]:
+        """Yield the findings that cost enough time to be reported, and those whose cost is not time."""
+        for finding in self.search(seen):
+            if finding.bill is None or worth(finding.bill, self.least_share):
+                yield finding
+
+
+def each_statement(
+    judge: Callable[[Statement, Evidence], Finding | None],
+) -> Callable[[Evidence], Iterator[Finding]]:
+    """Return the search of a rule that judges each statement on its own, the costliest first."""
+
+    def search(seen: Evidence) -> Iterator[Finding]:
+        for statement in seen.costliest():
+            finding = judge(statement, seen)
+            if finding is not None:
+                yield finding
+
+    return search
 
 
 def worth(bill: Bill, least_share: float = LEAST_SHARE) -> bool:

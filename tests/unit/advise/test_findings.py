@@ -9,9 +9,9 @@ NOTHING = Evidence(60.0, (), {})
 
 
 def rule(name, depth, *parts):
-    """Return a rule that finds each of `parts`: the seconds of a finding, and its statements."""
+    """Return a rule that finds each of `parts`: the hundreds of seconds of a finding, and its statements."""
     found = [
-        Finding(name, name, (), None if cost is None else Bill(cost, 0.0, cost, 0.5), statements)
+        Finding(name, name, (), None if cost is None else Bill(100 * cost, 0.0, 100 * cost, 0.5), statements)
         for cost, statements in parts
     ]
     return Rule(name, lambda _: iter(found), depth)

@@ -68,7 +68,9 @@ def test_a_few_documents_cost_little():
     assert documents(plans=scan(), width=None) == []
 
 
-def joined(kind="text", values=UUIDS, *, rows=100_000.0, width=37.0, join="Hash Join"):
+def joined(
+    kind="text", values=UUIDS, *, rows=100_000.0, width=37.0, join="Hash Join", find=wide_types.RULE.find
+):
     inner = PlanNode("Seq Scan", "owner", "o", "", 0.0, 1_000.0, rows, 40)
     hashed = PlanNode("Hash", "", "", "", 1_000.0, 1_000.0, rows, 40, children=(inner,))
     outer = PlanNode("Seq Scan", "item", "i", "", 0.0, 2_000.0, rows, 40)
@@ -89,7 +91,7 @@ def joined(kind="text", values=UUIDS, *, rows=100_000.0, width=37.0, join="Hash 
     )
     known = {"kind": kind.partition("(")[0], "storage_type": kind, "bounds": values, "width": width}
     columns = [a_column("owner", **known), a_column("id", table="owner", **known)]
-    return list(wide_types.RULE.find(evidence([spent()], [statement], columns=columns)))
+    return list(find(evidence([spent()], [statement], columns=columns)))
 
 
 def test_keys_of_text_that_are_uuids_cost_half_of_their_joins():
@@ -124,10 +126,9 @@ def test_long_numbers_of_text_want_bigint_but_short_ones_and_codes_do_not():
     ],
 )
 def test_times_padded_text_and_whole_numeric_save_a_part_of_their_joins(
-    kind, values, width, what, better, part, monkeypatch
+    kind, values, width, what, better, part
 ):
-    monkeypatch.setattr(wide_types, "worth", lambda bill: bill.share > 0)
-    (one,) = joined(kind, values, width=width)
+    (one,) = joined(kind, values, width=width, find=wide_types.RULE.search)
     assert what in one.headline
     assert fits(finding_headline(one))
     assert one.bill.share == pytest.approx(part * 0.7)
@@ -145,9 +146,8 @@ def test_times_padded_text_and_whole_numeric_save_a_part_of_their_joins(
         ("text", tuple(f"2026-01-{n + 10} 10 o'clock" for n in range(12)), 20.0),
     ],
 )
-def test_types_that_hold_more_than_the_narrower_one_stay(kind, values, width, monkeypatch):
-    monkeypatch.setattr(wide_types, "worth", lambda bill: bill.share > 0)
-    assert joined(kind, values, width=width) == []
+def test_types_that_hold_more_than_the_narrower_one_stay(kind, values, width):
+    assert joined(kind, values, width=width, find=wide_types.RULE.search) == []
 
 
 def test_other_types_other_values_and_small_joins_are_no_fault():

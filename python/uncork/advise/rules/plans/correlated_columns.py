@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import (
     LARGE_ROWS,
     SLOWER,
     duration_ns,
+    many_more_rows,
     once_ns,
     relations,
     slower_than_planned,
@@ -24,28 +25,39 @@ from uncork.model.units import format_count, format_duration
 if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
 
-_WRONG: Final = 10.0
-"""Ratio of the numbers of rows found and expected, from which on the planner chooses another join."""
 _FEWER: Final = 5.0
 """How many times fewer rows all conditions must leave than the most selective one, by the planner's estimate.
 With less, multiplying them does not change the plan."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        if statement.plan is None or any(outdated(table, seen) for table in relations(statement)):
-            continue
-        mean = duration_ns(statement, seen)
-        scan = next(iter(_multiplied(statement, seen)), None)
-        once = once_ns(relations(statement), seen)
-        if scan is None or once is None or not mean:
-            continue
-        node, columns = scan
-        if not _more_rows(statement, node) and (slower_than_planned(statement, seen) or 0.0) < SLOWER:
-            continue
-        bill = seen.bill_of({statement.number: max(0.0, 1 - once / mean)})
-        if worth(bill):
-            yield _finding(statement, node, columns, seen)
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    if statement.plan is None or any(outdated(table, seen) for table in relations(statement)):
+        return None
+    mean = duration_ns(statement, seen)
+    scan = next(iter(_multiplied(statement, seen)), None)
+    once = once_ns(relations(statement), seen)
+    if scan is None or once is None or not mean:
+        return None
+    node, columns = scan
+    if not many_more_rows(node) and (slower_than_planned(statement, seen) or 0.0) < SLOWER:
+        return None
+    table, takes = node.relation, format_duration(mean)
+    most = min(seen.rows(table) / (seen.distinct(table, column) or 1.0) for column in columns)
+    return Finding(
+        RULE.name,
+        f"The planner takes columns {' and '.join(columns[:3])} of {table} for independent",
+        objects=(table, *columns),
+        bill=seen.bill_of({statement.number: max(0.0, 1 - once / mean)}),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=(
+            f"It expects {format_count(node.rows)} rows of {table}; the most selective condition alone "
+            f"leaves about {format_count(round(most))}.",
+            f"The estimated cost is {statement.plan.root.cost:.0f}, but a call takes {takes}.",
+        ),
+        candidates=(_statistics(table, columns),),
+        proof="Compare the statement with and without the statistics with uncork run.",
+    )
 
 
 def _multiplied(one: Statement, seen: Evidence) -> Iterator[tuple[PlanNode, tuple[str, ...]]]:
@@ -80,48 +92,18 @@ def _multiplied(one: Statement, seen: Evidence) -> Iterator[tuple[PlanNode, tupl
             yield node, columns
 
 
-def _more_rows(one: Statement, node: PlanNode) -> bool:
-    if node.actual_rows is not None and node.loops:
-        return node.actual_rows / node.loops >= _WRONG * max(1.0, node.rows)
-    return False
-
-
-def _finding(one: Statement, node: PlanNode, columns: Sequence[str], seen: Evidence) -> Finding:
-    table = node.relation
-    once = once_ns(relations(one), seen) or 0.0
-    bare = table.rpartition(".")[2]
-    schema = table.rpartition(".")[0]
+def _statistics(table: str, columns: tuple[str, ...]) -> Candidate:
+    schema, _, bare = table.rpartition(".")
     name = sql_name((f"{schema}." if schema else "") + f"{'_'.join((bare, *columns))[:58]}_stat")
     keys = ", ".join(map(quoted, columns))
-    most = min(seen.rows(table) / (seen.distinct(table, column) or 1.0) for column in columns)
-    mean = duration_ns(one, seen) or 1.0
-    return Finding(
-        RULE.name,
-        f"The planner takes columns {' and '.join(columns[:3])} of {table} for independent",
-        objects=(table, *columns),
-        bill=seen.bill_of({one.number: max(0.0, 1 - once / mean)}),
-        templates=(one.number,),
-        statement=one.text,
-        evidence=(
-            f"It expects {format_count(node.rows)} rows of {table}; the most selective condition alone "
-            "leaves "
-            f"about {format_count(round(most))}.",
-            f"The estimated cost is {one.plan.root.cost:.0f}, but a call takes {format_duration(mean)}."
-            if one.plan is not None
-            else "",
-        ),
-        candidates=(
-            Candidate(
-                "ddl",
-                f"Create statistics over the columns together, and analyse {table}.",
-                sql=f"CREATE STATISTICS {name} (ndistinct, dependencies, mcv) ON {keys} "
-                f"FROM {sql_name(table)}; ANALYZE {sql_name(table)};",
-                undo=f"DROP STATISTICS {name};",
-                against=("ANALYZE and planning take a little longer.",),
-            ),
-        ),
-        proof="Compare the statement with and without the statistics with uncork run.",
+    return Candidate(
+        "ddl",
+        f"Create statistics over the columns together, and analyse {table}.",
+        sql=f"CREATE STATISTICS {name} (ndistinct, dependencies, mcv) ON {keys} "
+        f"FROM {sql_name(table)}; ANALYZE {sql_name(table)};",
+        undo=f"DROP STATISTICS {name};",
+        against=("ANALYZE and planning take a little longer.",),
     )
 
 
-RULE: Final = Rule("correlated-columns", _find)
+RULE: Final = Rule("correlated-columns", each_statement(_find))

@@ -24,6 +24,8 @@ spends 2 to 10 µs for each unit of a plan whose numbers of rows are right."""
 _ROW: Final = 0.03
 """Cost of a row in a plan that reads a table once and hashes it: 0.0125 for the scan (cpu_tuple_cost and
 cpu_operator_cost), and about as much for the hash join."""
+_WRONG: Final = 10.0
+"""Ratio of the numbers of rows found and expected, from which on the planner chooses another join or scan."""
 _ALL_THE_TIME: Final = 0.8
 """Sessions that execute a statement on average, if one of them does so during the whole watch."""
 _WORD: Final = r"(?<![\w$]){name}\s*\("
@@ -55,6 +57,13 @@ def slower_than_planned(one: Statement, seen: Evidence) -> float | None:
     whole = seen.all_of(one.number)
     working = seen.busy(one.number, {CPU}) / whole if whole else 1.0
     return spent * working / max(1.0, believed_ns(most))
+
+
+def many_more_rows(node: PlanNode) -> bool:
+    """Return whether a node that was executed found many more rows than the planner expected."""
+    if node.actual_rows is None or not node.loops:
+        return False
+    return node.actual_rows / node.loops >= _WRONG * max(1.0, node.rows)
 
 
 def own_functions(one: Statement, seen: Evidence) -> tuple[str, ...]:

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.rules.plans.rewrite import values_order
 from uncork.advise.traffic import repeated
-from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.units import count_words, format_count, format_duration
 
@@ -33,27 +33,40 @@ _TYPES: Final = frozenset(
 """Types of which equal values are the same, so that it does not matter which row gives a value."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        named = None if statement.shape is None else _column(statement.shape)
-        order = values_order(statement.sql)
-        values = statement.a_call(statement.rows)
-        if (
-            named is None
-            or order is None
-            or values is None
-            or not statement.mean_ns
-            or not repeated(statement, seen)
-        ):
-            continue
-        table, name = named
-        column = seen.column(table, name)
-        if column is None or column.type not in _TYPES or column.collation or seen.rows(table) < LARGE_ROWS:
-            continue
-        descents = (values + 2) * _DESCENT_NS
-        bill = seen.bill_of({statement.number: 1 - descents / statement.mean_ns})
-        if descents <= _MOST * statement.mean_ns and worth(bill):
-            yield _finding(statement, column, values, order, bill, seen)
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    named = None if statement.shape is None else _column(statement.shape)
+    order = values_order(statement.sql)
+    values = statement.a_call(statement.rows)
+    if named is None or order is None or values is None or not statement.mean_ns:
+        return None
+    table, name = named
+    column = seen.column(table, name)
+    if column is None or column.type not in _TYPES or column.collation:
+        return None
+    descents_ns = (values + 2) * _DESCENT_NS
+    if (
+        seen.rows(table) < LARGE_ROWS
+        or not repeated(statement, seen)
+        or descents_ns > _MOST * statement.mean_ns
+    ):
+        return None
+    rows = format_count(float(f"{seen.rows(table):.2g}"))
+    descents, few = round(values) + 2, count_words(round(values), "value")
+    return Finding(
+        RULE.name,
+        f"Each call reads all {rows} rows of {table} for {few} of {name}",
+        objects=(table, name),
+        bill=seen.bill_of({statement.number: 1 - descents_ns / statement.mean_ns}),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=(
+            f"It is called {(statement.calls or 0) / seen.seconds:.2g} times a second.",
+            f"A call takes {format_duration(statement.mean_ns)}.",
+            f"{count_words(descents, 'descent')} of an index take about {format_duration(descents_ns)}.",
+        ),
+        candidates=tuple(_candidates(statement, column, order, seen)),
+        proof="Compare both statements with uncork run.",
+    )
 
 
 def _column(shape: StatementShape) -> tuple[str, str] | None:
@@ -69,34 +82,6 @@ def _column(shape: StatementShape) -> tuple[str, str] | None:
     if shape.tables[0].kind != "table" or (shape.distinct != "all" and grouped != [name]):
         return None
     return (shape.tables[0].name, name) if not grouped or grouped == [name] else None
-
-
-def _finding(
-    one: Statement,
-    column: ColumnFacts,
-    values: float,
-    order: str,
-    bill: Bill,
-    seen: Evidence,
-) -> Finding:
-    table, rows = column.table, format_count(float(f"{seen.rows(column.table):.2g}"))
-    descents, takes = round(values) + 2, format_duration((values + 2) * _DESCENT_NS)
-    few = count_words(round(values), "value")
-    return Finding(
-        RULE.name,
-        f"Each call reads all {rows} rows of {table} for {few} of {column.name}",
-        objects=(table, column.name),
-        bill=bill,
-        templates=(one.number,),
-        statement=one.text,
-        evidence=(
-            f"It is called {(one.calls or 0) / seen.seconds:.2g} times a second.",
-            f"A call takes {format_duration(one.mean_ns or 0.0)}.",
-            f"{count_words(descents, 'descent')} of an index take about {takes}.",
-        ),
-        candidates=tuple(_candidates(one, column, order, seen)),
-        proof="Compare both statements with uncork run.",
-    )
 
 
 def _candidates(one: Statement, column: ColumnFacts, order: str, seen: Evidence) -> Iterator[Candidate]:
@@ -147,4 +132,4 @@ def _loose(column: ColumnFacts, order: str) -> str:
     return " ".join(parts) + order
 
 
-RULE: Final = Rule("distinct-values", _find, of_tables=True)
+RULE: Final = Rule("distinct-values", each_statement(_find), of_tables=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement, worth
 from uncork.advise.rules.indexes.problems import scanned_within
 from uncork.advise.rules.plans.costs import LARGE_ROWS, SLOWER, believed_ns, own_functions
-from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import format_count, format_duration
 
@@ -33,22 +33,21 @@ _PARAMETERS: Final = re.compile(
 )
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        if statement.nested or not statement.calls or not statement.mean_ns:
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    if statement.nested or not statement.calls or not statement.mean_ns:
+        return None
+    called = own_functions(statement, seen)
+    for function in seen.catalogue.functions:
+        if function.name not in called or function.returns_set:
             continue
-        called = own_functions(statement, seen)
-        for function in seen.catalogue.functions:
-            if function.name not in called or function.returns_set:
-                continue
-            found = _index_lost(statement, function, seen) or _cost(statement, function, seen)
-            if found is None:
-                continue
-            saved, evidence = found
-            bill = seen.bill_of({statement.number: saved})
-            if worth(bill) and not scanned_within(statement, function.name, saved, seen):
-                yield _finding(statement, function, saved, evidence, seen)
-                break
+        found = _index_lost(statement, function, seen) or _cost(statement, function, seen)
+        if found is None:
+            continue
+        saved, evidence = found
+        bill = seen.bill_of({statement.number: saved})
+        if worth(bill) and not scanned_within(statement, function.name, saved, seen):
+            return _finding(statement, function, bill, evidence, seen)
+    return None
 
 
 def _cost(one: Statement, function: FunctionFacts, seen: Evidence) -> tuple[float, str] | None:
@@ -136,7 +135,7 @@ def _same_for_all(one: Statement, function: FunctionFacts) -> bool:
     return bool(calls) and all(not _PARAMETERS.sub("", call).strip(" ,?()") for call in calls)
 
 
-def _finding(one: Statement, function: FunctionFacts, saved: float, evidence: str, seen: Evidence) -> Finding:
+def _finding(one: Statement, function: FunctionFacts, bill: Bill, evidence: str, seen: Evidence) -> Finding:
     constant = _same_for_all(one, function)
     reads = bool(_QUERY.search(function.source))
     cause = (
@@ -151,7 +150,7 @@ def _finding(one: Statement, function: FunctionFacts, saved: float, evidence: st
         RULE.name,
         cause,
         objects=(function.name, *read[:1]),
-        bill=seen.bill_of({one.number: saved}),
+        bill=bill,
         templates=(one.number,),
         statement=one.text,
         evidence=(
@@ -212,4 +211,4 @@ def _candidates(function: FunctionFacts, *, constant: bool, reads: bool) -> Iter
         )
 
 
-RULE: Final = Rule("function-per-row", _find, depth=2)
+RULE: Final = Rule("function-per-row", each_statement(_find), depth=2)

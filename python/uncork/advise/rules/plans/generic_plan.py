@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import believed_ns, own_functions, relations, setting_for
 from uncork.advise.rules.plans.outdated import outdated
-from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.wait_classes import CPU
 from uncork.model.units import format_duration, share_text
 
@@ -41,22 +40,49 @@ class _Skewed:
     frequency: float
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        generic = next((plan for plan in statement.plans if plan.source == "generic"), None)
-        skewed = None if generic is None else _skewed(statement, seen)
-        if generic is None or skewed is None or not statement.mean_ns:
-            continue
-        if own_functions(statement, seen) or any(outdated(table, seen) for table in relations(statement)):
-            continue
-        cost = _own_cost(statement, generic, skewed, seen)
-        whole = seen.all_of(statement.number)
-        spent = statement.mean_ns * (seen.busy(statement.number, {CPU}) / whole if whole else 1.0)
-        if cost is None or believed_ns(cost) * _CHEAPER > spent:
-            continue
-        bill = seen.bill_of({statement.number: 1 - believed_ns(cost) / spent})
-        if worth(bill):
-            yield _finding(statement, generic, cost, skewed, bill, seen)
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    generic = next((plan for plan in statement.plans if plan.source == "generic"), None)
+    skewed = None if generic is None else _skewed(statement, seen)
+    if generic is None or skewed is None or not statement.mean_ns:
+        return None
+    if own_functions(statement, seen) or any(outdated(table, seen) for table in relations(statement)):
+        return None
+    cost = _own_cost(statement, generic, skewed, seen)
+    whole = seen.all_of(statement.number)
+    spent = statement.mean_ns * (seen.busy(statement.number, {CPU}) / whole if whole else 1.0)
+    if cost is None or not spent or believed_ns(cost) * _CHEAPER > spent:
+        return None
+    table, column = skewed.table, skewed.column
+    sql, undo = setting_for(statement, seen, "plan_cache_mode", "force_custom_plan")
+    return Finding(
+        RULE.name,
+        f"A generic plan ignores which value of {table}.{column} a prepared statement compares",
+        objects=(table, column, "plan_cache_mode"),
+        bill=seen.bill_of({statement.number: 1 - believed_ns(cost) / spent}),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=(
+            f"The generic plan ({_named(generic.root)}) has an estimated cost of {generic.root.cost:.0f}, a "
+            f"plan for the values of the calls has about {cost:.0f}.",
+            f"{share_text(skewed.frequency)} of the rows have {skewed.value}, the most common value of "
+            f"{column}.",
+            f"A call takes {format_duration(statement.mean_ns)}; a plan for its values would take about "
+            f"{format_duration(believed_ns(cost))} at most.",
+        ),
+        candidates=(
+            Candidate(
+                "setting",
+                "Let the server plan the statement for the values of each call.",
+                sql=sql,
+                undo=undo,
+                against=(
+                    "Each call is planned anew. To restrict this to one statement, set it in its transaction "
+                    "(SET LOCAL), or send the statement without preparing it.",
+                ),
+            ),
+        ),
+        proof="Compare plan_cache_mode = force_custom_plan and auto with uncork run (prepared).",
+    )
 
 
 def _own_cost(one: Statement, generic: StatementPlan, skewed: _Skewed, seen: Evidence) -> float | None:
@@ -112,42 +138,6 @@ def _skewed(one: Statement, seen: Evidence) -> _Skewed | None:
     return None
 
 
-def _finding(
-    one: Statement, generic: StatementPlan, cost: float, skewed: _Skewed, bill: Bill, seen: Evidence
-) -> Finding:
-    table, column = skewed.table, skewed.column
-    sql, undo = setting_for(one, seen, "plan_cache_mode", "force_custom_plan")
-    return Finding(
-        RULE.name,
-        f"A generic plan ignores which value of {table}.{column} a prepared statement compares",
-        objects=(table, column, "plan_cache_mode"),
-        bill=bill,
-        templates=(one.number,),
-        statement=one.text,
-        evidence=(
-            f"The generic plan ({_named(generic.root)}) has an estimated cost of {generic.root.cost:.0f}, a "
-            f"plan for the values of the calls has about {cost:.0f}.",
-            f"{share_text(skewed.frequency)} of the rows have {skewed.value}, the most common value of "
-            f"{column}.",
-            f"A call takes {format_duration(one.mean_ns or 0.0)}; a plan for its values would take about "
-            f"{format_duration(believed_ns(cost))} at most.",
-        ),
-        candidates=(
-            Candidate(
-                "setting",
-                "Let the server plan the statement for the values of each call.",
-                sql=sql,
-                undo=undo,
-                against=(
-                    "Each call is planned anew. To restrict this to one statement, set it in its transaction "
-                    "(SET LOCAL), or send the statement without preparing it.",
-                ),
-            ),
-        ),
-        proof="Compare plan_cache_mode = force_custom_plan and auto with uncork run (prepared).",
-    )
-
-
 def _named(node: PlanNode) -> str:
     """Return the scans and joins of a plan in a few words."""
     names = [
@@ -158,4 +148,4 @@ def _named(node: PlanNode) -> str:
     return ", ".join(dict.fromkeys(names[:3]))
 
 
-RULE: Final = Rule("generic-plan", _find, depth=2)
+RULE: Final = Rule("generic-plan", each_statement(_find), depth=2)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.indexes.reads import blocks_a_call
 from uncork.advise.rules.indexes.uses import Use, uses_of
 from uncork.model.database.finding import Candidate, Finding
@@ -36,37 +36,28 @@ _FEW: Final = 0.01
 """Fraction of the table up to which the intervals that contain a value are few."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        blocks, returned = blocks_a_call(statement), statement.a_call(statement.rows)
-        if (
-            statement.shape is None
-            or statement.shape.kind != "select"
-            or statement.shape.limit
-            or statement.shape.aggregates
-        ):
-            continue
-        if blocks is None or returned is None or blocks < _BLOCKS * (_NEEDED + returned):
-            continue
-        bill = seen.bill_of({statement.number: 1 - (_NEEDED + returned) / blocks})
-        if not worth(bill):
-            continue
-        for use in uses_of(statement, seen):
-            bounds = _bounds(use, seen)
-            if bounds is not None and use.alone and returned <= _FEW * seen.rows(use.table.name):
-                yield Finding(
-                    RULE.name,
-                    f"An index on {bounds[0].column} and {bounds[1].column} of {use.table.name} finds "
-                    "intervals by one bound only",
-                    objects=(use.table.name, bounds[0].column, bounds[1].column),
-                    bill=bill,
-                    templates=(statement.number,),
-                    statement=statement.text,
-                    evidence=tuple(_evidence(statement, use, blocks, returned, seen)),
-                    candidates=tuple(_candidates(use, *bounds, seen)),
-                    proof="Compare both statements, with the index on the range, in uncork run.",
-                )
-                break
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    shape, blocks, returned = statement.shape, blocks_a_call(statement), statement.a_call(statement.rows)
+    if shape is None or shape.kind != "select" or shape.limit or shape.aggregates:
+        return None
+    if blocks is None or returned is None or blocks < _BLOCKS * (_NEEDED + returned):
+        return None
+    for use in uses_of(statement, seen):
+        bounds = _bounds(use, seen)
+        if bounds is not None and use.alone and returned <= _FEW * seen.rows(use.table.name):
+            table, first, last = use.table.name, bounds[0].column, bounds[1].column
+            return Finding(
+                RULE.name,
+                f"An index on {first} and {last} of {table} finds intervals by one bound only",
+                objects=(table, first, last),
+                bill=seen.bill_of({statement.number: 1 - (_NEEDED + returned) / blocks}),
+                templates=(statement.number,),
+                statement=statement.text,
+                evidence=tuple(_evidence(statement, use, blocks, returned, seen)),
+                candidates=tuple(_candidates(use, *bounds, seen)),
+                proof="Compare both statements, with the index on the range, in uncork run.",
+            )
+    return None
 
 
 def _bounds(use: Use, seen: Evidence) -> tuple[Predicate, Predicate] | None:
@@ -126,4 +117,4 @@ def _candidates(use: Use, first: Predicate, last: Predicate, seen: Evidence) -> 
     )
 
 
-RULE: Final = Rule("interval-lookup", _find, of_tables=True)
+RULE: Final = Rule("interval-lookup", each_statement(_find), of_tables=True)

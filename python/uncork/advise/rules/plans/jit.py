@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.plans.costs import setting_for
 from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
@@ -29,8 +29,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         and repeated(statement, seen)
         and (part := _lost(statement)) > 0
     }
-    bill = seen.bill_of(lost)
-    if not lost or not worth(bill):
+    if not lost:
         return
     numbers = sorted(lost, key=lambda number: -(seen.statements[number].jit_ns or 0.0))
     top = seen.statements[numbers[0]]
@@ -39,7 +38,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         f"Compiling (jit) takes {format_duration(top.a_call(top.jit_ns) or 0.0)} of the "
         f"{format_duration(top.mean_ns or 0.0)} of a repeated statement",
         objects=("jit",),
-        bill=bill,
+        bill=seen.bill_of(lost),
         templates=tuple(numbers),
         statement=top.text,
         evidence=tuple(_evidence(top, seen)),

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement, worth
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.rules.plans.rewrite import not_materialized
-from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.units import format_count
 
 if TYPE_CHECKING:
@@ -27,14 +27,12 @@ _NEEDED: Final = 0.1
 the planner uses an index up to about this fraction."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        if statement.plan is None:
-            continue
-        for common, saved in stored_in_vain(statement, seen):
-            if worth(seen.bill_of({statement.number: saved})):
-                yield _finding(statement, statement.plan.root, common, saved, seen)
-                break
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    for common, saved in stored_in_vain(statement, seen):
+        bill = seen.bill_of({statement.number: saved})
+        if statement.plan is not None and worth(bill):
+            return _finding(statement, statement.plan.root, common, bill)
+    return None
 
 
 def stored_in_vain(one: Statement, seen: Evidence) -> Iterator[tuple[CommonTable, float]]:
@@ -76,7 +74,7 @@ def _pass(condition: str, keys: Sequence[str]) -> bool:
     return bool(compared) and compared <= {key.rpartition(".")[2].strip('"') for key in keys}
 
 
-def _finding(one: Statement, root: PlanNode, common: CommonTable, saved: float, seen: Evidence) -> Finding:
+def _finding(one: Statement, root: PlanNode, common: CommonTable, bill: Bill) -> Finding:
     source = next(node for node in root.walk() if node.subplan == f"CTE {common.name}")
     scan = next(node for node in root.walk() if node.kind == "CTE Scan" and node.common == common.name)
     why = (
@@ -89,7 +87,7 @@ def _finding(one: Statement, root: PlanNode, common: CommonTable, saved: float, 
         RULE.name,
         f"Common table {common.name} is computed completely before its rows are filtered",
         objects=(common.name, *tables),
-        bill=seen.bill_of({one.number: saved}),
+        bill=bill,
         templates=(one.number,),
         statement=one.text,
         evidence=(
@@ -110,4 +108,4 @@ def _finding(one: Statement, root: PlanNode, common: CommonTable, saved: float, 
     )
 
 
-RULE: Final = Rule("materialised-cte", _find, depth=2)
+RULE: Final = Rule("materialised-cte", each_statement(_find), depth=2)

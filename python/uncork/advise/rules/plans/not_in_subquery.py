@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import believed_ns, duration_ns, once_ns, relations, setting_for
 from uncork.advise.rules.plans.rewrite import not_exists
 from uncork.model.database.finding import Candidate, Finding
@@ -23,17 +23,11 @@ _LOOK_UP: Final = 20.0
 """How many rows of the subquery PostgreSQL hashes in the time in which it looks up one by an index."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        if statement.text.count("select") < 2 or statement.shape is None:
-            continue
-        parts = [each for each in statement.shape.subqueries if each.kind == "not in" and each.tables]
-        if not parts:
-            continue
-        saved = _saved(statement, parts[0], seen)
-        bill = seen.bill_of({statement.number: saved})
-        if worth(bill):
-            yield _finding(statement, parts[0], saved, seen)
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    if statement.text.count("select") < 2 or statement.shape is None:
+        return None
+    parts = [each for each in statement.shape.subqueries if each.kind == "not in" and each.tables]
+    return _finding(statement, parts[0], seen) if parts else None
 
 
 def _saved(one: Statement, part: Subquery, seen: Evidence) -> float:
@@ -83,7 +77,7 @@ def _subplans(root: PlanNode) -> Iterator[tuple[PlanNode, PlanNode, bool]]:
                 yield node, child, f"hashed {child.subplan})" in condition
 
 
-def _finding(one: Statement, part: Subquery, saved: float, seen: Evidence) -> Finding:
+def _finding(one: Statement, part: Subquery, seen: Evidence) -> Finding:
     table = part.tables[0]
     compared = part.compared.column if part.compared is not None else "a column"
     nullable = [
@@ -107,7 +101,7 @@ def _finding(one: Statement, part: Subquery, saved: float, seen: Evidence) -> Fi
         RULE.name,
         f"NOT IN compares {compared} with rows of {table} instead of an anti-join",
         objects=(table, compared),
-        bill=seen.bill_of({one.number: saved}),
+        bill=seen.bill_of({one.number: _saved(one, part, seen)}),
         templates=(one.number,),
         statement=one.text,
         evidence=tuple(_evidence(one, table, seen)),
@@ -138,8 +132,7 @@ def _evidence(one: Statement, table: str, seen: Evidence) -> Iterator[str]:
                 inner = format_count(round(subplan.rows))
                 yield (
                     f"The plan tests {above.relation or 'each row'} against a subplan that is not hashed, "
-                    "with "
-                    f"{inner} rows: its hash table would not fit into work_mem."
+                    f"with {inner} rows: its hash table would not fit into work_mem."
                 )
     rows = seen.rows(table)
     if rows:
@@ -148,4 +141,4 @@ def _evidence(one: Statement, table: str, seen: Evidence) -> Iterator[str]:
         yield f"A call takes {format_duration(one.mean_ns)}."
 
 
-RULE: Final = Rule("not-in-subquery", _find)
+RULE: Final = Rule("not-in-subquery", each_statement(_find))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.indexes.estimates import fraction
 from uncork.advise.rules.indexes.uses import table_of
 from uncork.advise.rules.plans.rewrite import keyset
@@ -28,25 +28,16 @@ _BLOCKS: Final = 50.0
 """Blocks per call below which reading takes less than the round trip of the client."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        shape = statement.shape
-        if shape is None or not (shape.offset and shape.limit) or shape.aggregates or shape.distinct:
-            continue
-        returned, read, kept = (
-            statement.a_call(statement.rows),
-            _rows_read(statement, seen),
-            _kept(statement, seen),
-        )
-        blocks = statement.a_call(statement.blocks)
-        if returned is None or read is None or kept is None or (blocks or _BLOCKS) < _BLOCKS:
-            continue
-        read *= kept  # what a filter discards is not the fault of OFFSET
-        if read < _READ * (returned + 1):
-            continue
-        bill = seen.bill_of({statement.number: 1 - returned / read})
-        if worth(bill):
-            yield _finding(statement, shape, returned, read, seen)
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    shape = statement.shape
+    if shape is None or not (shape.offset and shape.limit) or shape.aggregates or shape.distinct:
+        return None
+    returned, blocks = statement.a_call(statement.rows), statement.a_call(statement.blocks)
+    read, kept = _rows_read(statement, seen), _kept(statement, seen)
+    if returned is None or read is None or kept is None or (blocks or _BLOCKS) < _BLOCKS:
+        return None
+    read *= kept  # what a filter discards is not the fault of OFFSET
+    return _finding(statement, shape, returned, read, seen) if read >= _READ * (returned + 1) else None
 
 
 def _rows_read(one: Statement, seen: Evidence) -> float | None:
@@ -128,8 +119,7 @@ def _finding(one: Statement, shape: StatementShape, returned: float, read: float
         statement=one.text,
         evidence=(
             "OFFSET reads the rows of all pages before and discards them, so each page takes longer than "
-            "the one "
-            "before.",
+            "the one before.",
         ),
         candidates=(_candidate(one, use.name, use.alias, keys, seen),),
         proof="Compare OFFSET and the condition on the key with uncork run, for a page far from the first.",
@@ -187,4 +177,4 @@ def _alone(one: Statement) -> bool:
     return one.shape is not None and len(one.shape.tables) == 1
 
 
-RULE: Final = Rule("offset-pagination", _find, of_tables=True)
+RULE: Final = Rule("offset-pagination", each_statement(_find), of_tables=True)

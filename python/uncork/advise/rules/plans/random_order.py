@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
@@ -22,18 +22,28 @@ _FEW: Final = 0.1
 """Fraction of the table's rows that a call returns, up to which a sample is cheaper than sorting all."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        shape, returned = statement.shape, statement.a_call(statement.rows)
-        table = None if shape is None else _table(shape)
-        if shape is None or table is None or returned is None or not repeated(statement, seen):
-            continue
-        rows = seen.rows(table)
-        if rows < LARGE_ROWS or returned > _FEW * rows:
-            continue
-        bill = seen.bill_of((statement.number,))
-        if worth(bill):
-            yield _finding(statement, shape, table, returned, seen)
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    shape, returned = statement.shape, statement.a_call(statement.rows)
+    table = None if shape is None else _table(shape)
+    if shape is None or table is None or returned is None or not repeated(statement, seen):
+        return None
+    rows = seen.rows(table)
+    if rows < LARGE_ROWS or returned > _FEW * rows:
+        return None
+    return Finding(
+        RULE.name,
+        f"ORDER BY random() reads and sorts all rows of {table} for {format_count(round(returned))}",
+        objects=(table,),
+        bill=seen.bill_of((statement.number,)),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=(
+            f"Table {table} has {format_count(round(rows))} rows.",
+            *([f"A call takes {format_duration(statement.mean_ns)}."] if statement.mean_ns else []),
+        ),
+        candidates=tuple(_candidates(shape, table, returned, seen)),
+        proof="Compare both statements with uncork run.",
+    )
 
 
 def _table(shape: StatementShape) -> str | None:
@@ -43,23 +53,6 @@ def _table(shape: StatementShape) -> str | None:
     if shape.kind != "select" or not shape.limit or first is None or len(tables) != len(shape.tables):
         return None
     return tables[0] if len(tables) == 1 and _RANDOM.search(first.expression) else None
-
-
-def _finding(one: Statement, shape: StatementShape, table: str, returned: float, seen: Evidence) -> Finding:
-    return Finding(
-        RULE.name,
-        f"ORDER BY random() reads and sorts all rows of {table} for {format_count(round(returned))}",
-        objects=(table,),
-        bill=seen.bill_of((one.number,)),
-        templates=(one.number,),
-        statement=one.text,
-        evidence=(
-            f"Table {table} has {format_count(round(seen.rows(table)))} rows.",
-            *([f"A call takes {format_duration(one.mean_ns)}."] if one.mean_ns else []),
-        ),
-        candidates=tuple(_candidates(shape, table, returned, seen)),
-        proof="Compare both statements with uncork run.",
-    )
 
 
 def _candidates(shape: StatementShape, table: str, returned: float, seen: Evidence) -> Iterator[Candidate]:
@@ -108,4 +101,4 @@ def _key(table: str, seen: Evidence) -> str:
     return ""
 
 
-RULE: Final = Rule("random-order", _find, depth=2, of_tables=True)
+RULE: Final = Rule("random-order", each_statement(_find), depth=2, of_tables=True)

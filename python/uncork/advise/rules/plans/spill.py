@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import setting_for
 from uncork.advise.rules.plans.materialised_cte import stored_in_vain
 from uncork.advise.rules.plans.view_barrier import barrier
@@ -26,39 +26,35 @@ _TUPLE_BYTES: Final = 40
 """Overhead of a row in a sort or hash, by PostgreSQL's own estimate (a tuple's header, and a pointer)."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        written = statement.a_call(statement.temp_bytes)
-        if written is None or written < _BYTES or not repeated(statement, seen):
-            continue
-        bill = seen.bill_of((statement.number,))
-        if not worth(bill, _SHARE):
-            continue
-        if any(stored_in_vain(statement, seen)) or (statement.plan and barrier(statement.plan.root, seen)):
-            continue  # What is stored or sorted is not needed: those rules name it.
-        node = _largest(statement)
-        memory = f"{_work_mem(written)}MB"
-        sql, undo = setting_for(statement, seen, "work_mem", memory)
-        setting = Candidate(
-            "setting",
-            f"Give this statement enough work_mem for {format_bytes(written)}, in its transaction (SET LOCAL "
-            f"work_mem = '{memory}') or for its role.",
-            sql=sql or f"SET work_mem = '{memory}';",
-            undo=undo or "RESET work_mem;",
-            against=("Each sort or hash of each session may use so much memory, several in one statement.",),
-        )
-        index = _index(statement, node, seen)
-        yield Finding(
-            RULE.name,
-            f"{_what(node)} writes {format_bytes(written)} of temporary files in each call",
-            objects=("work_mem", *(() if index is None else (index.table,))),
-            bill=bill,
-            templates=(statement.number,),
-            statement=statement.text,
-            evidence=tuple(_evidence(statement, node, seen)),
-            candidates=(setting,) if index is None else _ordered(statement, setting, index),
-            proof="Compare both with uncork run, under as many clients as the server has.",
-        )
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    written = statement.a_call(statement.temp_bytes)
+    if written is None or written < _BYTES or not repeated(statement, seen):
+        return None
+    if any(stored_in_vain(statement, seen)) or (statement.plan and barrier(statement.plan.root, seen)):
+        return None  # What is stored or sorted is not needed: those rules name it.
+    node = _largest(statement)
+    memory = f"{_work_mem(written)}MB"
+    sql, undo = setting_for(statement, seen, "work_mem", memory)
+    setting = Candidate(
+        "setting",
+        f"Give this statement enough work_mem for {format_bytes(written)}, in its transaction (SET LOCAL "
+        f"work_mem = '{memory}') or for its role.",
+        sql=sql or f"SET work_mem = '{memory}';",
+        undo=undo or "RESET work_mem;",
+        against=("Each sort or hash of each session may use so much memory, several in one statement.",),
+    )
+    index = _index(statement, node, seen)
+    return Finding(
+        RULE.name,
+        f"{_what(node)} writes {format_bytes(written)} of temporary files in each call",
+        objects=("work_mem", *(() if index is None else (index.table,))),
+        bill=seen.bill_of((statement.number,)),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=tuple(_evidence(statement, node, seen)),
+        candidates=(setting,) if index is None else _ordered(statement, setting, index),
+        proof="Compare both with uncork run, under as many clients as the server has.",
+    )
 
 
 def _largest(one: Statement) -> PlanNode | None:
@@ -152,8 +148,7 @@ def _ordered(one: Statement, setting: Candidate, index: IndexShape) -> tuple[Can
         undo=drop_index(index),
         against=(
             "Reading many rows by an index reads the table's blocks in random order, unless the rows are "
-            "stored "
-            "in that order.",
+            "stored in that order.",
         ),
     )
     first = one.shape is not None and one.shape.limit
@@ -169,4 +164,4 @@ def _work_mem(written: float) -> int:
     return size
 
 
-RULE: Final = Rule("temporary-files", _find)
+RULE: Final = Rule("temporary-files", each_statement(_find), least_share=_SHARE)

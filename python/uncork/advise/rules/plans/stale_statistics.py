@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.plans.costs import (
     LARGE_ROWS,
     SLOWER,
     duration_ns,
+    many_more_rows,
     once_ns,
     relations,
     slower_than_planned,
@@ -23,8 +24,8 @@ from uncork.model.units import count_words, format_count, format_duration
 if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
 
-_WRONG: Final = 10.0
-"""Ratio of the numbers of rows found and expected, from which on the planner chooses another join or scan."""
+_FEWER: Final = 10.0
+"""How many times fewer rows a call returns than a full scan was expected to, if the planner is mistaken."""
 _MORE_WORK: Final = 3.0
 """How many times longer a call takes than reading each of its tables once, if it has no plan to compare."""
 
@@ -38,8 +39,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             for statement in seen.costliest()
             if table in relations(statement) and (part := _saved(statement, table, seen)) > 0
         }
-        bill = seen.bill_of(parts)
-        if not parts or not worth(bill):
+        if not parts:
             continue
         top = seen.statements[next(iter(parts))]
         never = never_analysed(facts, seen)
@@ -49,7 +49,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             if never
             else f"Statistics of table {table} are out of date, so the planner is wrong about its rows",
             objects=(table,),
-            bill=bill,
+            bill=seen.bill_of(parts),
             templates=tuple(parts),
             statement=top.text,
             evidence=tuple(_evidence(top, facts, seen, never=never)),
@@ -72,13 +72,8 @@ def _saved(one: Statement, table: str, seen: Evidence) -> float:
 
 def _too_few(one: Statement, table: str) -> bool:
     """Return whether an executed plan found many more rows of the table than the planner expected."""
-    return one.plan is not None and any(
-        node.relation == table
-        and node.actual_rows is not None
-        and node.loops
-        and node.actual_rows / node.loops >= _WRONG * max(1.0, node.rows)
-        for node in one.plan.root.walk()
-    )
+    nodes = () if one.plan is None else one.plan.root.walk()
+    return any(node.relation == table and many_more_rows(node) for node in nodes)
 
 
 def _read_in_vain(one: Statement, table: str, seen: Evidence) -> float:
@@ -89,7 +84,7 @@ def _read_in_vain(one: Statement, table: str, seen: Evidence) -> float:
         return 0.0
     scan = next((node for node in plan.root.walk() if node.relation == table), None)
     rows = seen.rows(table)
-    if scan is None or scan.kind != "Seq Scan" or rows < LARGE_ROWS or scan.rows < _WRONG * max(1.0, found):
+    if scan is None or scan.kind != "Seq Scan" or rows < LARGE_ROWS or scan.rows < _FEWER * max(1.0, found):
         return 0.0
     compared = {each.column for each in one.shape.predicates if each.table == table and each.operator == "="}
     served = any(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import once_ns, with_loops
 from uncork.advise.rules.plans.rewrite import joined_aggregate
 from uncork.model.database.finding import Candidate, Finding
@@ -21,15 +20,27 @@ _SHARE: Final = 0.3
 """Fraction of the plan's cost that the subplan must have to be the cause."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        found = _worst(statement, seen)
-        if found is None:
-            continue
-        node, loops, saved = found
-        bill = seen.bill_of({statement.number: saved})
-        if worth(bill):
-            yield _finding(statement, node, loops, saved, seen)
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    worst, plan = _worst(statement, seen), statement.plan
+    if worst is None or plan is None:
+        return None
+    node, loops, saved = worst
+    table = next(each.relation for each in node.walk() if each.relation)
+    return Finding(
+        RULE.name,
+        f"A subquery on {table} is executed again for each of {format_count(round(loops))} rows",
+        objects=(table,),
+        bill=seen.bill_of({statement.number: saved}),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=(
+            f"The plan executes {node.subplan} once per row, at a cost of {node.cost:.1f} each, of "
+            f"{plan.root.cost:.0f} in total.",
+            f"A call takes {format_duration(statement.mean_ns or 0.0)}.",
+        ),
+        candidates=(_joined(statement, node, table),),
+        proof="Compare both statements with uncork run, which checks that they return the same rows.",
+    )
 
 
 def _worst(one: Statement, seen: Evidence) -> tuple[PlanNode, float, float] | None:
@@ -81,46 +92,24 @@ def _scans_all(node: PlanNode) -> bool:
     return any(each.kind == "Seq Scan" and each.condition("Filter") for each in node.walk())
 
 
-def _finding(one: Statement, node: PlanNode, loops: float, saved: float, seen: Evidence) -> Finding:
-    table = next(each.relation for each in node.walk() if each.relation)
-    aggregate = any(each.kind == "Aggregate" for each in node.walk())
-    text = (
-        f"Aggregate {table} once with GROUP BY in a subquery in FROM, and join the result with LEFT JOIN."
-        if aggregate
-        else f"Join {table} instead (LEFT JOIN, or LEFT JOIN LATERAL if there are several matching rows)."
-    )
-    sql = joined_aggregate(one.sql) if aggregate else ""
-    against: tuple[str, ...] = ()
-    if not aggregate:
-        against = ("A join repeats rows if several rows match.",)
-    elif not sql:
-        against = ("A count or sum without matching rows is NULL in the join: use coalesce(..., 0).",)
-    return Finding(
-        RULE.name,
-        f"A subquery on {table} is executed again for each of {format_count(round(loops))} rows",
-        objects=(table,),
-        bill=seen.bill_of({one.number: saved}),
-        templates=(one.number,),
-        statement=one.text,
-        evidence=(
-            f"The plan executes {node.subplan} once per row, at a cost of {node.cost:.1f} each, of "
-            f"{one.plan.root.cost:.0f} in total."
-            if one.plan is not None
-            else "",
-            f"A call takes {format_duration(one.mean_ns or 0.0)}.",
-        ),
-        candidates=(
-            Candidate(
-                "statement",
-                text,
-                sql=sql,
-                undo=one.sql if sql else "",
-                against=against,
-                same_answers=aggregate,
-            ),
-        ),
-        proof="Compare both statements with uncork run, which checks that they return the same rows.",
+def _joined(one: Statement, node: PlanNode, table: str) -> Candidate:
+    """Return the join that replaces a subquery; an aggregate keeps one row for each row of the statement."""
+    if not any(each.kind == "Aggregate" for each in node.walk()):
+        return Candidate(
+            "statement",
+            f"Join {table} instead (LEFT JOIN, or LEFT JOIN LATERAL if there are several matching rows).",
+            against=("A join repeats rows if several rows match.",),
+            same_answers=False,
+        )
+    sql = joined_aggregate(one.sql)
+    null = "A count or sum without matching rows is NULL in the join: use coalesce(..., 0)."
+    return Candidate(
+        "statement",
+        f"Aggregate {table} once with GROUP BY in a subquery in FROM, and join the result with LEFT JOIN.",
+        sql=sql,
+        undo=one.sql if sql else "",
+        against=() if sql else (null,),
     )
 
 
-RULE: Final = Rule("subplan-not-hashed", _find, depth=2)
+RULE: Final = Rule("subplan-not-hashed", each_statement(_find), depth=2)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.plans.partitions import Partitioned, partitioned
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.wait_classes import CPU
@@ -29,9 +29,8 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             and (share := _planning(statement, seen)) is not None
             and share >= _SHARE
         }
-        bill = seen.bill_of(shares)
-        if shares and worth(bill):
-            yield _finding(seen.statements[next(iter(shares))], tuple(shares), shares, parts, seen)
+        if shares:
+            yield _finding(shares, parts, seen)
 
 
 def _planned(one: Statement, parts: Partitioned) -> int:
@@ -59,9 +58,8 @@ def _planning(one: Statement, seen: Evidence) -> float | None:
     return max(0.0, 1 - executed / worked) if worked else None
 
 
-def _finding(
-    top: Statement, numbers: tuple[int, ...], shares: dict[int, float], parts: Partitioned, seen: Evidence
-) -> Finding:
+def _finding(shares: dict[int, float], parts: Partitioned, seen: Evidence) -> Finding:
+    top = seen.statements[next(iter(shares))]
     many = format_count(_planned(top, parts))
     mean = top.mean_ns or 0.0
     share = shares[top.number]
@@ -71,7 +69,7 @@ def _finding(
         f"Planning over {many} partitions of {parts.table} takes longer than executing",
         objects=(parts.table,),
         bill=seen.bill_of(shares),
-        templates=numbers,
+        templates=tuple(shares),
         statement=top.text,
         evidence=(
             f"Planning takes about {format_duration(planning)} per call, executing {format_duration(mean)}.",
@@ -91,8 +89,7 @@ def _finding(
             Candidate(
                 "statement",
                 f"Compare the partition key ({', '.join(parts.columns)}) with constants or parameters, so "
-                "that "
-                "the planner skips partitions before it looks at them.",
+                "that the planner skips partitions before it looks at them.",
             ),
         ),
         proof="Compare both layouts with uncork run, with as many partitions as the server has.",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import WORK, Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
@@ -28,25 +27,16 @@ _LOWER: Final = frozenset({">", ">="})
 _UPPER: Final = frozenset({"<", "<="})
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        shape, rows = statement.shape, statement.a_call(statement.rows)
-        if (
-            shape is None
-            or rows is None
-            or shape.limit
-            or shape.kind != "select"
-            or not repeated(statement, seen)
-        ):
-            continue
-        if rows < _ROWS or (statement.mean_ns or 0.0) < _SLOW_NS:
-            continue
-        open_end = _open(statement, seen)
-        if open_end is None or rows < _PART * seen.rows(open_end.table):
-            continue
-        bill = seen.bill_of((statement.number,), _CLASSES)
-        if worth(bill):
-            yield _finding(statement, open_end, rows, seen)
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    shape, rows = statement.shape, statement.a_call(statement.rows)
+    if shape is None or shape.limit or shape.kind != "select" or not repeated(statement, seen):
+        return None
+    if rows is None or rows < _ROWS or (statement.mean_ns or 0.0) < _SLOW_NS:
+        return None
+    open_end = _open(statement, seen)
+    if open_end is None or rows < _PART * seen.rows(open_end.table):
+        return None
+    return _finding(statement, open_end, rows, seen)
 
 
 def _open(one: Statement, seen: Evidence) -> Predicate | None:
@@ -79,8 +69,7 @@ def _finding(one: Statement, found: Predicate, rows: float, seen: Evidence) -> F
         statement=one.text,
         evidence=(
             f"A call returns {format_count(round(rows))} of {format_count(round(seen.rows(found.table)))} "
-            "rows, "
-            f"and takes {format_duration(one.mean_ns or 0.0)}.",
+            f"rows, and takes {format_duration(one.mean_ns or 0.0)}.",
         ),
         candidates=(
             Candidate(
@@ -95,4 +84,4 @@ def _finding(one: Statement, found: Predicate, rows: float, seen: Evidence) -> F
     )
 
 
-RULE: Final = Rule("unbounded-range", _find, of_tables=True)
+RULE: Final = Rule("unbounded-range", each_statement(_find), of_tables=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
@@ -32,18 +32,31 @@ _TEXT: Final = re.compile(r"'(?:[^']|'')*'|::[\w \"\[\]]+?(?=[)\s]|$)")
 _SIDES: Final = re.compile(r"\(?([\w\".]+)(?:\)::[\w ]+)?\s+=\s+")
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        if statement.plan is None:
-            continue
-        found = barrier(statement.plan.root, seen)
-        if found is None:
-            continue
-        scan, node, column = found
-        saved = _saved(statement.plan.root, scan, node)
-        bill = seen.bill_of({statement.number: saved})
-        if worth(bill):
-            yield _finding(statement, scan, node, column, saved, seen)
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    found = None if statement.plan is None else barrier(statement.plan.root, seen)
+    if statement.plan is None or found is None:
+        return None
+    scan, node, column = found
+    views = {view.name.rpartition(".")[2] for view in seen.catalogue.views}
+    used = set() if statement.shape is None else {use.name for use in statement.shape.tables}
+    view = next((name for name in used if name.rpartition(".")[2] in views), "")
+    table = next(each.relation for each in node.walk() if each.relation)
+    what = f"view {view}" if view else f"the subquery on {table}"
+    computed = _COMPUTED[node.kind]
+    return Finding(
+        RULE.name,
+        f"The filter on {column} cannot enter {what} because of {computed}",
+        objects=tuple(name for name in (view, table, column) if name),
+        bill=seen.bill_of({statement.number: _saved(statement.plan.root, scan, node)}),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=(
+            f"The plan computes {format_count(max(node.rows, scan.children[0].rows))} rows, of which "
+            f"{format_count(scan.rows)} pass the filter {scan.condition('Filter')}.",
+        ),
+        candidates=tuple(_candidates(what, table, column, computed)),
+        proof="Compare both statements with uncork run, which checks that they return the same rows.",
+    )
 
 
 def barrier(root: PlanNode, seen: Evidence) -> tuple[PlanNode, PlanNode, str] | None:
@@ -81,37 +94,11 @@ def _saved(root: PlanNode, scan: PlanNode, node: PlanNode) -> float:
     return part * (1 - scan.rows / max(1.0, node.rows, scan.children[0].rows))
 
 
-def _finding(
-    one: Statement, scan: PlanNode, node: PlanNode, column: str, saved: float, seen: Evidence
-) -> Finding:
-    views = {view.name.rpartition(".")[2]: view.name for view in seen.catalogue.views}
-    used = {use.name for use in one.shape.tables} if one.shape is not None else set()
-    view = next((name for name in used if name.rpartition(".")[2] in views), "")
-    table = next(each.relation for each in node.walk() if each.relation)
-    what = f"view {view}" if view else f"the subquery on {table}"
-    computed = _COMPUTED[node.kind]
-    return Finding(
-        RULE.name,
-        f"The filter on {column} cannot enter {what} because of {computed}",
-        objects=tuple(name for name in (view, table, column) if name),
-        bill=seen.bill_of({one.number: saved}),
-        templates=(one.number,),
-        statement=one.text,
-        evidence=(
-            f"The plan computes {format_count(max(node.rows, scan.children[0].rows))} rows, of which "
-            f"{format_count(scan.rows)} pass the filter {scan.condition('Filter')}.",
-        ),
-        candidates=tuple(_candidates(what, table, column, computed)),
-        proof="Compare both statements with uncork run, which checks that they return the same rows.",
-    )
-
-
 def _candidates(what: str, table: str, column: str, computed: str) -> Iterator[Candidate]:
     yield Candidate(
         "statement",
         f"Write the condition on {column} inside: query {sql_name(table)} directly with WHERE {column} = "
-        "..., or "
-        f"make {what} a function with {column} as its parameter.",
+        f"..., or make {what} a function with {column} as its parameter.",
         same_answers=False,
         against=(f"Rows may differ: {computed} then considers only rows with this {column}.",),
     )
@@ -119,8 +106,7 @@ def _candidates(what: str, table: str, column: str, computed: str) -> Iterator[C
         yield Candidate(
             "ddl",
             f"Add {column} to PARTITION BY of each window, if rows of one partition always have one "
-            f"{column}: "
-            "a filter on a partition column enters.",
+            f"{column}: a filter on a partition column enters.",
             same_answers=False,
         )
     if computed == "DISTINCT":
@@ -131,4 +117,4 @@ def _candidates(what: str, table: str, column: str, computed: str) -> Iterator[C
         )
 
 
-RULE: Final = Rule("view-barrier", _find, depth=2)
+RULE: Final = Rule("view-barrier", each_statement(_find), depth=2)

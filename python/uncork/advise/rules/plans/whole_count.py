@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.indexes.uses import nodes_of
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.rules.plans.rewrite import capped_count
@@ -33,24 +33,30 @@ _OF_ROWS: Final = re.compile(r"\bcount\s*\(\s*(?:\*|\?|\$\d+|\d+)\s*\)", re.IGNO
 """A count of rows. Who counts the values of a column wants that number itself."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        table = (
-            _table(statement.shape)
-            if statement.shape is not None and _OF_ROWS.search(statement.text)
-            else None
-        )
-        if (
-            statement.shape is None
-            or table is None
-            or not repeated(statement, seen)
-            or seen.rows(table) < LARGE_ROWS
-        ):
-            continue
-        counted = _counted(statement, statement.shape, table, seen)
-        bill = seen.bill_of((statement.number,))
-        if counted is not None and counted >= _PART * seen.rows(table) and worth(bill):
-            yield _finding(statement, statement.shape, table, counted, seen)
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    shape = statement.shape
+    table = None if shape is None or not _OF_ROWS.search(statement.text) else _table(shape)
+    if shape is None or table is None or not repeated(statement, seen) or seen.rows(table) < LARGE_ROWS:
+        return None
+    counted = _counted(statement, shape, table, seen)
+    if counted is None or counted < _PART * seen.rows(table):
+        return None
+    return Finding(
+        RULE.name,
+        f"Each call counts {format_count(float(f'{counted:.2g}'))} rows of {table} one by one",
+        objects=(table,),
+        bill=seen.bill_of((statement.number,)),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=(
+            f"It is called {(statement.calls or 0) / seen.seconds:.2g} times a second.",
+            *([f"A call takes {format_duration(statement.mean_ns)}."] if statement.mean_ns else []),
+            "PostgreSQL keeps no count of rows, so each call visits every row that matches, in the table or "
+            "in an index.",
+        ),
+        candidates=tuple(_candidates(statement, shape, table)),
+        proof="Compare both statements with uncork run.",
+    )
 
 
 def _table(shape: StatementShape) -> str | None:
@@ -76,26 +82,6 @@ def _rows(node: PlanNode) -> float:
     if node.actual_rows is not None and node.loops:
         return node.actual_rows if node.parallel else node.actual_rows / node.loops
     return node.rows * (_PARALLEL if node.parallel else 1.0)
-
-
-def _finding(one: Statement, shape: StatementShape, table: str, counted: float, seen: Evidence) -> Finding:
-    calls = (one.calls or 0) / seen.seconds
-    return Finding(
-        RULE.name,
-        f"Each call counts {format_count(float(f'{counted:.2g}'))} rows of {table} one by one",
-        objects=(table,),
-        bill=seen.bill_of((one.number,)),
-        templates=(one.number,),
-        statement=one.text,
-        evidence=(
-            f"It is called {calls:.2g} times a second.",
-            *([f"A call takes {format_duration(one.mean_ns)}."] if one.mean_ns else []),
-            "PostgreSQL keeps no count of rows, so each call visits every row that matches, in the table or "
-            "in an index.",
-        ),
-        candidates=tuple(_candidates(one, shape, table)),
-        proof="Compare both statements with uncork run.",
-    )
 
 
 def _candidates(one: Statement, shape: StatementShape, table: str) -> Iterator[Candidate]:
@@ -126,4 +112,4 @@ def _candidates(one: Statement, shape: StatementShape, table: str) -> Iterator[C
     )
 
 
-RULE: Final = Rule("whole-count", _find, of_tables=True)
+RULE: Final = Rule("whole-count", each_statement(_find), of_tables=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import WORK, Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.rewrite import with_columns
-from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import quoted
 from uncork.model.units import format_bytes, format_count
 
@@ -36,22 +35,20 @@ _OUT_OF_LINE: Final = 0.2
 """Fraction of a table's size that is stored out of line, from which on reading it matters."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        rows, blocks = statement.a_call(statement.rows), statement.a_call(statement.blocks)
-        if rows is None or blocks is None or rows < _ROWS or not _reads_only_these(statement):
-            continue
-        tables = _tables(statement)
-        needed = rows * (1 + _JOINED * (len(tables) - 1))
-        if not tables or not blocks or blocks < needed + (_BLOCKS - 1) * rows:
-            continue
-        saved = max(0.0, 1 - (needed + 10) / blocks)
-        for table in tables:
-            outside, large = _outside(table, seen), _large(statement, table, seen)
-            bill = seen.bill_of({statement.number: saved}, _CLASSES)
-            if outside and large and worth(bill):
-                yield _finding(statement, table, large, outside, saved, seen)
-                break
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    rows, blocks = statement.a_call(statement.rows), statement.a_call(statement.blocks)
+    if rows is None or blocks is None or rows < _ROWS or not _reads_only_these(statement):
+        return None
+    tables = _tables(statement)
+    needed = rows * (1 + _JOINED * (len(tables) - 1))
+    if not tables or not blocks or blocks < needed + (_BLOCKS - 1) * rows:
+        return None
+    bill = seen.bill_of({statement.number: max(0.0, 1 - (needed + 10) / blocks)}, _CLASSES)
+    for table in tables:
+        outside, large = _outside(table, seen), _large(statement, table, seen)
+        if outside and large:
+            return _finding(statement, table, large, outside, bill, seen)
+    return None
 
 
 def _outside(table: str, seen: Evidence) -> int:
@@ -106,7 +103,7 @@ def _reads_only_these(one: Statement) -> bool:
 
 
 def _finding(
-    one: Statement, table: str, large: tuple[ColumnFacts, ...], outside: int, saved: float, seen: Evidence
+    one: Statement, table: str, large: tuple[ColumnFacts, ...], outside: int, bill: Bill, seen: Evidence
 ) -> Finding:
     names = {column.name for column in large}
     narrow = [each.name for each in seen.catalogue.columns.get(table, ()) if each.name not in names]
@@ -117,14 +114,13 @@ def _finding(
         RULE.name,
         f"Each call reads large values of {table}.{widest.name} for {format_count(round(rows))} rows",
         objects=(table, widest.name),
-        bill=seen.bill_of({one.number: saved}, _CLASSES),
+        bill=bill,
         templates=(one.number,),
         statement=one.text,
         evidence=(
             f"A call reads {format_count(round(blocks))} blocks.",
             f"{format_bytes(outside)} of {table} are stored out of line (TOAST), and each value takes "
-            "several "
-            "blocks.",
+            "several blocks.",
         ),
         candidates=(
             Candidate(
@@ -139,4 +135,4 @@ def _finding(
     )
 
 
-RULE: Final = Rule("wide-columns", _find)
+RULE: Final = Rule("wide-columns", each_statement(_find))

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.whole_reads import reads_whole
 from uncork.advise.traffic import repeated
-from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.units import format_bytes, format_count
 
@@ -40,9 +40,8 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                 for statement in seen.statements.values()
                 if repeated(statement, seen) and (part := _part(statement, column, seen))
             }
-            bill = seen.bill_of(parts)
-            if parts and worth(bill):
-                yield _finding(table, column, parts, bill, seen)
+            if parts:
+                yield _finding(table, column, parts, seen)
 
 
 def _part(one: Statement, column: ColumnFacts, seen: Evidence) -> float:
@@ -99,7 +98,7 @@ def _counted_rows(one: Statement, table: str, seen: Evidence) -> float | None:
     return blocks[one.number] / whole * read / one.calls if read and alone else None
 
 
-def _finding(table: str, column: ColumnFacts, parts: dict[int, float], bill: Bill, seen: Evidence) -> Finding:
+def _finding(table: str, column: ColumnFacts, parts: dict[int, float], seen: Evidence) -> Finding:
     numbers = sorted(parts, key=lambda number: -parts[number] * seen.busy(number))
     top = seen.statements[numbers[0]]
     name, rows = quoted(column.name), format_count(round(_rows(top, table, seen)))
@@ -108,7 +107,7 @@ def _finding(table: str, column: ColumnFacts, parts: dict[int, float], bill: Bil
         RULE.name,
         f"Column {column.name} of table {table} stores JSON as {column.type}, which each read parses",
         objects=(table, f"{table}.{column.name}"),
-        bill=bill,
+        bill=seen.bill_of(parts),
         templates=tuple(numbers),
         statement=top.text,
         evidence=(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.wal_waits import part_of_volume, waits_for_wal
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
@@ -31,38 +31,33 @@ _READING: Final = frozenset({"DataFileRead", "DataFileWrite", "AioIoCompletion"}
 """Waits for a page of the index, and for the changed page that must be written to make room for it."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        shape = statement.shape
-        if shape is None or shape.kind != "insert" or not statement.rows:
-            continue
-        table = next((use.name for use in shape.tables if use.changed), "")
-        columns = seen.catalogue.columns.get(table, ())
-        column = next((each for each in columns if _indexes(each, seen)), None)
-        if column is None:
-            continue
-        pages, share = _full_pages(statement, seen)
-        writes, reads = (
-            pages >= _PAGES * statement.rows,
-            (statement.blocks_read or 0) >= _READS * statement.rows,
-        )
-        volume = min(share, part_of_volume(share * (statement.wal_bytes or 0), seen)) if writes else 0.0
-        outside = _part(column, seen) if reads else 0.0
-        volume = max(volume, outside * _within(statement, seen))
-        bill = seen.bill(partial(_costs, statement.number, volume, outside))
-        if worth(bill):
-            yield Finding(
-                RULE.name,
-                f"Random keys in {table}.{column.name} make inserts "
-                + ("read pages all over the index" if reads else "write whole pages to the WAL"),
-                objects=(table, f"{table}.{column.name}"),
-                bill=bill,
-                templates=(statement.number,),
-                statement=statement.text,
-                evidence=tuple(_evidence(statement, pages, share, writes=writes, reads=reads)),
-                candidates=(_candidate(table, column, seen),),
-                proof="Compare inserts with both keys on a copy with uncork run, across several checkpoints.",
-            )
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    shape = statement.shape
+    if shape is None or shape.kind != "insert" or not statement.rows:
+        return None
+    table = next((use.name for use in shape.tables if use.changed), "")
+    columns = seen.catalogue.columns.get(table, ())
+    column = next((each for each in columns if _indexes(each, seen)), None)
+    if column is None:
+        return None
+    pages, share = _full_pages(statement, seen)
+    writes = pages >= _PAGES * statement.rows
+    reads = (statement.blocks_read or 0) >= _READS * statement.rows
+    volume = min(share, part_of_volume(share * (statement.wal_bytes or 0), seen)) if writes else 0.0
+    outside = _part(column, seen) if reads else 0.0
+    volume = max(volume, outside * _within(statement, seen))
+    return Finding(
+        RULE.name,
+        f"Random keys in {table}.{column.name} make inserts "
+        + ("read pages all over the index" if reads else "write whole pages to the WAL"),
+        objects=(table, f"{table}.{column.name}"),
+        bill=seen.bill(partial(_costs, statement.number, volume, outside)),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=tuple(_evidence(statement, pages, share, writes=writes, reads=reads)),
+        candidates=(_candidate(table, column, seen),),
+        proof="Compare inserts with both keys on a copy with uncork run, across several checkpoints.",
+    )
 
 
 def _within(one: Statement, seen: Evidence) -> float:
@@ -138,4 +133,4 @@ def _candidate(table: str, column: ColumnFacts, seen: Evidence) -> Candidate:
     return Candidate("ddl", text, f"{name} SET DEFAULT uuidv7();", undo, against=against)
 
 
-RULE: Final = Rule("random-keys", _find, of_tables=True)
+RULE: Final = Rule("random-keys", each_statement(_find), of_tables=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
@@ -64,8 +64,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             for share, keys in found:
                 for key in keys:
                     used[key] += share * seen.busy(statement.number)
-    bill = seen.bill_of(parts)
-    if used and worth(bill):
+    if used:
         names = sorted(used, key=lambda key: (-used[key], key))
         numbers = sorted(parts, key=lambda number: -parts[number] * seen.busy(number))
         columns = [wide[key] for key in names]
@@ -74,7 +73,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             RULE.name,
             f"Column {first.name} of table {first.table} stores {better.what}, a key of joins or sorts",
             objects=tuple(f"{table}.{name}" for table, name in names),
-            bill=bill,
+            bill=seen.bill_of(parts),
             templates=tuple(numbers),
             statement=seen.statements[numbers[0]].text,
             evidence=tuple(_evidence(column, better) for column, better in columns),
