@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.units import format_count, format_duration
 
@@ -29,9 +29,6 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     # Sessions that are starting are not in the samples, so their time is added to the busy time.
     busy = opened * _CPU_S
     share = busy / (busy + seen.sessions)
-    bill = Bill(busy * _HOUR_S, 0.5 * busy * _HOUR_S, 2 * busy * _HOUR_S, share)
-    if not worth(bill):
-        return
     applications = sorted({piece.application for piece in seen.pieces if piece.application})
     who = f" by application {applications[0]}" if len(applications) == 1 else ""
     number = format_count(round(opened))
@@ -45,7 +42,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         RULE.name,
         f"{number} connections a second are opened{who}, for few statements each",
         objects=tuple(applications),
-        bill=bill,
+        bill=Bill(busy * _HOUR_S, 0.5 * busy * _HOUR_S, 2 * busy * _HOUR_S, share),
         evidence=tuple(evidence),
         candidates=(
             Candidate(

@@ -8,7 +8,7 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.log_loops import ClientLoop, client_loops
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.clients.one_by_one import loop_candidates
 from uncork.advise.rules.writes.written import ROW_WORDS, one_row, written
 from uncork.model.database.finding import Bill, Candidate, Finding
@@ -32,9 +32,8 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         numbers = tuple(
             seen.log_numbers[template] for template in loop.templates if template in seen.log_numbers
         )
-        bill = _bill(loop, seen)
-        if log is not None and numbers and worth(bill):
-            yield _finding(loop, numbers, bill, log, seen)
+        if log is not None and numbers:
+            yield _finding(loop, numbers, log, seen)
 
 
 def _bill(loop: ClientLoop, seen: Evidence) -> Bill:
@@ -46,7 +45,7 @@ def _bill(loop: ClientLoop, seen: Evidence) -> Bill:
     return seen.bill_of_seconds((loop.sum_ns + loop.waiting_ns) / 1e9 / seconds * seen.seconds)
 
 
-def _finding(loop: ClientLoop, numbers: Sequence[int], bill: Bill, log: LogResult, seen: Evidence) -> Finding:
+def _finding(loop: ClientLoop, numbers: Sequence[int], log: LogResult, seen: Evidence) -> Finding:
     statement = seen.statements.get(numbers[0], Statement(numbers[0], loop.text))
     application = _application(loop, log)
     what = written(statement)
@@ -59,7 +58,7 @@ def _finding(loop: ClientLoop, numbers: Sequence[int], bill: Bill, log: LogResul
         _LOOKUP if lookup else RULE.name,
         _headline(loop, statement, application, tables, lookup=lookup),
         objects=(*((application,) if application else ()), *tables),
-        bill=bill,
+        bill=_bill(loop, seen),
         templates=tuple(numbers),
         statement=loop.text,
         evidence=tuple(_evidence(loop)),

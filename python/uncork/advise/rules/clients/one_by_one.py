@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.writes.batches import batched
 from uncork.advise.rules.writes.written import ROW_WORDS, Written, one_row, written
 from uncork.model.database.finding import Bill, Candidate, Finding
@@ -125,8 +125,6 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         numbers = {transaction.template for transaction in found}
         waiting = seen.part_of_class("Lock", held)
         bill = seen.bill(partial(_caused, numbers=numbers, application=application, waiting=waiting))
-        if not worth(bill):
-            continue
         yield _finding(application or user, sorted(found, key=lambda one: -one.sessions), held, bill, seen)
 
 

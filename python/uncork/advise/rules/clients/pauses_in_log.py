@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.clients.forgotten_transaction import OLD_HELD, OLD_IDLE_NS, idle_candidates
 from uncork.advise.rules.clients.slow_step import SESSIONS, SHARE, SHORTER_PROOF, step_candidate
 from uncork.model.database.finding import Finding
@@ -32,7 +32,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         if transaction.pause_max_ns >= OLD_IDLE_NS and held >= OLD_HELD:
             yield _forgotten(transaction, who, on, held)
         bill = seen.bill_of_seconds(transaction.pause_ns / 1e9)
-        if worth(bill, SHARE) and bill.seconds_per_hour >= SESSIONS * 3600:
+        if bill.seconds_per_hour >= SESSIONS * 3600:
             longest = format_duration(float(transaction.pause_max_ns))
             yield Finding(
                 _STEP,
@@ -76,4 +76,4 @@ def _forgotten(one: TransactionFacts, who: str, on: str, held: float) -> Finding
     )
 
 
-RULE: Final = Rule(_STEP, _find)
+RULE: Final = Rule(_STEP, _find, least_share=SHARE)

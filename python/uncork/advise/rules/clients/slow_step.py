@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.wait_classes import IDLE
 from uncork.model.template_words import short_template
@@ -48,7 +48,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                 _paused, templates=[transaction.template for transaction in found], application=application
             )
         )
-        if not worth(bill, SHARE) or bill.seconds_per_hour < SESSIONS * 3600:
+        if bill.seconds_per_hour < SESSIONS * 3600:
             continue
         pause = format_duration(float(f"{top.gap_ns:.2g}"))
         statement = f": {short_template(top.text)}" if top.text else "."
@@ -88,4 +88,4 @@ def _paused(piece: Piece, *, templates: list[int | None], application: str) -> f
     )
 
 
-RULE: Final = Rule("slow-step-in-transaction", _find)
+RULE: Final = Rule("slow-step-in-transaction", _find, least_share=SHARE)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Existing, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.proposals import columns_text, index_candidate
 from uncork.advise.rules.indexes.uses import Use, nodes_of, uses_of
 from uncork.advise.rules.indexes.variants import covered_columns
@@ -52,9 +52,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                 continue
             index, fetched = found
             covering = covered_columns(use, statement, seen, set(index.columns))
-            parts = {statement.number: _SAVED * max(0.0, 1 - (fetched / _ENTRIES + 4) / blocks)}
-            if covering and worth(seen.bill_of(parts)) and not _covered(index, covering, seen):
-                yield _finding(statement, index, covering, fetched, parts, seen)
+            saved = _SAVED * max(0.0, 1 - (fetched / _ENTRIES + 4) / blocks)
+            if covering and not _covered(index, covering, seen):
+                yield _finding(statement, index, covering, fetched, saved, seen)
 
 
 def _index(use: Use, one: Statement, blocks: float, seen: Evidence) -> tuple[IndexShape, float] | None:
@@ -101,7 +101,7 @@ def _finding(
     index: IndexShape,
     covering: tuple[str, ...],
     fetched: float,
-    parts: dict[int, float],
+    saved: float,
     seen: Evidence,
 ) -> Finding:
     table, words = index.table, series_words(list(covering))
@@ -118,8 +118,8 @@ def _finding(
         RULE.name,
         f"Calls find rows by {index.name}, then read a block of {table} for each",
         objects=(table, index.name, *covering),
-        bill=seen.bill_of(parts),
-        templates=tuple(parts),
+        bill=seen.bill_of({one.number: saved}),
+        templates=(one.number,),
         statement=one.text,
         evidence=(
             f"A call reads {format_count(round(one.a_call(one.blocks) or 0))} blocks for about "

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.estimates import pages
 from uncork.advise.rules.indexes.proposals import index_candidate
 from uncork.advise.rules.indexes.reads import blocks_a_call
@@ -40,10 +40,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             for statement in seen.costliest()
             if statement.number >= 0 and (part := _part(statement, key, table, referred, seen))
         }
-        within = {number for number in fractions if not _checks(seen.statements[number], key, seen)}
-        bill = bill_of_scans(fractions, within, seen)
-        if not worth(bill):
+        if not fractions:
             continue
+        within = {number for number in fractions if not _checks(seen.statements[number], key, seen)}
         columns = tuple(part.strip().strip('"') for part in key.columns.split(","))
         first = seen.statements[next(iter(fractions))]
         index = IndexShape(table.name, tuple(IndexKey(column) for column in columns))
@@ -52,7 +51,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             "foreign-key-without-index",
             f"Deletes from {referred.name} scan {table.name}, which has no index on {names}",
             objects=(table.name, *columns, key.name, referred.name),
-            bill=bill,
+            bill=bill_of_scans(fractions, within, seen),
             templates=tuple(fractions),
             statement=first.text,
             evidence=tuple(_evidence(first, key, table, referred, seen)),

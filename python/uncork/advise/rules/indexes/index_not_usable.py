@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.conditions import also_as_stored, also_in_day, as_range, with_type
 from uncork.advise.rules.indexes.merging import merge
 from uncork.advise.rules.indexes.obstacles import INTEGERS, Obstacle, Obstruction
 from uncork.advise.rules.indexes.or_across_tables import across_tables
-from uncork.advise.rules.indexes.problems import Problem, problems
+from uncork.advise.rules.indexes.problems import Problem, fractions_of, problems
 from uncork.advise.rules.indexes.proposals import bare, columns_text, index_candidate, index_candidates
 from uncork.advise.rules.indexes.read_words import read_sentences
 from uncork.advise.rules.indexes.variants import contained
@@ -39,13 +39,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             key = (problem.use.table.name, problem.obstacle.kind, problem.obstacle.index, side)
             groups.setdefault(key, []).append(problem)
     for mine in groups.values():
-        fractions: dict[int, float] = {}
-        for problem in mine:
-            number = problem.statement.number
-            fractions[number] = min(1.0, fractions.get(number, 0.0) + problem.fraction)
-        bill = seen.bill_of(fractions)
-        if not worth(bill):
-            continue
+        fractions = fractions_of(mine)
         first, why = mine[0], mine[0].obstacle
         if why is None:
             continue
@@ -53,7 +47,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             RULE.name,
             _headline(first, why),
             objects=(first.use.table.name, *((why.index,) if why.index else ()), *_columns(why.predicate)),
-            bill=bill,
+            bill=seen.bill_of(fractions),
             templates=tuple(fractions),
             statement=first.statement.text,
             evidence=tuple(_evidence(first, why, seen)),

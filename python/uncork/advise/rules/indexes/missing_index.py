@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.merging import Merged, merge
-from uncork.advise.rules.indexes.problems import Problem, problems
+from uncork.advise.rules.indexes.problems import Problem, fractions_of, problems
 from uncork.advise.rules.indexes.proposals import columns_text, index_candidates
 from uncork.advise.rules.indexes.read_words import read_sentences
 from uncork.advise.rules.indexes.uses import large_tables
@@ -31,28 +31,20 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         if problem.obstacle is None and not misled(problem.statement, problem.use.table.name, seen)
     ]
     for merged in merge([problem.want.wanted for problem in found]):
-        mine = [found[place] for place in merged.members]
-        finding = _finding(merged, mine, seen)
-        if finding is not None:
-            yield finding
+        yield _finding(merged, [found[place] for place in merged.members], seen)
     yield from _unparsed(seen)
 
 
-def _finding(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Finding | None:
-    fractions: dict[int, float] = {}
-    for problem in mine:
-        number = problem.statement.number
-        fractions[number] = min(1.0, fractions.get(number, 0.0) + problem.fraction)
-    bill = bill_of_scans(fractions, {problem.statement.number for problem in mine if problem.within}, seen)
-    if not worth(bill):
-        return None
+def _finding(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Finding:
+    fractions = fractions_of(mine)
+    within = {problem.statement.number for problem in mine if problem.within}
     first, table = mine[0], merged.index.table
     candidates = [*index_candidates(merged.index, seen, merged.extension), *variants(merged, mine, seen)]
     return Finding(
         RULE.name,
         _headline(merged, first),
         objects=(table, *(key.column for key in merged.index.keys if key.column)),
-        bill=bill,
+        bill=bill_of_scans(fractions, within, seen),
         templates=tuple(fractions),
         statement=first.within.outer.text if first.within else first.statement.text,
         evidence=tuple(_evidence(mine, seen)),
@@ -94,15 +86,14 @@ def _unparsed(seen: Evidence) -> Iterator[Finding]:
             for table in large
             if reads_whole(statement, table, seen) and selective(statement, table, seen)
         ]
-        bill = seen.bill_of((statement.number,)) if found else None
-        if bill is None or not worth(bill):
+        if not found:
             continue
         table = max(found, key=lambda table: table.seq_rows)
         yield Finding(
             RULE.name,
             _unparsed_headline(statement, table.name),
             objects=(table.name,),
-            bill=bill,
+            bill=seen.bill_of((statement.number,)),
             templates=(statement.number,),
             statement=statement.text,
             evidence=(f"Table {table.name} has {format_count(round(seen.rows(table.name)))} rows.",),

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import worth
 from uncork.advise.rules.indexes.estimates import (
     fraction,
     index_cost,
@@ -65,16 +64,13 @@ def across_tables(seen: Evidence, rule: str) -> Iterator[Finding]:
         found = None if statement.number < 0 else _split(statement, seen)
         if found is None:
             continue
-        bill = seen.bill_of({statement.number: found.saved})
-        if not worth(bill):
-            continue
         predicates = [part.predicate for part in found.parts]
         tables = tuple(dict.fromkeys(each.table for each in predicates))
         yield Finding(
             rule,
             f"No index serves the OR over {series_words(_names(found.parts))}, so calls join whole tables",
             objects=(*tables, *dict.fromkeys(each.column for each in predicates if each.column)),
-            bill=bill,
+            bill=seen.bill_of({statement.number: found.saved}),
             templates=(statement.number,),
             statement=statement.text,
             evidence=tuple(_evidence(found, tables, seen)),

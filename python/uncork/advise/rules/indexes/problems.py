@@ -7,7 +7,7 @@ that the statement cannot use as it is written.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -109,6 +109,15 @@ def _best(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | Non
     options = [_problem(use, one, read, want, seen) for want in wants_of(use, one, seen)]
     known = [each for each in options if each is not None]
     return max(known, key=lambda each: round(each.fraction, 1), default=None)
+
+
+def fractions_of(found: Sequence[Problem]) -> dict[int, float]:
+    """Return the fraction of each statement's time that curing all of these problems would save."""
+    fractions: dict[int, float] = {}
+    for problem in found:
+        number = problem.statement.number
+        fractions[number] = min(1.0, fractions.get(number, 0.0) + problem.fraction)
+    return fractions
 
 
 def scanned_within(outer: Statement, function: str, part: float, seen: Evidence) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.locks.causes import Cause, blockers_by_cause, holds_ns
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.wait_classes import CPU, IDLE
@@ -36,7 +36,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     waiting = {one.template for one in seen.pieces if _queues(one) and one.template is not None}
     templates = sorted(waiting & set(seen.statements), key=lambda number: -seen.busy(number, {"Lock"}))
     calls = sum(seen.statements[number].calls or 0 for number in templates)
-    if not behind or not templates or not worth(bill, _SHARE):
+    if not behind or not templates:
         return
     if calls < _TURNS and max(one.processes for one in behind) < _HOLDERS:
         return
@@ -110,4 +110,4 @@ def _candidates(holder: BlockerFacts, text: str) -> Iterator[Candidate]:
     )
 
 
-RULE: Final = Rule("advisory-lock", _find, depth=2)
+RULE: Final = Rule("advisory-lock", _find, depth=2, least_share=_SHARE)

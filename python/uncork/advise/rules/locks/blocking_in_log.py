@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.locks.table_lock import TableLock, lock_candidates, locking_command
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.results.log import Blocking
@@ -21,8 +21,6 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         return
     for blocking in log.blocking:
         bill = seen.bill_of_seconds(blocking.sum_ns / 1e9)
-        if not worth(bill):
-            continue
         number = seen.log_numbers.get(-1 if blocking.waiting_number is None else blocking.waiting_number)
         lock = locking_command(blocking.holding_text)
         on = f" on server {blocking.server}" if log.servers else ""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.uses import table_of
 from uncork.advise.rules.locks.hot_row import hot_rows
 from uncork.advise.rules.plans.partitions import partitioned
@@ -35,7 +35,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         if number in seen.statements and (locks := _locks(seen.statements[number], seen)) > _places(seen)
     }
     bill = seen.bill(lambda piece: float(_waits(piece) and piece.template in many))
-    if not many or not worth(bill):
+    if not many:
         return
     templates = sorted(many, key=lambda number: -waiting[number])
     top = seen.statements[templates[0]]

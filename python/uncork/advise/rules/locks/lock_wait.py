@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
-from uncork.advise.rule import LEAST_SHARE, Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.locks.causes import PREPARED, Cause, blockers_by_cause, holds_ns
 from uncork.advise.rules.locks.hot_row import hot_rows
 from uncork.advise.rules.locks.table_lock import table_locks
@@ -37,7 +37,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     bill = seen.bill_of_waiting("Lock", max(0.0, seen.of_class("Lock") - reported))
     most = max(others, key=lambda one: one.sessions)
     slow = most in long
-    if not worth(bill, LEAST_SHARE if slow else _SHORT_SHARE):
+    if not slow and bill.share < _SHORT_SHARE:
         return
     name = f"application {most.application}" if most.application else "an unknown session"
     waited = f"Up to {count_words(most.most, 'session')} at once waited for"

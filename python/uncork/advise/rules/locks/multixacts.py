@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import series_words
 
@@ -22,8 +22,7 @@ _WRITES: Final = frozenset({"insert", "update", "merge", "copy"})
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    bill = seen.bill(lambda piece: float(_waits(piece)))
-    if not worth(bill):
+    if not any(map(_waits, seen.pieces)):
         return
     waiting: dict[int, float] = defaultdict(float)
     for piece in seen.pieces:
@@ -37,7 +36,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         RULE.name,
         f"Many transactions at once lock the same rows{where} in shared mode",
         objects=(*parents[:2],) or ("multixacts",),
-        bill=bill,
+        bill=seen.bill(lambda piece: float(_waits(piece))),
         templates=tuple(templates),
         statement=statements[0].text if statements else "",
         evidence=(

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Piece
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.locks.causes import Cause, blockers_by_cause
 from uncork.advise.rules.locks.notifiers import notifiers
 from uncork.advise.wal_waits import waits_for_wal
@@ -38,9 +38,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     flushing = sum(
         piece.sessions for piece in seen.pieces if piece.template in templates and waits_for_wal(piece)
     )
-    bill = seen.bill(partial(_saved, part=max(0.0, 1 - _OWN_FLUSH * flushing / waiting)))
-    if not worth(bill):
-        return
+    saved = partial(_saved, part=max(0.0, 1 - _OWN_FLUSH * flushing / waiting))
     source = sources[0]
     named = source.startswith("function ")
     most = max(one.most for one in behind)
@@ -50,7 +48,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         RULE.name,
         f"{count} queue to commit, because {who} sends NOTIFY",
         objects=(source.removeprefix("function "),) if named else (behind[0].application or "NOTIFY",),
-        bill=bill,
+        bill=seen.bill(saved),
         templates=tuple(templates),
         statement="" if not templates else seen.statements[templates[0]].text,
         evidence=(

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Piece
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.space.dead_reads import oldest_holder
 from uncork.advise.rules.writes.within_functions import functions_of
 from uncork.model.database.finding import Candidate, Finding
@@ -27,8 +27,7 @@ _HANDLES: Final = re.compile(r"\bexception\s+when\b", re.IGNORECASE)
 
 
 def _find(seen: Evidence) -> Iterator[Finding]:
-    bill = seen.bill(lambda piece: float(_waits(piece)))
-    if not worth(bill):
+    if not any(map(_waits, seen.pieces)):
         return
     waiting: dict[int, float] = defaultdict(float)
     for piece in seen.pieces:
@@ -41,7 +40,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         RULE.name,
         f"Sessions wait to look up subtransactions: {source} has more than {_LISTED} in a transaction",
         objects=(who or (functions[0] if functions else "savepoints"),),
-        bill=bill,
+        bill=seen.bill(lambda piece: float(_waits(piece))),
         templates=tuple(templates),
         statement=seen.statements[templates[0]].text if templates and templates[0] in seen.statements else "",
         evidence=tuple(_evidence(seen)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Piece
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.server.counted import setting_bytes, size_text
 from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
@@ -45,14 +45,11 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         return
     part = 1 - size / read
     numbers = {reader.number for reader in readers}
-    bill = seen.bill(lambda piece: part if piece.template in numbers and _reads(piece) else 0.0)
-    if not worth(bill):
-        return
     yield Finding(
         RULE.name,
         f"Shared buffers of {size_text(now)} are too small for tables that statements read repeatedly",
         objects=("shared_buffers",),
-        bill=bill,
+        bill=seen.bill(lambda piece: part if piece.template in numbers and _reads(piece) else 0.0),
         templates=tuple(reader.number for reader in readers),
         statement=readers[0].text,
         evidence=(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Piece
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.server.counted import setting, wal_flushes
 from uncork.advise.wal_waits import waits_for_wal
 from uncork.model.database.finding import Candidate, Finding
@@ -45,7 +45,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 def _standby(seen: Evidence) -> Iterator[Finding]:
     bill = seen.bill(lambda piece: float(_waits_for_standby(piece)))
     commits = 0.0 if seen.rates is None else seen.rates.commits
-    if not worth(bill, _SHARE) or not commits:
+    if not commits:
         return
     each = bill.seconds_per_hour / 3600.0 / commits
     level = setting("synchronous_commit", seen)
@@ -97,16 +97,15 @@ def _disk(seen: Evidence) -> Iterator[Finding]:
     flushes = wal_flushes(seen)
     if flushes < _FLUSHES:
         return
-    bill = seen.bill(lambda piece: float(waits_for_wal(piece)))
     flushing = sum(one.sessions for one in seen.pieces if _flushes(one)) * seen.seconds
     each = flushing / flushes
-    if not worth(bill, _SHARE) or each < _FLUSH_S:
+    if each < _FLUSH_S:
         return
     yield Finding(
         RULE.name,
         f"Each flush of the write-ahead log to disk takes {format_duration(each * 1e9)}",
         objects=("pg_wal",),
-        bill=bill,
+        bill=seen.bill(lambda piece: float(waits_for_wal(piece))),
         evidence=(
             f"There were {format_count(round(flushes))} flushes within the watch, one after the other.",
         ),
@@ -141,4 +140,4 @@ def _waits_for_standby(piece: Piece) -> bool:
     return piece.wait_event == "SyncRep"
 
 
-RULE: Final = Rule("slow-commits", _find)
+RULE: Final = Rule("slow-commits", _find, least_share=_SHARE)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.server.counted import grown, setting_bytes, size_text, wal_writes
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import count_words, share_text
@@ -27,14 +27,11 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     if full < _PER_S * seen.seconds or now is None or now >= _WANTED:
         return
     part = min(1.0, full / writes) if writes else 1.0
-    bill = seen.bill(lambda piece: part if piece.wait_event.lower() in _WRITES else 0.0)
-    if not worth(bill):
-        return
     yield Finding(
         RULE.name,
         f"The {size_text(now)} of wal_buffers were full {count_words(round(full), 'time')}",
         objects=("wal_buffers",),
-        bill=bill,
+        bill=seen.bill(lambda piece: part if piece.wait_event.lower() in _WRITES else 0.0),
         evidence=(
             "A session that finds them full must write WAL itself before it can go on, while others wait."
             + (f" That was {share_text(part)} of all writes of WAL." if writes else ""),

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.server.counted import setting
 from uncork.advise.rules.space.dead_reads import autovacuum_delay, dead_reads, held_back, threshold
-from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import format_count, share_text
 
@@ -34,14 +34,11 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         if delay not in ("threshold", "slow"):
             continue
         parts = dead_reads(table, seen)
-        bill = seen.bill_of(parts)
-        if worth(bill):
-            yield _finding(table, parts, bill, seen, slow=delay == "slow")
+        if parts:
+            yield _finding(table, parts, seen, slow=delay == "slow")
 
 
-def _finding(
-    table: TableFacts, parts: dict[int, float], bill: Bill, seen: Evidence, *, slow: bool
-) -> Finding:
+def _finding(table: TableFacts, parts: dict[int, float], seen: Evidence, *, slow: bool) -> Finding:
     dead, limit = table.dead or 0, threshold(table, seen)
     numbers = sorted(parts, key=lambda number: -parts[number] * seen.busy(number))
     top = seen.statements[numbers[0]]
@@ -62,7 +59,7 @@ def _finding(
         RULE.name,
         f"Statements read {format_count(dead)} dead rows of table {table.name}: {why}",
         objects=(table.name,),
-        bill=bill,
+        bill=seen.bill_of(parts),
         templates=tuple(numbers),
         statement=top.text,
         evidence=tuple(evidence),

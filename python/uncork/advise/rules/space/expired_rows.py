@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.server.counted import setting_bytes
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_bytes, format_count
@@ -34,13 +34,12 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             found.setdefault(key, []).append(statement)
     for (name, column), deletes in found.items():
         table = seen.tables[name]
-        bill = seen.bill_of({delete.number for delete in deletes})
-        if worth(bill) and _can_be_partitioned(table, column, seen):
+        if _can_be_partitioned(table, column, seen):
             yield Finding(
                 RULE.name,
                 f"Statements delete the old rows of table {name} by {column}",
                 objects=(name,),
-                bill=bill,
+                bill=seen.bill_of({delete.number for delete in deletes}),
                 templates=tuple(delete.number for delete in deletes),
                 statement=deletes[0].text,
                 evidence=(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.writes.row_commits import LOG_SHARE, SESSIONS, SHARE, commit_candidates
 from uncork.advise.rules.writes.written import ROW_WORDS, one_row, written
 from uncork.model.database.finding import Finding
@@ -37,9 +37,6 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         what = written(statement)
         if what is None or not one_row(statement):
             continue
-        bill = seen.bill_of((template.number,))
-        if not worth(bill, SHARE):
-            continue
         name = next((application.name for application in template.applications), "")
         who = f"Application {name}" if name else "A client"
         rows = count_words(template.executions, "row")
@@ -47,7 +44,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             RULE.name,
             f"{who} {ROW_WORDS[what.kind].format(rows=rows, table=what.table)} with a commit for each",
             objects=(*((name,) if name else ()), what.table),
-            bill=bill,
+            bill=seen.bill_of((template.number,)),
             templates=(template.number,),
             statement=template.text,
             evidence=(
@@ -81,4 +78,4 @@ def _committing(template: TemplateFacts, statement: Statement) -> float | None:
     return max(0.0, 1 - spent_ms * 1e6 / template.mean_ns)
 
 
-RULE: Final = Rule("row-by-row-commit", _find)
+RULE: Final = Rule("row-by-row-commit", _find, least_share=SHARE)

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.advise.evidence import WORK, Evidence, Piece, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.writes.written import Written, written
 from uncork.advise.traffic import repeated
 from uncork.advise.wal_waits import waits_for_wal
@@ -85,30 +85,22 @@ class _Redundant:
     values: Mapping[str, str | None]
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        if (
-            not repeated(statement, seen)
-            or statement.rows == 0
-            or statement.nested
-            or (statement.rows is None and not statement.repeated)
-        ):
-            continue
-        what = written(statement)
-        if what is None or (what.kind != "update" and not what.upsert) or _has_trigger(what.table, seen):
-            continue
-        found = (
-            _by_text(statement, what, seen)
-            or _by_values(statement, what, seen)
-            or _by_order(statement, what, seen)
-        )
-        blocks = statement.blocks
-        rows = statement.rows or statement.calls or 0
-        if found is None or found.part < _LEAST or (blocks is not None and blocks > _BLOCKS * rows):
-            continue
-        bill = _bill(statement, found, seen)
-        if worth(bill):
-            yield _finding(statement, found, bill, seen)
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    unknown = statement.rows is None and not statement.repeated
+    if not repeated(statement, seen) or statement.rows == 0 or statement.nested or unknown:
+        return None
+    what = written(statement)
+    if what is None or (what.kind != "update" and not what.upsert) or _has_trigger(what.table, seen):
+        return None
+    found = (
+        _by_text(statement, what, seen)
+        or _by_values(statement, what, seen)
+        or _by_order(statement, what, seen)
+    )
+    rows = statement.rows or statement.calls or 0
+    if found is None or found.part < _LEAST or (statement.blocks or 0) > _BLOCKS * rows:
+        return None
+    return _finding(statement, found, seen)
 
 
 def _has_trigger(table: str, seen: Evidence) -> bool:
@@ -251,7 +243,7 @@ def _changed_by_others(one: Statement, what: Written, seen: Evidence) -> int:
 # ---- the finding ----
 
 
-def _finding(one: Statement, found: _Redundant, bill: Bill, seen: Evidence) -> Finding:
+def _finding(one: Statement, found: _Redundant, seen: Evidence) -> Finding:
     table, first = found.what.table, found.columns[0]
     more = "" if len(found.columns) == 1 else f" and {len(found.columns) - 1} more"
     headline = {
@@ -289,7 +281,7 @@ def _finding(one: Statement, found: _Redundant, bill: Bill, seen: Evidence) -> F
         RULE.name,
         headline,
         objects=(table, *found.columns),
-        bill=bill,
+        bill=_bill(one, found, seen),
         templates=(one.number,),
         statement=one.text,
         evidence=tuple(evidence),
@@ -379,4 +371,4 @@ def _plain(name: str) -> str:
     return rf"\"?{re.escape(name)}\"?"
 
 
-RULE: Final = Rule("redundant-update", _find, depth=2)
+RULE: Final = Rule("redundant-update", each_statement(_find), depth=2)

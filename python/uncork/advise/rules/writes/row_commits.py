@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.writes.batches import batched
 from uncork.advise.rules.writes.written import ROW_WORDS, Written, written
 from uncork.model.database.finding import Candidate, Finding
@@ -99,14 +99,13 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     writers = () if seen.database is None else seen.database.writers
     control = {each.number for each in seen.statements.values() if _CONTROL.match(each.text)}
     for writer in writers:
-        bill = seen.bill(partial(_spent, writer, control))
         if not writes_many_rows(writer, seen.seconds) or not _commits_each(writer, seen):
             continue
         statement = seen.statements.get(writer.template, Statement(writer.template, writer.text))
         what = written(statement)
         rows = statement.a_call(statement.rows)
         executing_s = (statement.mean_ns or 0.0) * writer.calls / 1e9
-        if what is None or (rows is not None and rows > _ONE_ROW) or not worth(bill):
+        if what is None or (rows is not None and rows > _ONE_ROW):
             continue
         if executing_s > (1 - LOG_SHARE) * writer.processes * seen.seconds:
             continue
@@ -117,7 +116,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             RULE.name,
             f"{who} {words} with a commit for each",
             objects=(name, what.table),
-            bill=bill,
+            bill=seen.bill(partial(_spent, writer, control)),
             templates=(writer.template,),
             statement=writer.text,
             evidence=tuple(_evidence(writer, seen)),

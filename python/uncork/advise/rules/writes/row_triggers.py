@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import WORK, Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.problems import scanned_within
 from uncork.advise.rules.writes.written import one_row, written
 from uncork.model.database.finding import Candidate, Finding
@@ -57,11 +57,10 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                 continue
             function = functions.get(trigger.function.partition("(")[0].rpartition(".")[2])
             part = _part(statement, trigger, function, rows)
-            bill = seen.bill_of({statement.number: part}, WORK | {"Lock"})
             if _single_rows_dominate(trigger, seen):
                 continue
             scans = function is not None and scanned_within(statement, function.name, part, seen)
-            if part and worth(bill) and not scans:
+            if part and not scans:
                 yield _finding(statement, trigger, function, rows, part, seen)
 
 

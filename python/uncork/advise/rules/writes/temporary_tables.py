@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 from uncork.advise.evidence import WORK, Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.writes.written import written
 from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
@@ -31,54 +30,50 @@ _CATALOGUE_ROWS: Final = 12
 system columns besides its own. Each becomes a dead row when the table goes."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
-        name = _created(statement)
-        if name is None:
-            continue
-        calls = max(statement.calls or 0, _filled(name, seen))
-        if not repeated(replace(statement, calls=calls), seen):
-            continue
-        drops = re.compile(_DROPS.format(name=re.escape(name)), re.DOTALL)
-        numbers = [each.number for each in seen.statements.values() if drops.match(each.text)]
-        bill = seen.bill_of((statement.number, *numbers), WORK | {"Lock"})
-        if not worth(bill):
-            continue
-        rows = format_count(round(_CATALOGUE_ROWS * calls / seen.seconds))
-        evidence = [
-            f"Each creates and drops rows of the system catalogue, at least {rows} a second, which "
-            "every session must then skip until VACUUM removes them.",
-        ]
-        dropped = sum(seen.busy(number) for number in numbers)
-        if dropped:
-            evidence.append(
-                f"Dropping or truncating it takes {share_text(seen.share(dropped))} of the busy time."
-            )
-        yield Finding(
-            RULE.name,
-            f"Temporary table {name} is created {count_words(calls, 'time')}",
-            objects=(name,),
-            bill=bill,
-            templates=(statement.number, *numbers),
-            statement=statement.text,
-            evidence=tuple(evidence),
-            candidates=(
-                Candidate(
-                    "statement",
-                    f"Do without {name}: pass a list of values as an array (unnest), and intermediate rows "
-                    "as a common table expression (WITH).",
-                ),
-                Candidate(
-                    "client",
-                    f"Create {name} once for each connection, with IF NOT EXISTS, and empty it by ON COMMIT "
-                    "DELETE ROWS.",
-                    sql=_kept(statement),
-                    undo=f"DROP TABLE {sql_name(name)};",
-                    against=("A pooler in transaction mode may give each transaction another session.",),
-                ),
-            ),
-            proof="Compare both ways with uncork run, over more rounds than VACUUM needs to come by.",
+def _find(statement: Statement, seen: Evidence) -> Finding | None:
+    name = _created(statement)
+    if name is None:
+        return None
+    calls = max(statement.calls or 0, _filled(name, seen))
+    if not repeated(replace(statement, calls=calls), seen):
+        return None
+    drops = re.compile(_DROPS.format(name=re.escape(name)), re.DOTALL)
+    numbers = [each.number for each in seen.statements.values() if drops.match(each.text)]
+    rows = format_count(round(_CATALOGUE_ROWS * calls / seen.seconds))
+    evidence = [
+        f"Each creates and drops rows of the system catalogue, at least {rows} a second, which "
+        "every session must then skip until VACUUM removes them.",
+    ]
+    dropped = sum(seen.busy(number) for number in numbers)
+    if dropped:
+        evidence.append(
+            f"Dropping or truncating it takes {share_text(seen.share(dropped))} of the busy time."
         )
+    return Finding(
+        RULE.name,
+        f"Temporary table {name} is created {count_words(calls, 'time')}",
+        objects=(name,),
+        bill=seen.bill_of((statement.number, *numbers), WORK | {"Lock"}),
+        templates=(statement.number, *numbers),
+        statement=statement.text,
+        evidence=tuple(evidence),
+        candidates=(
+            Candidate(
+                "statement",
+                f"Do without {name}: pass a list of values as an array (unnest), and intermediate rows "
+                "as a common table expression (WITH).",
+            ),
+            Candidate(
+                "client",
+                f"Create {name} once for each connection, with IF NOT EXISTS, and empty it by ON COMMIT "
+                "DELETE ROWS.",
+                sql=_kept(statement),
+                undo=f"DROP TABLE {sql_name(name)};",
+                against=("A pooler in transaction mode may give each transaction another session.",),
+            ),
+        ),
+        proof="Compare both ways with uncork run, over more rounds than VACUUM needs to come by.",
+    )
 
 
 def _filled(name: str, seen: Evidence) -> int:
@@ -105,4 +100,4 @@ def _kept(one: Statement) -> str:
     return f"{match[1]} IF NOT EXISTS {match[2]} ON COMMIT DELETE ROWS;" if match else ""
 
 
-RULE: Final = Rule("temporary-tables", _find)
+RULE: Final = Rule("temporary-tables", each_statement(_find))
