@@ -29,6 +29,18 @@ if TYPE_CHECKING:
 WORK: Final = frozenset({CPU, "IO", "IPC", "LWLock", "BufferPin"})
 """Wait classes in which a statement does its own work, or waits for blocks and helper processes."""
 _HOUR_S: Final = 3600.0
+_BLOCK_BYTES: Final = 8192
+_WAL_LOCKS: Final = frozenset({"walwrite", "walbufmapping", "walinsert"})
+_WAL_FILES: Final = ("walwrite", "walsync", "walinit")
+_CALLS: Final = 20
+_PER_S: Final = 0.5
+"""Total calls, and calls per second, from which on a statement is part of the application's traffic. A
+statement that runs less often is a report or a job: nobody waits for it, so it may scan a whole table, sort
+on disk and be compiled."""
+_FEW_CALLS: Final = 5
+_TOGETHER: Final = 2.0
+"""Calls, and sessions that are busy with a statement on average, from which on it is traffic even if each
+call takes so long that there are few: a report or a job runs in one session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,17 @@ class Piece:
     def sessions(self) -> float:
         """The average number of sessions over the whole watch."""
         return sum(self.batches) / len(self.batches) if self.batches else 0.0
+
+    @property
+    def waits_for_wal(self) -> bool:
+        """Whether the time is spent waiting until WAL is inserted, written or flushed.
+
+        PostgreSQL 17 renamed the events: WALSync became WalSync.
+        """
+        event = self.wait_event.lower()
+        if self.wait_class == "LWLock":
+            return event in _WAL_LOCKS
+        return self.wait_class == "IO" and event.startswith(_WAL_FILES)
 
 
 def known_shape(shape: StatementShape | None) -> Callable[[], StatementShape | None]:
@@ -105,6 +128,14 @@ class Statement:
     def shape(self) -> StatementShape | None:
         """What the statement does, taken apart; None if that is impossible."""
         return self.shape_of()
+
+    def uses(self, table: str) -> bool:
+        """Return whether the statement reads or changes a table, as far as its text is understood."""
+        return self.shape is not None and any(use.name == table for use in self.shape.tables)
+
+    def changes(self, table: str) -> bool:
+        """Return whether the statement changes rows of a table, as far as its text is understood."""
+        return self.shape is not None and any(use.changed and use.name == table for use in self.shape.tables)
 
     @property
     def plan(self) -> StatementPlan | None:
@@ -170,6 +201,11 @@ class Evidence:
         """The server's major version; 0 if unknown."""
         found = None if self.database is None else re.search(r"\d+", self.database.server_version)
         return 0 if found is None else int(found[0])
+
+    @property
+    def block_bytes(self) -> int:
+        """The size of a block."""
+        return _BLOCK_BYTES if self.database is None else self.database.block_bytes
 
     @cached_property
     def _by_template(self) -> Mapping[int | None, tuple[Piece, ...]]:
@@ -261,12 +297,30 @@ class Evidence:
     def _ranked(self) -> Sequence[Statement]:
         return sorted(self.statements.values(), key=lambda one: (-self.busy(one.number), one.number))
 
+    def by_cost(self, parts: Mapping[int, float]) -> list[int]:
+        """Return the numbers of statements by what fractions of their working time cost, the most first."""
+        return sorted(parts, key=lambda number: -parts[number] * self.busy(number))
+
+    def is_traffic(self, statement: Statement) -> bool:
+        """Return whether a statement is called often, or executed by several sessions at once."""
+        calls = statement.calls or 0
+        often = calls >= _CALLS and calls / self.seconds >= _PER_S
+        return often or (calls >= _FEW_CALLS and self.all_of(statement.number) >= _TOGETHER)
+
     def rows(self, table: str) -> float:
         """Return a table's number of rows, as the planner or else the counters estimate it; 0 if unknown."""
         facts = self.tables.get(table)
         if facts is None:
             return 0.0
         return float(facts.live or 0) if facts.rows is None else max(0.0, facts.rows)
+
+    def indexed(self, table: str, column: str, *, completely: bool = False) -> bool:
+        """Return whether an index begins with a column; `completely` requires one without a condition."""
+        return any(
+            index.shape.columns[:1] == (column,) and not (completely and index.shape.predicate)
+            for index in self.indexes.get(table, ())
+            if index.shape is not None
+        )
 
     def column(self, table: str, name: str) -> ColumnFacts | None:
         """Return a column of a table; None if it is unknown."""

@@ -15,7 +15,6 @@ from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.proposals import columns_text, index_candidate
 from uncork.advise.rules.indexes.uses import Use, nodes_of, uses_of
 from uncork.advise.rules.indexes.variants import covered_columns
-from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Finding
 from uncork.model.units import format_count, series_words
 
@@ -44,7 +43,7 @@ _SCANS: Final = frozenset({"Index Scan", "Bitmap Heap Scan"})
 def _find(seen: Evidence) -> Iterator[Finding]:
     for statement in seen.costliest():
         blocks = statement.a_call(statement.blocks)
-        if statement.number < 0 or blocks is None or blocks < _BLOCKS or not repeated(statement, seen):
+        if statement.number < 0 or blocks is None or blocks < _BLOCKS or not seen.is_traffic(statement):
             continue
         for use in uses_of(statement, seen):
             found = _index(use, statement, blocks, seen) if use.alone else None

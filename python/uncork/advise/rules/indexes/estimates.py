@@ -54,8 +54,7 @@ _DESCENT: Final = 50 * _OPERATOR
 
 def pages(table: TableFacts, seen: Evidence) -> float:
     """Return the number of blocks of a table."""
-    block = 8192 if seen.database is None else seen.database.block_bytes
-    return max(1.0, (table.bytes or 0) / block)
+    return max(1.0, (table.bytes or 0) / seen.block_bytes)
 
 
 def keeps_apart(expression: str) -> bool:

@@ -15,8 +15,8 @@ from uncork.advise.rules.indexes.estimates import pages
 from uncork.advise.rules.indexes.proposals import index_candidate
 from uncork.advise.rules.indexes.reads import blocks_a_call
 from uncork.advise.rules.indexes.within import bill_of_scans, part_of_scans, scans_a_call, within_sentences
+from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.rules.writes.within_functions import Within, executed_within
-from uncork.advise.scanned_rows import LARGE_TABLE_ROWS
 from uncork.model.database.finding import Finding
 from uncork.model.database.index import IndexKey, IndexShape
 from uncork.model.units import count_words, format_count
@@ -31,7 +31,7 @@ _PART: Final = 0.5
 def _find(seen: Evidence) -> Iterator[Finding]:
     for key in seen.foreign_keys:
         table, referred = seen.tables.get(key.table), seen.tables.get(key.referred)
-        if key.indexed or table is None or referred is None or seen.rows(table.name) < LARGE_TABLE_ROWS:
+        if key.indexed or table is None or referred is None or seen.rows(table.name) < LARGE_ROWS:
             continue
         if not table.seq_scans or not (referred.deleted or referred.updated):
             continue

@@ -29,7 +29,6 @@ from uncork.advise.rules.indexes.uses import Use, is_aggregated, uses_of
 from uncork.advise.rules.indexes.wants import Want, passing, want_of, wants_of
 from uncork.advise.rules.indexes.within import part_of_scans, scans_a_call
 from uncork.advise.rules.writes.within_functions import Within, executed_within
-from uncork.advise.traffic import repeated
 from uncork.model.database.index import IndexKey
 
 _LEAST_SAVED: Final = 0.5
@@ -154,7 +153,7 @@ def _within_functions(outer: Statement, seen: Evidence) -> Iterator[Problem]:
 
 
 def _names(table: str, one: Statement) -> float:
-    return float(one.shape is not None and any(use.name == table for use in one.shape.tables))
+    return float(one.uses(table))
 
 
 def _shows(one: Statement, seen: Evidence) -> bool:
@@ -167,7 +166,7 @@ def _shows(one: Statement, seen: Evidence) -> bool:
         return True
     if is_aggregated(one.shape) or one.shape.limit:
         planned = one.plan is not None and one.plan.source != "generic"
-        return repeated(one, seen) or (planned and one.calls >= _CALLS)
+        return seen.is_traffic(one) or (planned and one.calls >= _CALLS)
     return one.calls >= _CALLS
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.indexes.ranges import RANGES
-from uncork.advise.scanned_rows import LARGE_TABLE_ROWS
+from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.model.database.statement import ColumnName, OrderKey, Predicate, StatementShape, TableUse
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ class Use:
 def large_tables(seen: Evidence) -> dict[str, TableFacts]:
     """Return the tables that are large enough for an index, by name."""
     return {
-        name: table
-        for name, table in seen.tables.items()
-        if seen.rows(name) >= LARGE_TABLE_ROWS and table.bytes
+        name: table for name, table in seen.tables.items() if seen.rows(name) >= LARGE_ROWS and table.bytes
     }
 
 

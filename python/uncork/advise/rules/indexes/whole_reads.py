@@ -6,8 +6,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.scanned_rows import scanned_rows
-from uncork.advise.traffic import repeated
 
 if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
@@ -36,6 +34,13 @@ _GROUPED: Final = re.compile(
     r"\bgroup by\b|\bdistinct\b"
 )
 """An aggregating query: the number of rows it returns does not show how many rows it needed."""
+_NODE: Final = re.compile(
+    r"^ *(?:-> +)?(?P<name>\S.*?) +\(cost=[\d.]+\.\.[\d.]+ rows=(?P<rows>\d+) width=\d+\)"
+)
+_SCAN: Final = re.compile(r"^(?:Parallel )?Seq Scan on (?P<table>(?:\"[^\"]+\"|\S)+)")
+_WORKERS: Final = re.compile(r"^ *Workers Planned: (?P<workers>\d+)")
+_LEADER: Final = (1.0, 0.7, 0.4, 0.1, 0.0)
+"""The leader's part of a parallel scan by the number of workers, as in PostgreSQL's get_parallel_divisor."""
 
 
 def _mentions(text: str, table: TableFacts) -> bool:
@@ -50,8 +55,7 @@ def reads_whole(one: Statement, table: TableFacts, seen: Evidence) -> bool:
     blocks = one.a_call(one.blocks)
     if blocks is None:
         return seen.database is None or seen.database.counted_ns is None
-    block_bytes = 8192 if seen.database is None else seen.database.block_bytes
-    return blocks * block_bytes >= _READS_WHOLE * table.bytes
+    return blocks * seen.block_bytes >= _READS_WHOLE * table.bytes
 
 
 def selective(one: Statement, table: TableFacts, seen: Evidence) -> bool:
@@ -68,7 +72,7 @@ def selective(one: Statement, table: TableFacts, seen: Evidence) -> bool:
         return reads >= _READS and reads / seen.seconds >= _READS_PER_S
     if _GROUPED.search(one.text):
         passing = _passing(one, table, seen)
-        return repeated(one, seen) and (passing is None or passing <= _AGGREGATED)
+        return seen.is_traffic(one) and (passing is None or passing <= _AGGREGATED)
     few = one.rows <= _SELECTIVE * seen.rows(table.name) * one.calls
     return few and one.calls >= _CALLS
 
@@ -80,3 +84,23 @@ def _passing(one: Statement, table: TableFacts, seen: Evidence) -> float | None:
     rows = None if plan is None else scanned_rows(plan.text, table.name.rpartition(".")[2])
     whole = seen.rows(table.name)
     return None if rows is None or not whole else rows / whole
+
+
+def scanned_rows(plan: str, table: str) -> float | None:
+    """Return how many rows a plan expects to pass the filter of its sequential scan of a table.
+
+    None if the plan does not scan it. A parallel scan lists the rows of one process, so they are multiplied
+    by the number of processes that the planner reckons with.
+    """
+    workers = 0
+    for line in plan.splitlines():
+        planned = _WORKERS.match(line)
+        if planned is not None:
+            workers = int(planned["workers"])
+        node = _NODE.match(line)
+        scan = None if node is None else _SCAN.match(node["name"])
+        if node is None or scan is None or scan["table"].strip('"') != table:
+            continue
+        parallel = node["name"].startswith("Parallel")
+        return float(node["rows"]) * (workers + _LEADER[min(workers, 4)] if parallel and workers else 1.0)
+    return None

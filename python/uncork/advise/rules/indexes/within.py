@@ -14,7 +14,6 @@ from uncork.advise.rules.indexes.estimates import pages, scan_cost
 from uncork.advise.rules.indexes.uses import nodes_of
 from uncork.advise.rules.plans.costs import believed_ns
 from uncork.advise.rules.writes.within_functions import Within, executed_within
-from uncork.advise.wal_waits import waits_for_wal
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count
 
@@ -72,7 +71,7 @@ def bill_of_scans(parts: Mapping[int, float], within: Collection[int], seen: Evi
     """
 
     def part(piece: Piece) -> float:
-        commits = piece.template in within and waits_for_wal(piece)
+        commits = piece.template in within and piece.waits_for_wal
         if piece.template is None or piece.wait_class not in WORK or commits:
             return 0.0
         return parts.get(piece.template, 0.0)

@@ -15,7 +15,6 @@ from uncork.advise.evidence import Evidence, Piece
 from uncork.advise.rule import Rule
 from uncork.advise.rules.locks.causes import Cause, blockers_by_cause
 from uncork.advise.rules.locks.notifiers import notifiers
-from uncork.advise.wal_waits import waits_for_wal
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.template_words import short_template
 
@@ -36,7 +35,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         key=lambda number: -seen.busy(number, {"Lock"}),
     )
     flushing = sum(
-        piece.sessions for piece in seen.pieces if piece.template in templates and waits_for_wal(piece)
+        piece.sessions for piece in seen.pieces if piece.template in templates and piece.waits_for_wal
     )
     saved = partial(_saved, part=max(0.0, 1 - _OWN_FLUSH * flushing / waiting))
     source = sources[0]

@@ -99,13 +99,12 @@ def relations(one: Statement) -> tuple[str, ...]:
 
 def once_ns(tables: Collection[str], seen: Evidence) -> float | None:
     """Return how long it takes at most to read each table once; None if a table is unknown."""
-    block_bytes = 8192 if seen.database is None else seen.database.block_bytes
     cost = 0.0
     for table in tables:
         facts = seen.tables.get(table)
         if facts is None or facts.bytes is None:
             return None
-        cost += facts.bytes / block_bytes + _ROW * max(seen.rows(table), float(facts.live or 0))
+        cost += facts.bytes / seen.block_bytes + _ROW * max(seen.rows(table), float(facts.live or 0))
     return believed_ns(cost)
 
 

@@ -14,7 +14,6 @@ from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.rules.plans.rewrite import values_order
-from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.units import count_words, format_count, format_duration
@@ -46,7 +45,7 @@ def _find(statement: Statement, seen: Evidence) -> Finding | None:
     descents_ns = (values + 2) * _DESCENT_NS
     if (
         seen.rows(table) < LARGE_ROWS
-        or not repeated(statement, seen)
+        or not seen.is_traffic(statement)
         or descents_ns > _MOST * statement.mean_ns
     ):
         return None
@@ -86,10 +85,7 @@ def _column(shape: StatementShape) -> tuple[str, str] | None:
 
 def _candidates(one: Statement, column: ColumnFacts, order: str, seen: Evidence) -> Iterator[Candidate]:
     table, name = column.table, column.name
-    served = any(
-        index.shape is not None and index.shape.columns[:1] == (name,) and not index.shape.predicate
-        for index in seen.indexes.get(table, ())
-    )
+    served = seen.indexed(table, name, completely=True)
     index = quoted(f"{table.rpartition('.')[2]}_{name}_idx")
     rewritten = Candidate(
         "statement",

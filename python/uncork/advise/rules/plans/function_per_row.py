@@ -97,10 +97,7 @@ def _index_lost(one: Statement, function: FunctionFacts, seen: Evidence) -> tupl
         for each in one.shape.predicates
         if each.table == place.relation and each.value == "expression" and each.operator in _INDEXED
     }
-    served = any(
-        index.shape is not None and index.shape.columns[0] in compared
-        for index in seen.indexes.get(place.relation, ())
-    )
+    served = any(seen.indexed(place.relation, column) for column in compared)
     if not served or rows < LARGE_ROWS or not _same_for_all(one, function):
         return None
     name = f"No index of {place.relation} is used, because the result of a VOLATILE function may change."
@@ -145,7 +142,7 @@ def _finding(one: Statement, function: FunctionFacts, bill: Bill, evidence: str,
         + (", with a query of its own" if reads else "")
     )
     large = [name for name, rows in ((each, seen.rows(each)) for each in seen.tables) if rows >= LARGE_ROWS]
-    read = [name for name in large if one.shape and any(use.name == name for use in one.shape.tables)]
+    read = [name for name in large if one.uses(name)]
     return Finding(
         RULE.name,
         cause,

@@ -96,10 +96,7 @@ def _own_cost(one: Statement, generic: StatementPlan, skewed: _Skewed, seen: Evi
         return None
     if scan.kind != "Seq Scan" or len(relations(one)) > 1 or scan.rows < _FEWER * (found + 1):
         return None
-    served = any(
-        index.shape is not None and index.shape.columns[:1] == (skewed.column,) and not index.shape.predicate
-        for index in seen.indexes.get(skewed.table, ())
-    )
+    served = seen.indexed(skewed.table, skewed.column, completely=True)
     return _DESCEND + _RANDOM_PAGE * found if served else None
 
 

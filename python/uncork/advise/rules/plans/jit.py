@@ -8,7 +8,6 @@ from typing import Final
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule
 from uncork.advise.rules.plans.costs import setting_for
-from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_count, format_duration
 
@@ -26,7 +25,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         if statement.jit_ns
         and statement.mean_ns
         and statement.calls
-        and repeated(statement, seen)
+        and seen.is_traffic(statement)
         and (part := _lost(statement)) > 0
     }
     if not lost:

@@ -15,7 +15,7 @@ from uncork.model.units import format_count, format_duration
 
 if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
-    from uncork.model.database.statement import ColumnName, Subquery
+    from uncork.model.database.statement import Subquery
 
 _FASTEST: Final = 0.1
 """Fraction of the time that a cost stands for at most, in which PostgreSQL executes a plan at least."""
@@ -48,7 +48,8 @@ def _saved(one: Statement, part: Subquery, seen: Evidence) -> float:
     if mean < believed_ns(subplan.cost) * _FASTEST:
         return 0.0  # The plan is for other values: the calls read fewer rows.
     tested = _rows_tested(above, seen)
-    if part.returns is not None and _indexed(part.returns, seen) and tested * _LOOK_UP <= subplan.rows:
+    served = part.returns is not None and seen.indexed(part.returns.table, part.returns.column)
+    if served and tested * _LOOK_UP <= subplan.rows:
         # The hash table is built before the first row.
         building = max(subplan.cost, above.startup_cost) / max(1.0, one.plan.root.cost)
         return min(1.0, building) * (1 - tested * _LOOK_UP / subplan.rows)
@@ -59,13 +60,6 @@ def _rows_tested(node: PlanNode, seen: Evidence) -> float:
     """Return how many rows reach NOT IN: the planner expects that it removes half of them."""
     below = [child.rows for child in node.children if child.role != "SubPlan"]
     return max([1.0, 2 * node.rows, *below])
-
-
-def _indexed(name: ColumnName, seen: Evidence) -> bool:
-    return any(
-        index.shape is not None and index.shape.columns[:1] == (name.column,)
-        for index in seen.indexes.get(name.table, ())
-    )
 
 
 def _subplans(root: PlanNode) -> Iterator[tuple[PlanNode, PlanNode, bool]]:

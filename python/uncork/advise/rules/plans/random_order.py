@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import LARGE_ROWS
-from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.units import format_count, format_duration
@@ -25,7 +24,7 @@ _FEW: Final = 0.1
 def _find(statement: Statement, seen: Evidence) -> Finding | None:
     shape, returned = statement.shape, statement.a_call(statement.rows)
     table = None if shape is None else _table(shape)
-    if shape is None or table is None or returned is None or not repeated(statement, seen):
+    if shape is None or table is None or returned is None or not seen.is_traffic(statement):
         return None
     rows = seen.rows(table)
     if rows < LARGE_ROWS or returned > _FEW * rows:

@@ -10,7 +10,6 @@ from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import setting_for
 from uncork.advise.rules.plans.materialised_cte import stored_in_vain
 from uncork.advise.rules.plans.view_barrier import barrier
-from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey, IndexShape, create_index, drop_index
 from uncork.model.units import format_bytes, format_count
@@ -28,7 +27,7 @@ _TUPLE_BYTES: Final = 40
 
 def _find(statement: Statement, seen: Evidence) -> Finding | None:
     written = statement.a_call(statement.temp_bytes)
-    if written is None or written < _BYTES or not repeated(statement, seen):
+    if written is None or written < _BYTES or not seen.is_traffic(statement):
         return None
     if any(stored_in_vain(statement, seen)) or (statement.plan and barrier(statement.plan.root, seen)):
         return None  # What is stored or sorted is not needed: those rules name it.

@@ -87,10 +87,7 @@ def _read_in_vain(one: Statement, table: str, seen: Evidence) -> float:
     if scan is None or scan.kind != "Seq Scan" or rows < LARGE_ROWS or scan.rows < _FEWER * max(1.0, found):
         return 0.0
     compared = {each.column for each in one.shape.predicates if each.table == table and each.operator == "="}
-    served = any(
-        index.shape is not None and index.shape.columns[0] in compared
-        for index in seen.indexes.get(table, ())
-    )
+    served = any(seen.indexed(table, column) for column in compared)
     return max(0.0, 1 - found / rows) if served and found <= 0.05 * rows else 0.0
 
 

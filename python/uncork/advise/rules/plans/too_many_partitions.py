@@ -23,8 +23,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         shares = {
             statement.number: share
             for statement in seen.costliest()
-            if statement.shape is not None
-            and any(use.name == parts.table for use in statement.shape.tables)
+            if statement.uses(parts.table)
             and _planned(statement, parts) >= _PARTS
             and (share := _planning(statement, seen)) is not None
             and share >= _SHARE

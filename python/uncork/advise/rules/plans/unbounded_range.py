@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.evidence import WORK, Evidence, Statement
 from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import LARGE_ROWS
-from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted
 from uncork.model.units import format_count, format_duration
@@ -29,7 +28,7 @@ _UPPER: Final = frozenset({"<", "<="})
 
 def _find(statement: Statement, seen: Evidence) -> Finding | None:
     shape, rows = statement.shape, statement.a_call(statement.rows)
-    if shape is None or shape.limit or shape.kind != "select" or not repeated(statement, seen):
+    if shape is None or shape.limit or shape.kind != "select" or not seen.is_traffic(statement):
         return None
     if rows is None or rows < _ROWS or (statement.mean_ns or 0.0) < _SLOW_NS:
         return None

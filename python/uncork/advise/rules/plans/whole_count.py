@@ -15,7 +15,6 @@ from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.indexes.uses import nodes_of
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.rules.plans.rewrite import capped_count
-from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import literal, sql_name
 from uncork.model.units import format_count, format_duration
@@ -36,7 +35,7 @@ _OF_ROWS: Final = re.compile(r"\bcount\s*\(\s*(?:\*|\?|\$\d+|\d+)\s*\)", re.IGNO
 def _find(statement: Statement, seen: Evidence) -> Finding | None:
     shape = statement.shape
     table = None if shape is None or not _OF_ROWS.search(statement.text) else _table(shape)
-    if shape is None or table is None or not repeated(statement, seen) or seen.rows(table) < LARGE_ROWS:
+    if shape is None or table is None or not seen.is_traffic(statement) or seen.rows(table) < LARGE_ROWS:
         return None
     counted = _counted(statement, shape, table, seen)
     if counted is None or counted < _PART * seen.rows(table):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.whole_reads import reads_whole
-from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.units import format_bytes, format_count
@@ -38,7 +37,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             parts = {
                 statement.number: part
                 for statement in seen.statements.values()
-                if repeated(statement, seen) and (part := _part(statement, column, seen))
+                if seen.is_traffic(statement) and (part := _part(statement, column, seen))
             }
             if parts:
                 yield _finding(table, column, parts, seen)
@@ -46,10 +45,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 
 def _part(one: Statement, column: ColumnFacts, seen: Evidence) -> float:
     """Return the fraction of a statement's time that it parses a column's values; 0 if it does not."""
-    shape = one.shape
-    if shape is None or column.width is None or not one.mean_ns or not _parses(one, column):
-        return 0.0
-    if not any(use.name == column.table for use in shape.tables):
+    if column.width is None or not one.mean_ns or not _parses(one, column) or not one.uses(column.table):
         return 0.0
     rows = _rows(one, column.table, seen)
     return min(_MOST, _NS_PER_BYTE * column.width * rows / one.mean_ns)
@@ -85,11 +81,7 @@ def _counted_rows(one: Statement, table: str, seen: Evidence) -> float | None:
     The counters of the table cover all statements, which have their part by the blocks that they read.
     """
     known = seen.tables.get(table)
-    blocks = {
-        each.number: each.blocks or 0.0
-        for each in seen.statements.values()
-        if each.shape is not None and any(use.name == table for use in each.shape.tables)
-    }
+    blocks = {each.number: each.blocks or 0.0 for each in seen.statements.values() if each.uses(table)}
     whole = sum(blocks.values())
     if known is None or not one.calls or not blocks.get(one.number) or one.shape is None:
         return None
@@ -99,7 +91,7 @@ def _counted_rows(one: Statement, table: str, seen: Evidence) -> float | None:
 
 
 def _finding(table: str, column: ColumnFacts, parts: dict[int, float], seen: Evidence) -> Finding:
-    numbers = sorted(parts, key=lambda number: -parts[number] * seen.busy(number))
+    numbers = seen.by_cost(parts)
     top = seen.statements[numbers[0]]
     name, rows = quoted(column.name), format_count(round(_rows(top, table, seen)))
     alter = f"ALTER TABLE {sql_name(table)} ALTER COLUMN {name} TYPE"

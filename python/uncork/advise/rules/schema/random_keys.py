@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement
 from uncork.advise.rule import Rule, each_statement
-from uncork.advise.wal_waits import part_of_volume, waits_for_wal
+from uncork.advise.wal_volume import part_of_volume
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.units import format_count, share_text
@@ -65,7 +65,7 @@ def _within(one: Statement, seen: Evidence) -> float:
 
     A changed page can be written, to make room for another one, only after its WAL was flushed.
     """
-    wal = sum(each.sessions for each in seen.pieces if each.template == one.number and waits_for_wal(each))
+    wal = sum(each.sessions for each in seen.pieces if each.template == one.number and each.waits_for_wal)
     executing = (one.calls or 0) * (one.mean_ns or 0.0) / 1e9 / seen.seconds
     return min(1.0, max(0.0, executing - (seen.all_of(one.number) - wal)) / wal) if wal else 0.0
 
@@ -74,7 +74,7 @@ def _costs(number: int, volume: float, outside: float, piece: Piece) -> float:
     """Return which part of a piece of time random keys cost."""
     if piece.template != number:
         return 0.0
-    if waits_for_wal(piece):
+    if piece.waits_for_wal:
         return volume
     return outside if piece.wait_event in _READING else 0.0
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule
-from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.units import count_words
@@ -53,7 +52,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     parts: dict[int, float] = {}
     used: dict[tuple[str, str], float] = defaultdict(float)
     for statement in seen.statements.values():
-        if statement.plan is None or not repeated(statement, seen):
+        if statement.plan is None or not seen.is_traffic(statement):
             continue
         found = list(
             _steps(statement, statement.plan.root, {key: better for key, (_, better) in wide.items()})
@@ -66,7 +65,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                     used[key] += share * seen.busy(statement.number)
     if used:
         names = sorted(used, key=lambda key: (-used[key], key))
-        numbers = sorted(parts, key=lambda number: -parts[number] * seen.busy(number))
+        numbers = seen.by_cost(parts)
         columns = [wide[key] for key in names]
         first, better = columns[0]
         yield Finding(

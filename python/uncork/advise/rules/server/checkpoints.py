@@ -10,7 +10,7 @@ from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.server.counted import grown, setting_bytes, size_text
 from uncork.advise.servers import on_servers
-from uncork.advise.wal_waits import part_of_volume, waits_for_wal
+from uncork.advise.wal_volume import part_of_volume
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.results.log import LogResult
 from uncork.model.results.log_activity import CheckpointWork
@@ -43,7 +43,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     # An image follows a checkpoint, so with rarer checkpoints most of this part of the WAL is not written.
     saved = (1 - 1 / _TIMES) * full
     part = min(saved / wal_bytes, part_of_volume(saved, seen))
-    bill = seen.bill(lambda piece: part if waits_for_wal(piece) else 0.0)
+    bill = seen.bill(lambda piece: part if piece.waits_for_wal else 0.0)
     yield Finding(
         RULE.name,
         f"WAL beyond max_wal_size ({size_text(limit)}) forced {round(forced)} checkpoints, so most of it is "

@@ -8,7 +8,6 @@ from typing import Final
 from uncork.advise.evidence import Evidence, Piece
 from uncork.advise.rule import Rule
 from uncork.advise.rules.server.counted import setting_bytes, size_text
-from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_bytes
 
@@ -32,7 +31,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     readers = [
         statement
         for statement in seen.costliest()
-        if statement.blocks_read and repeated(statement, seen) and statement.shape is not None
+        if statement.blocks_read and seen.is_traffic(statement) and statement.shape is not None
     ]
     read = seen.database.block_bytes * sum(reader.blocks_read or 0 for reader in readers)
     names = {use.name for reader in readers if reader.shape is not None for use in reader.shape.tables}

@@ -12,7 +12,6 @@ from typing import Final
 from uncork.advise.evidence import Evidence, Piece
 from uncork.advise.rule import Rule
 from uncork.advise.rules.server.counted import setting, wal_flushes
-from uncork.advise.wal_waits import waits_for_wal
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_count, format_duration
 
@@ -105,7 +104,7 @@ def _disk(seen: Evidence) -> Iterator[Finding]:
         RULE.name,
         f"Each flush of the write-ahead log to disk takes {format_duration(each * 1e9)}",
         objects=("pg_wal",),
-        bill=seen.bill(lambda piece: float(waits_for_wal(piece))),
+        bill=seen.bill(lambda piece: float(piece.waits_for_wal)),
         evidence=(
             f"There were {format_count(round(flushes))} flushes within the watch, one after the other.",
         ),

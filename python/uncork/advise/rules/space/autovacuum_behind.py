@@ -40,7 +40,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 
 def _finding(table: TableFacts, parts: dict[int, float], seen: Evidence, *, slow: bool) -> Finding:
     dead, limit = table.dead or 0, threshold(table, seen)
-    numbers = sorted(parts, key=lambda number: -parts[number] * seen.busy(number))
+    numbers = seen.by_cost(parts)
     top = seen.statements[numbers[0]]
     blocks, rows = top.a_call(top.blocks), top.a_call(top.rows)
     evidence = [

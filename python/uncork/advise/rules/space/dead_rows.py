@@ -39,7 +39,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             if delay == "off" or since_us is None
             else f"and was last vacuumed {format_duration(1000.0 * max(0, since_us))} ago"
         )
-        numbers = sorted(parts, key=lambda number: -parts[number] * seen.busy(number)) if costs_time else []
+        numbers = seen.by_cost(parts) if costs_time else []
         yield Finding(
             RULE.name,
             f"Table {table.name} has {format_count(dead)} dead rows ({share_text(dead / rows)} of all), "

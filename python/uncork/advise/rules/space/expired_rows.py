@@ -91,14 +91,10 @@ def _can_be_partitioned(table: TableFacts, column: str, seen: Evidence) -> bool:
     changes = any(
         statement.shape is not None
         and column in statement.shape.set_columns
-        and any(use.changed and use.name == table.name for use in statement.shape.tables)
+        and statement.changes(table.name)
         for statement in seen.statements.values()
     )
-    indexed = any(
-        existing.shape is not None and existing.shape.columns[:1] == (column,)
-        for existing in seen.indexes.get(table.name, ())
-    )
-    return indexed and not changes
+    return seen.indexed(table.name, column) and not changes
 
 
 def _partition(name: str, column: str) -> Candidate:

@@ -79,7 +79,7 @@ def _kept(table: TableFacts, holder: HorizonHolder, seen: Evidence) -> bool:
 def _finding(
     holder: HorizonHolder, tables: list[TableFacts], parts: dict[int, float], bill: Bill, seen: Evidence
 ) -> Finding:
-    numbers = sorted(parts, key=lambda number: -parts[number] * seen.busy(number))
+    numbers = seen.by_cost(parts)
     dead = sum(table.dead or 0 for table in tables)
     return Finding(
         RULE.name,

@@ -15,8 +15,6 @@ from uncork.advise.evidence import WORK, Evidence, Existing, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.rarely_used import serves_key, why_unprovable
 from uncork.advise.rules.space.dead_reads import held_back
-from uncork.advise.traffic import repeated
-from uncork.advise.wal_waits import waits_for_wal
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.index import IndexShape, drop_index
 from uncork.model.database.names import sql_name
@@ -67,14 +65,10 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 
 def _updates(one: Statement, table: str, seen: Evidence) -> bool:
     shape = one.shape
-    if shape is None or not shape.set_columns or not repeated(one, seen):
+    if shape is None or not shape.set_columns or not seen.is_traffic(one):
         return False
     rows = one.a_call(one.rows)
-    return (
-        any(use.changed and use.name == table for use in shape.tables)
-        and rows is not None
-        and rows <= max(1.0, _ROWS * seen.rows(table))
-    )
+    return one.changes(table) and rows is not None and rows <= max(1.0, _ROWS * seen.rows(table))
 
 
 def _changed(one: Statement, indexes: Sequence[Existing], seen: Evidence) -> tuple[Existing, ...]:
@@ -97,8 +91,7 @@ def _uses(one: Existing, columns: Sequence[str]) -> bool:
 
 
 def _height(one: Existing, seen: Evidence) -> int:
-    block = 8192 if seen.database is None else seen.database.block_bytes
-    pages = max(1.0, (one.facts.bytes or 0) / block)
+    pages = max(1.0, (one.facts.bytes or 0) / seen.block_bytes)
     return 1 + math.ceil(math.log(pages) / math.log(_FANOUT)) if pages > 1 else 1
 
 
@@ -116,7 +109,7 @@ def _bill(updates: Sequence[Statement], share: float, indexes: Sequence[Existing
     return seen.bill(
         lambda piece: (
             parts.get(piece.template, 0.0)
-            if piece.template is not None and piece.wait_class in WORK and not waits_for_wal(piece)
+            if piece.template is not None and piece.wait_class in WORK and not piece.waits_for_wal
             else 0.0
         )
     )

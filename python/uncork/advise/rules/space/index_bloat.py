@@ -54,8 +54,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 
 def _bill(readers: Collection[int], part: float, index: Existing, seen: Evidence) -> Bill:
     """Return what empty pages cost: their part of waiting for blocks, and of the other time by `_PAGE`."""
-    block = 8192 if seen.database is None else seen.database.block_bytes
-    visits = _PAGE * (index.facts.bytes or 0) / block
+    visits = _PAGE * (index.facts.bytes or 0) / seen.block_bytes
     entries = seen.rows(index.facts.table)
     rest = part * visits / (visits + entries)
 
@@ -74,9 +73,8 @@ def _reads_most(one: Statement, index: Existing, seen: Evidence) -> bool:
         return False
     name = index.facts.name.rpartition(".")[2]
     scans = [node for node in plan.root.walk() if node.index and node.index.rpartition(".")[2] == name]
-    block_bytes = 8192 if seen.database is None else seen.database.block_bytes
     only = all(node.kind == "Index Only Scan" for node in scans)
-    return bool(scans) and only and blocks * block_bytes >= _READS * (index.facts.bytes or 0)
+    return bool(scans) and only and blocks * seen.block_bytes >= _READS * (index.facts.bytes or 0)
 
 
 def _rebuild(one: Existing) -> Candidate:

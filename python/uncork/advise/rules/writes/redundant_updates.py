@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Final, Literal
 from uncork.advise.evidence import WORK, Evidence, Piece, Statement
 from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.writes.written import Written, written
-from uncork.advise.traffic import repeated
-from uncork.advise.wal_waits import waits_for_wal
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import content_query, quoted, sql_name
 from uncork.model.units import count_words, format_count, share_text
@@ -87,7 +85,7 @@ class _Redundant:
 
 def _find(statement: Statement, seen: Evidence) -> Finding | None:
     unknown = statement.rows is None and not statement.repeated
-    if not repeated(statement, seen) or statement.rows == 0 or statement.nested or unknown:
+    if not seen.is_traffic(statement) or statement.rows == 0 or statement.nested or unknown:
         return None
     what = written(statement)
     if what is None or (what.kind != "update" and not what.upsert) or _has_trigger(what.table, seen):
@@ -119,7 +117,7 @@ def _bill(one: Statement, found: _Redundant, seen: Evidence) -> Bill:
 def _wasted(piece: Piece, *, number: int, part: float) -> float:
     if piece.template != number or piece.wait_class not in WORK:
         return 0.0
-    return part if waits_for_wal(piece) else part * _SAVED
+    return part if piece.waits_for_wal else part * _SAVED
 
 
 # ---- proofs ----

@@ -9,7 +9,6 @@ from typing import Final
 from uncork.advise.evidence import WORK, Evidence, Statement
 from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.writes.written import written
-from uncork.advise.traffic import repeated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import count_words, format_count, share_text
@@ -35,7 +34,7 @@ def _find(statement: Statement, seen: Evidence) -> Finding | None:
     if name is None:
         return None
     calls = max(statement.calls or 0, _filled(name, seen))
-    if not repeated(replace(statement, calls=calls), seen):
+    if not seen.is_traffic(replace(statement, calls=calls)):
         return None
     drops = re.compile(_DROPS.format(name=re.escape(name)), re.DOTALL)
     numbers = [each.number for each in seen.statements.values() if drops.match(each.text)]

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import WORK, Evidence, Existing, Piece
-from uncork.advise.wal_waits import waits_for_wal
 
 if TYPE_CHECKING:
     from uncork.model.database.finding import Bill
@@ -28,7 +27,7 @@ def upkeep_bill(table: TableFacts, indexes: Collection[Existing], seen: Evidence
     parts = templates_of(table, indexes, seen)
 
     def part(piece: Piece) -> float:
-        if piece.template is None or piece.wait_class not in WORK or waits_for_wal(piece):
+        if piece.template is None or piece.wait_class not in WORK or piece.waits_for_wal:
             return 0.0
         return parts.get(piece.template, 0.0)
 
@@ -52,7 +51,7 @@ def templates_of(table: TableFacts, indexes: Collection[Existing], seen: Evidenc
     for statement in seen.statements.values():
         if statement.shape is None or statement.shape.kind not in _WRITES:
             continue
-        if not any(use.changed and use.name == table.name for use in statement.shape.tables):
+        if not statement.changes(table.name):
             continue
         if unread.intersection(statement.shape.set_columns):
             continue
