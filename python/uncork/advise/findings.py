@@ -18,7 +18,6 @@ from uncork.advise.rules.clients import (
     lookup_loop,
     loop_in_log,
     one_by_one,
-    pauses_in_log,
     slow_step,
 )
 from uncork.advise.rules.indexes import (
@@ -83,7 +82,6 @@ from uncork.advise.rules.space import (
     not_frozen,
 )
 from uncork.advise.rules.writes import (
-    commits_in_log,
     redundant_updates,
     row_commits,
     row_triggers,
@@ -105,7 +103,7 @@ RULES: Final[tuple[Rule, ...]] = (
     lookup_loop.RULE,
     loop_in_log.RULE,
     one_by_one.RULE,
-    pauses_in_log.RULE,
+    slow_step.IN_LOG,
     slow_step.RULE,
     covering_index.RULE,
     foreign_key_without_index.RULE,
@@ -161,7 +159,7 @@ RULES: Final[tuple[Rule, ...]] = (
     hot_prevented.RULE,
     index_bloat.RULE,
     not_frozen.RULE,
-    commits_in_log.RULE,
+    row_commits.IN_LOG,
     redundant_updates.RULE,
     row_commits.RULE,
     row_triggers.RULE,

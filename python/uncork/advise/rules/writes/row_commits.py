@@ -2,7 +2,7 @@
 
 Requests that each write one row look the same in samples, and each needs its own commit. One client that
 writes many rows differs in what can be counted: its role executes thousands of these statements and little
-else, by few sessions, each of which sends the next at once.
+else, by few sessions, each of which sends the next at once. In a log, plans and durations show the same.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import Rule
 from uncork.advise.rules.writes.batches import batched
-from uncork.advise.rules.writes.written import ROW_WORDS, Written, written
+from uncork.advise.rules.writes.written import ROW_WORDS, Written, one_row, written
 from uncork.model.database.finding import Candidate, Finding
+from uncork.model.results.log import LogResult, Repetition, TemplateFacts
 from uncork.model.units import count_words, format_count, format_duration, share_text
 
 if TYPE_CHECKING:
     from uncork.model.results.database_transactions import RowWriter
 
-SHARE: Final = 0.3
+_SHARE: Final = 0.3
 """Fraction of the busy time of sessions that only write single rows. Below it, they are an event log beside
 the real work."""
-LOG_SHARE: Final = 0.5
+_LOG_SHARE: Final = 0.5
 """Fraction of their time in which their statements do not execute: they commit, or wait for the client. From
 half on, larger transactions make them at least twice as fast."""
-SESSIONS: Final = 3
+_SESSIONS: Final = 3
 """Most sessions that write rows one by one as a job in a loop. More serve independent requests."""
 _ONE_ROW: Final = 2.0
 _CALLS: Final = 500
@@ -65,7 +66,7 @@ def writes_many_rows(writer: RowWriter, seconds: float) -> bool:
     return (
         writer.calls >= _CALLS
         and writer.others <= _LITTLE_ELSE * writer.calls
-        and writer.processes <= SESSIONS
+        and writer.processes <= _SESSIONS
         and writer.samples >= _SAMPLES
         and writer.evenness >= _EVEN
         and _gap_ns(writer, seconds) <= _GAP_NS
@@ -107,7 +108,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         executing_s = (statement.mean_ns or 0.0) * writer.calls / 1e9
         if what is None or (rows is not None and rows > _ONE_ROW):
             continue
-        if executing_s > (1 - LOG_SHARE) * writer.processes * seen.seconds:
+        if executing_s > (1 - _LOG_SHARE) * writer.processes * seen.seconds:
             continue
         name = writer.application or writer.user
         who = f"Application {name}" if writer.application else f"Role {name}"
@@ -120,7 +121,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             templates=(writer.template,),
             statement=writer.text,
             evidence=tuple(_evidence(writer, seen)),
-            candidates=commit_candidates(what, statement, seen),
+            candidates=_candidates(what, statement, seen),
             against=(_REQUESTS,),
             proof="Compare a commit a row with larger transactions in uncork run: the batch strategies.",
         )
@@ -136,7 +137,7 @@ def _evidence(writer: RowWriter, seen: Evidence) -> Iterator[str]:
     yield f"They wait for the write-ahead log in {share_text(writer.log_share)} of their busy time."
 
 
-def commit_candidates(what: Written, statement: Statement, seen: Evidence) -> tuple[Candidate, ...]:
+def _candidates(what: Written, statement: Statement, seen: Evidence) -> tuple[Candidate, ...]:
     """Return what a client that commits each row can do instead."""
     return (
         Candidate(
@@ -163,3 +164,74 @@ def _spent(writer: RowWriter, control: Collection[int | None], piece: Piece) -> 
 
 
 RULE: Final = Rule("row-by-row-commit", _find)
+
+
+# ---- the same in a log: a plan ends long before the duration of its statement ----
+
+
+_LONGEST: Final = 50
+"""Executions in a row by one session, with nothing in between, that show a job."""
+_IN_ROWS: Final = 0.9
+"""Least fraction of a template's executions in rows of one session. More sessions than a job has, or other
+statements in between, show requests."""
+
+
+def _find_in_log(seen: Evidence) -> Iterator[Finding]:
+    """A watched server shows the waits for the write-ahead log themselves, so it is asked instead."""
+    log = seen.log
+    if log is None or seen.database is not None:
+        return
+    for template in log.templates:
+        row, statement = template.repetition, seen.statements.get(template.number)
+        if row is None or statement is None or row.longest < _LONGEST or not _alone(template, row, log):
+            continue
+        if row.pipelined or row.rows > _SESSIONS or row.executions < _IN_ROWS * template.executions:
+            continue
+        committing = _committing(template, statement)
+        if committing is None or committing < _LOG_SHARE:
+            continue
+        what = written(statement)
+        if what is None or not one_row(statement):
+            continue
+        name = next((application.name for application in template.applications), "")
+        who = f"Application {name}" if name else "A client"
+        rows = count_words(template.executions, "row")
+        yield Finding(
+            IN_LOG.name,
+            f"{who} {ROW_WORDS[what.kind].format(rows=rows, table=what.table)} with a commit for each",
+            objects=(*((name,) if name else ()), what.table),
+            bill=seen.bill_of((template.number,)),
+            templates=(template.number,),
+            statement=template.text,
+            evidence=(
+                f"An execution takes {format_duration(template.mean_ns)}. Its plan has ended after at most "
+                f"{share_text(1 - committing)} of that: then the commit waits for the write-ahead log.",
+            ),
+            candidates=_candidates(what, statement, seen),
+            proof="Compare a commit a row with larger transactions in uncork run: the batch strategies.",
+        )
+
+
+def _alone(template: TemplateFacts, row: Repetition, log: LogResult) -> bool:
+    """Return whether a row of executions is longer than any transaction of its applications."""
+    names = {application.name for application in template.applications} or {""}
+    return all(
+        transaction.statements_max < row.longest
+        for transaction in log.transactions
+        if transaction.application in names
+    )
+
+
+def _committing(template: TemplateFacts, statement: Statement) -> float | None:
+    """Return the least fraction of an execution's time after its plan; None if no plan was logged.
+
+    Logs keep the plan of the slowest execution.
+    """
+    plan = statement.plan
+    if plan is None or plan.root.milliseconds is None or not template.mean_ns:
+        return None
+    spent_ms = plan.root.milliseconds + sum(milliseconds for _, milliseconds in plan.triggers)
+    return max(0.0, 1 - spent_ms * 1e6 / template.mean_ns)
+
+
+IN_LOG: Final = Rule("row-by-row-commit", _find_in_log, least_share=_SHARE)
