@@ -239,6 +239,14 @@ class Evidence:
         """Return the pieces of time of a template."""
         return self._by_template.get(template, ())
 
+    def sessions_where(self, matches: Callable[[Piece], bool]) -> dict[int, float]:
+        """Return how many sessions were in matching pieces of each template on average, the most first."""
+        found: dict[int, float] = {}
+        for piece in filter(matches, self.pieces):
+            if piece.template is not None:
+                found[piece.template] = found.get(piece.template, 0.0) + piece.sessions
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
     def of_class(self, wait_class: str) -> float:
         """Return how many sessions were in a wait class on average."""
         return sum(piece.sessions for piece in self.pieces if piece.wait_class == wait_class)
@@ -265,6 +273,16 @@ class Evidence:
             for piece in self._by_template.get(number, ())
             if piece.wait_class in classes
         )
+
+    def bill_without_wal(self, parts: Mapping[int, float]) -> Bill:
+        """Return the bill of fractions of templates' working time, without waits for WAL."""
+
+        def part(piece: Piece) -> float:
+            if piece.template is None or piece.wait_class not in WORK or piece.waits_for_wal:
+                return 0.0
+            return parts.get(piece.template, 0.0)
+
+        return self.bill(part)
 
     def _bill(self, parts: Iterable[tuple[float, Piece]]) -> Bill:
         batches: list[float] = []

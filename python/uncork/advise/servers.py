@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from uncork.model.results.log import LogResult
+from uncork.model.results.log import ErrorFacts, LogResult
 
 if TYPE_CHECKING:
     from uncork.model.database.finding import Finding
@@ -38,6 +39,14 @@ def for_servers(finding: Finding, log: LogResult) -> Finding:
 
 def _percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %") if share >= 0.01 else "under 1 %"
+
+
+def servers_of(errors: Sequence[ErrorFacts]) -> Counter[str]:
+    """Return how often errors happened on each server."""
+    counts = Counter[str]()
+    for server in (server for error in errors for server in error.servers):
+        counts[server.name] += server.count
+    return counts
 
 
 def on_servers(counts: Counter[str]) -> str:

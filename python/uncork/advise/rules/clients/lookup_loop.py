@@ -84,9 +84,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 
 
 def _unbilled(seen: Evidence, billed: Collection[int]) -> Iterator[Finding]:
-    reads = [
-        statement for statement in seen.statements.values() if statement.number >= 0 and _reads(statement)
-    ]
+    reads = [statement for statement in seen.statements.values() if _reads(statement)]
     lists = [read for read in reads if (read.a_call(read.rows) or 0) >= _LIST_ROWS]
     left = {loop.template for loop in loops(seen)} | set(billed)
     for lookup in reads:
@@ -120,9 +118,7 @@ def _may_loop(listed: Statement, lookup: Statement, seen: Evidence) -> Finding:
 
 def _billed(seen: Evidence) -> Iterator[Finding]:
     looping = {loop.template for loop in loops(seen)}
-    reads = [
-        statement for statement in seen.statements.values() if statement.number >= 0 and _reads(statement)
-    ]
+    reads = [statement for statement in seen.statements.values() if _reads(statement)]
     lists = [
         read for read in reads if (read.calls or 0) >= _LISTS and (read.a_call(read.rows) or 0) >= _LIST_ROWS
     ]
@@ -132,7 +128,7 @@ def _billed(seen: Evidence) -> Iterator[Finding]:
             continue
         if seen.share(seen.busy(read.number)) < _PART:
             continue
-        sessions = max(1.0, _sessions(read, seen))
+        sessions = max(1.0, seen.all_of(read.number))
         parents = [
             each
             for each in lists
@@ -184,7 +180,10 @@ def _finding(parent: Statement, children: list[Statement], seen: Evidence) -> Fi
 
 
 def _reads(one: Statement) -> bool:
-    if not one.text.startswith("select") or one.nested or one.calls is None or one.rows is None:
+    """Return whether a statement of a client reads rows, and its calls and rows were counted."""
+    if one.number < 0 or one.nested or one.calls is None or one.rows is None:
+        return False
+    if not one.text.startswith("select"):
         return False
     return one.shape is None or (one.shape.kind == "select" and not one.shape.locking)
 
@@ -235,11 +234,6 @@ def _linked(lookup: Statement, listed: Statement, seen: Evidence) -> bool:
 
 def _outputs(shape: StatementShape | None) -> frozenset[str]:
     return frozenset() if shape is None else frozenset(output.column for output in shape.outputs)
-
-
-def _sessions(one: Statement, seen: Evidence) -> float:
-    """Return how many sessions can be working through a list: those seen with the lookup, rounded up."""
-    return seen.all_of(one.number)
 
 
 def _application(one: Statement, seen: Evidence) -> str:

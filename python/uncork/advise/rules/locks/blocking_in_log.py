@@ -7,6 +7,7 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule
+from uncork.advise.rules.locks.causes import GIVE_UP
 from uncork.advise.rules.locks.table_lock import TableLock, lock_candidates, locking_command
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.results.log import Blocking
@@ -43,13 +44,7 @@ def _of_rows(one: Blocking, number: int | None, bill: Bill, on: str) -> Finding:
         evidence=tuple(_evidence(one)),
         candidates=(
             Candidate("client", "Shorten the transaction that holds the locks, or lock later in it."),
-            Candidate(
-                "setting",
-                "Let sessions that wait give up after a short time, and retry.",
-                sql="SET lock_timeout = '2s';",
-                undo="RESET lock_timeout;",
-                against=("Statements that wait longer fail, so the application must retry them.",),
-            ),
+            GIVE_UP,
         ),
         proof="Compare both orders or lengths of the transaction with uncork run, under as many clients.",
     )

@@ -11,6 +11,7 @@ from uncork.advise.evidence import Evidence
 from uncork.advise.rules.clients.forgotten_transaction import forgotten
 from uncork.advise.rules.clients.one_by_one import loops
 from uncork.advise.rules.locks.notifiers import notifiers
+from uncork.model.database.finding import Candidate
 
 if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
@@ -41,6 +42,13 @@ class Cause(Enum):
 _CAUSES: Final = {"relation": Cause.TABLE, "advisory": Cause.ADVISORY, "object": Cause.COMMIT}
 """Wait events of locks other than rows. A commit with NOTIFY locks an object that stands for all databases of
 the server; some commands on schemas and databases wait for objects too."""
+GIVE_UP: Final = Candidate(
+    "setting",
+    "Let sessions that wait give up after a short time, and retry.",
+    sql="SET lock_timeout = '2s';",
+    undo="RESET lock_timeout;",
+    against=("Statements that wait longer fail, so the application must retry them.",),
+)
 
 
 def blockers_by_cause(seen: Evidence) -> Mapping[Cause, list[BlockerFacts]]:

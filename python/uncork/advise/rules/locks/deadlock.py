@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.locks.causes import Cause, blockers_by_cause
 from uncork.advise.rules.writes.written import written
-from uncork.advise.servers import on_servers
+from uncork.advise.servers import on_servers, servers_of
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.results.log import ErrorFacts
@@ -57,6 +56,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     texts = [statement.text for statement, _ in known]
     tables = tuple(dict.fromkeys(what.table for _, what in known if what is not None))
     failed = [] if seen.log is None else [error for error in seen.log.errors if _is_deadlock(error)]
+    servers = servers_of(failed)
     if not known and failed:
         named = (_RELATION.search(one.context) for one in failed)
         tables = tuple(dict.fromkeys(match[1] for match in named if match is not None))
@@ -74,7 +74,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         cost="" if worth(bill) else f"{count_words(number, 'failed transaction')}",
         evidence=(
             *(f"Sessions that waited for one another were in: {short_template(text)}" for text in texts[:3]),
-            *_where(failed),
+            *([f"The transactions failed{on_servers(servers)}."] if servers else []),
         ),
         candidates=(
             Candidate(
@@ -87,14 +87,6 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         ),
         proof="After the change, pg_stat_database.deadlocks must not grow.",
     )
-
-
-def _where(failed: Sequence[ErrorFacts]) -> Iterator[str]:
-    counts = Counter[str]()
-    for each in (each for one in failed for each in one.servers):
-        counts[each.name] += each.count
-    if counts:
-        yield f"The transactions failed{on_servers(counts)}."
 
 
 def _is_deadlock(one: ErrorFacts) -> bool:

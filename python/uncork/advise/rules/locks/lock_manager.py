@@ -25,31 +25,28 @@ _JOINED: Final = {"Append", "Merge Append"}
 
 def _find(seen: Evidence) -> Iterator[Finding]:
     queueing = {number for hot_row in hot_rows(seen) for number in hot_row.statements}
-    waiting: dict[int, float] = {}
-    for piece in seen.pieces:
-        if _waits(piece) and piece.template is not None and piece.template not in queueing:
-            waiting[piece.template] = waiting.get(piece.template, 0.0) + piece.sessions
+    waiting = seen.sessions_where(_waits)
     many = {
         number: locks
         for number in waiting
-        if number in seen.statements and (locks := _locks(seen.statements[number], seen)) > _places(seen)
+        if number in seen.statements
+        and number not in queueing
+        and (locks := _locks(seen.statements[number], seen)) > _places(seen)
     }
     bill = seen.bill(lambda piece: float(_waits(piece) and piece.template in many))
     if not many:
         return
-    templates = sorted(many, key=lambda number: -waiting[number])
-    top = seen.statements[templates[0]]
+    top = seen.statements[next(iter(many))]
     table = _table(top, seen)
     yield Finding(
         RULE.name,
         f"Calls queue to lock {format_count(many[top.number])} tables and indexes of {table} each",
         objects=(table,),
         bill=bill,
-        templates=tuple(templates),
+        templates=tuple(many),
         statement=top.text,
         evidence=(
-            f"On average {sum(waiting[template] for template in templates):.2f} sessions wait for "
-            "the list of locks, "
+            f"On average {sum(waiting[number] for number in many):.2f} sessions wait for the list of locks, "
             "which all sessions share (LWLock LockManager).",
             f"A session can lock {_places(seen)} tables and indexes without it.",
         ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule
-from uncork.advise.rules.locks.causes import PREPARED, Cause, blockers_by_cause, holds_ns
+from uncork.advise.rules.locks.causes import GIVE_UP, PREPARED, Cause, blockers_by_cause, holds_ns
 from uncork.advise.rules.locks.hot_row import hot_rows
 from uncork.advise.rules.locks.table_lock import table_locks
 from uncork.model.database.finding import Candidate, Finding
@@ -103,13 +103,7 @@ def _candidates(most: BlockerFacts, *, slow: bool) -> Iterator[Candidate]:
             "client",
             "Spread the updates over more rows, or update the contended row last in the transaction.",
         )
-    yield Candidate(
-        "setting",
-        "Let sessions that wait give up after a short time, and retry.",
-        sql="SET lock_timeout = '2s';",
-        undo="RESET lock_timeout;",
-        against=("Statements that wait longer fail, so the application must retry them.",),
-    )
+    yield GIVE_UP
 
 
 RULE: Final = Rule("lock-wait", _find)

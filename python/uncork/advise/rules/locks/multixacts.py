@@ -7,7 +7,6 @@ Wraparound" in its manual.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
@@ -24,11 +23,7 @@ _WRITES: Final = frozenset({"insert", "update", "merge", "copy"})
 def _find(seen: Evidence) -> Iterator[Finding]:
     if not any(map(_waits, seen.pieces)):
         return
-    waiting: dict[int, float] = defaultdict(float)
-    for piece in seen.pieces:
-        if _waits(piece) and piece.template in seen.statements:
-            waiting[piece.template or 0] += piece.sessions
-    templates = sorted(waiting, key=lambda number: -waiting[number])
+    templates = [number for number in seen.sessions_where(_waits) if number in seen.statements]
     statements = [seen.statements[number] for number in templates]
     parents = list(dict.fromkeys(table for statement in statements for table in _shared(statement, seen)))
     where = f" of {series_words(parents[:2])}" if parents else ""

@@ -29,11 +29,7 @@ _HANDLES: Final = re.compile(r"\bexception\s+when\b", re.IGNORECASE)
 def _find(seen: Evidence) -> Iterator[Finding]:
     if not any(map(_waits, seen.pieces)):
         return
-    waiting: dict[int, float] = defaultdict(float)
-    for piece in seen.pieces:
-        if _waits(piece) and piece.template is not None:
-            waiting[piece.template] += piece.sessions
-    templates = sorted(waiting, key=lambda number: -waiting[number])
+    templates = list(seen.sessions_where(_waits))
     who, functions = _application(seen), _functions(seen)
     source = f"application {who}" if who else f"function {functions[0]}" if functions else "transactions"
     yield Finding(

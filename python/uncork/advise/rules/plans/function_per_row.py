@@ -186,8 +186,7 @@ def _candidates(function: FunctionFacts, *, constant: bool, reads: bool) -> Iter
     inline = Candidate(
         "ddl",
         f"Write {function.name} in LANGUAGE sql as a single SELECT, declared STABLE: the planner can then "
-        "inline "
-        "functions of expressions.",
+        "inline functions of expressions.",
     )
     if constant:
         yield from [volatility, once] if stable and function.volatility == "volatile" else [once]

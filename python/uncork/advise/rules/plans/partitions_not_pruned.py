@@ -116,8 +116,7 @@ def _candidates(wrapped: Predicate | None, parts: Partitioned) -> Iterator[Candi
         yield Candidate(
             "statement",
             f"Compare {key} itself in place of {side}: {key} >= the first value AND {key} < the value "
-            "after the "
-            "last one.",
+            "after the last one.",
             against=("Check the bounds: the upper one must be exclusive, in the time zone of the session.",),
         )
         return

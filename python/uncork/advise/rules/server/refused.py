@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from uncork.advise.evidence import Evidence
-from uncork.advise.servers import on_servers
+from uncork.advise.servers import on_servers, servers_of
 from uncork.model.results.log import ErrorFacts
 from uncork.model.units import count_words
 
@@ -22,10 +21,7 @@ def when(found: Sequence[ErrorFacts]) -> str:
     """Return when errors happened as words: once, or from the first to the last; and on which servers."""
     first = min((one.first_us for one in found if one.first_us is not None), default=None)
     last = max((one.last_us for one in found if one.last_us is not None), default=None)
-    counts = Counter[str]()
-    for each in (each for one in found for each in one.servers):
-        counts[each.name] += each.count
-    many = count_words(sum(one.count for one in found), "time") + on_servers(counts)
+    many = count_words(sum(one.count for one in found), "time") + on_servers(servers_of(found))
     if first is None or last is None:
         return many
     if _moment(first) == _moment(last):

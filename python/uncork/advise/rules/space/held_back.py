@@ -124,8 +124,7 @@ def _evidence(holder: HorizonHolder, tables: list[TableFacts], seen: Evidence) -
         ago = _ago(table, seen)
         yield (
             f"Table {table.name} has {format_count(table.dead or 0)} dead rows ({share} of all), "
-            "although VACUUM "
-            f"ran {ago} ago."
+            f"although VACUUM ran {ago} ago."
         )
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.evidence import WORK, Evidence, Existing, Statement
+from uncork.advise.evidence import Evidence, Existing, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.rarely_used import serves_key, why_unprovable
 from uncork.advise.rules.space.dead_reads import held_back
@@ -96,23 +96,14 @@ def _height(one: Existing, seen: Evidence) -> int:
 
 
 def _bill(updates: Sequence[Statement], share: float, indexes: Sequence[Existing], seen: Evidence) -> Bill:
-    """Return what the upkeep of indexes costs: its part of the blocks that the updates touch.
-
-    Time that is spent waiting for the write-ahead log is left out: each commit waits, heap-only or not.
-    """
+    """Return what the upkeep of indexes costs: its part of the blocks that the updates touch."""
     heights = sum(_height(index, seen) for index in indexes)
     parts: dict[int, float] = {}
     for update in updates:
         rows, blocks = update.a_call(update.rows), update.a_call(update.blocks)
         if rows and blocks:
             parts[update.number] = min(_MOST, rows * share * heights / blocks)
-    return seen.bill(
-        lambda piece: (
-            parts.get(piece.template, 0.0)
-            if piece.template is not None and piece.wait_class in WORK and not piece.waits_for_wal
-            else 0.0
-        )
-    )
+    return seen.bill_without_wal(parts)
 
 
 def _by_index(

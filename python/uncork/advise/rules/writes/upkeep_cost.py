@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.evidence import WORK, Evidence, Existing, Piece
+from uncork.advise.evidence import Evidence, Existing
 
 if TYPE_CHECKING:
     from uncork.model.database.finding import Bill
@@ -24,14 +24,7 @@ def upkeep_bill(table: TableFacts, indexes: Collection[Existing], seen: Evidence
     A row written goes to the table and to each index, so each of them has an equal part of the work. A HOT
     update changes no index; a delete leaves its entries to VACUUM.
     """
-    parts = templates_of(table, indexes, seen)
-
-    def part(piece: Piece) -> float:
-        if piece.template is None or piece.wait_class not in WORK or piece.waits_for_wal:
-            return 0.0
-        return parts.get(piece.template, 0.0)
-
-    return seen.bill(part)
+    return seen.bill_without_wal(templates_of(table, indexes, seen))
 
 
 def templates_of(table: TableFacts, indexes: Collection[Existing], seen: Evidence) -> dict[int, float]:
