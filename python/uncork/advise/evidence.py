@@ -203,6 +203,11 @@ class Evidence:
         return 0 if found is None else int(found[0])
 
     @property
+    def is_standby(self) -> bool:
+        """Whether the watched server replays the changes of another one."""
+        return self.database is not None and self.database.standby
+
+    @property
     def block_bytes(self) -> int:
         """The size of a block."""
         return _BLOCK_BYTES if self.database is None else self.database.block_bytes

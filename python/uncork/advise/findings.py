@@ -6,7 +6,8 @@ its cure would save time that users notice, or space that somebody pays for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -88,7 +89,6 @@ from uncork.advise.rules.writes import (
     temporary_tables,
 )
 from uncork.advise.servers import for_servers
-from uncork.advise.standby import for_standby, is_standby
 
 if TYPE_CHECKING:
     from uncork.model.database.finding import Candidate, Finding
@@ -173,13 +173,13 @@ def find_findings(seen: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Findin
     found = [(rule.depth, finding) for rule in fitting for finding in rule.find(seen)]
     kept = [finding for depth, finding in found if not _explained(depth, finding, found)]
     kept.sort(key=lambda one: -(one.bill.seconds_per_hour if one.bill else 0.0))
-    told = tuple(finding for place, finding in enumerate(kept) if not _said(finding, kept[:place]))
-    if is_standby(seen):
-        return tuple(map(for_standby, told))
-    if seen.log is None or not is_log_only(seen):
-        return told
+    reported = tuple(finding for place, finding in enumerate(kept) if not _said(finding, kept[:place]))
+    if seen.is_standby:
+        return tuple(_change_candidates(finding, _on_primary) for finding in reported)
+    if seen.log is None or seen.database is not None:
+        return reported
     log = seen.log
-    return tuple(for_servers(for_log(finding), log) for finding in told)
+    return tuple(for_servers(_change_candidates(finding, _unknown), log) for finding in reported)
 
 
 def _explained(depth: int, one: Finding, found: Sequence[tuple[int, Finding]]) -> bool:
@@ -199,24 +199,33 @@ def _said(one: Finding, before: Sequence[Finding]) -> bool:
     return any(other.rule == one.rule and mine.intersection(other.templates) for other in before)
 
 
-# ---- what differs if only logs are known: indexes may exist that no plan shows ----
+# ---- what a candidate says on a standby, and if only logs are known ----
 
 
+_REFUSED: Final = re.compile(
+    r"^\s*(?:create|drop|alter\s+(?!system)|analyze|vacuum|reindex|cluster|refresh)\b", re.I | re.MULTILINE
+)
+"""Commands that a standby refuses. ALTER SYSTEM changes a file of the server that executes it."""
+_ON_PRIMARY: Final = (
+    "Execute it on the primary: this server is a standby, and gets the change by replication."
+)
 _UNKNOWN: Final = (
     "A log does not show which indexes exist: there may be one that the statement cannot use. "
     "`uncork advise` with the server's address finds out."
 )
 
 
-def is_log_only(seen: Evidence) -> bool:
-    """Return whether no server was watched."""
-    return seen.database is None and seen.log is not None
+def _change_candidates(finding: Finding, change: Callable[[Candidate], Candidate]) -> Finding:
+    return replace(finding, candidates=tuple(map(change, finding.candidates)))
 
 
-def for_log(finding: Finding) -> Finding:
-    """Return a finding whose indexes say that others may exist."""
-    return replace(finding, candidates=tuple(_unknown(candidate) for candidate in finding.candidates))
+def _on_primary(one: Candidate) -> Candidate:
+    """Name the server that accepts the change."""
+    if one.kind == "statement" or not _REFUSED.search(one.sql):
+        return one
+    return replace(one, text=f"{one.text} {_ON_PRIMARY}")
 
 
 def _unknown(one: Candidate) -> Candidate:
+    """Say of an index that others may exist."""
     return replace(one, against=(*one.against, _UNKNOWN)) if one.kind == "index" and one.sql else one

@@ -14,9 +14,8 @@ from uncork.advise.rules.indexes.conditions import also_as_stored, also_in_day, 
 from uncork.advise.rules.indexes.merging import merge
 from uncork.advise.rules.indexes.obstacles import INTEGERS, Obstacle, Obstruction
 from uncork.advise.rules.indexes.or_across_tables import across_tables
-from uncork.advise.rules.indexes.problems import Problem, fractions_of, problems
+from uncork.advise.rules.indexes.problems import Problem, fractions_of, problems, read_sentences
 from uncork.advise.rules.indexes.proposals import bare, columns_text, index_candidate, index_candidates
-from uncork.advise.rules.indexes.read_words import read_sentences
 from uncork.advise.rules.indexes.variants import contained
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey

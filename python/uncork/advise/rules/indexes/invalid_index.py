@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.problems import Problem, problems
-from uncork.advise.rules.writes.upkeep_cost import LEAST_BYTES
+from uncork.advise.rules.indexes.upkeep import LEAST_BYTES
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import count_words, format_bytes

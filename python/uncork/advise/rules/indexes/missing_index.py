@@ -8,9 +8,8 @@ from typing import Final
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.merging import Merged, merge
-from uncork.advise.rules.indexes.problems import Problem, fractions_of, problems
+from uncork.advise.rules.indexes.problems import Problem, fractions_of, problems, read_sentences
 from uncork.advise.rules.indexes.proposals import columns_text, index_candidates
-from uncork.advise.rules.indexes.read_words import read_sentences
 from uncork.advise.rules.indexes.uses import large_tables
 from uncork.advise.rules.indexes.variants import variants
 from uncork.advise.rules.indexes.whole_reads import reads_whole, selective

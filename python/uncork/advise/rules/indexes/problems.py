@@ -24,12 +24,13 @@ from uncork.advise.rules.indexes.obstacles import (
     own_indexes,
     wrong_type,
 )
-from uncork.advise.rules.indexes.reads import Read, read_of, saved
+from uncork.advise.rules.indexes.reads import Read, blocks_a_call, read_of, saved
 from uncork.advise.rules.indexes.uses import Use, is_aggregated, uses_of
 from uncork.advise.rules.indexes.wants import Want, passing, want_of, wants_of
 from uncork.advise.rules.indexes.within import part_of_scans, scans_a_call
 from uncork.advise.rules.writes.within_functions import Within, executed_within
 from uncork.model.database.index import IndexKey
+from uncork.model.units import count_words, format_count, format_duration, share_text
 
 _LEAST_SAVED: Final = 0.5
 """Fraction of a statement's time that an index must save. The planner prefers the cheaper path by a small
@@ -279,3 +280,34 @@ def _arm(each: Served, use: Use, one: Statement, seen: Evidence) -> Want:
     )
     found = want_of(part, replace(one, rows=None), seen)
     return found or Want(Wanted(each.predicate.table, (each.key,)), (each,), 1.0)
+
+
+# ---- what is known of a statement that reads too much, in sentences ----
+
+
+def read_sentences(one: Problem, seen: Evidence) -> Iterator[str]:
+    """Yield the size of the table, what a call reads and returns, and the scan in the plan."""
+    table, statement = one.use.table, one.statement
+    yield f"Table {table.name} has {format_count(round(seen.rows(table.name)))} rows."
+    blocks, returned = blocks_a_call(statement), statement.a_call(statement.rows)
+    if blocks is not None and statement.calls and returned is not None:
+        yield (
+            f"Each of {count_words(statement.calls, 'call')} reads {count_words(round(blocks), 'block')} and "
+            f"returns or changes {count_words(round(returned), 'row')}."
+        )
+    for policy in statement.policies:
+        if policy.table == table.name:
+            yield (
+                f"For role {statement.role}, policy {policy.name} of the table adds the condition "
+                f"{policy.condition}."
+            )
+    if statement.mean_ns:
+        yield f"A call takes {format_duration(statement.mean_ns)}."
+    node = one.read.node
+    if node is not None and node.condition("Filter"):
+        yield f"The plan has {node.kind} on {table.name}, with the filter {node.condition('Filter')}."
+    if one.is_doubted:
+        yield (
+            f"By the planner's costs, an index may save {share_text(one.fraction)} of the time. Such "
+            "estimates are often wrong by a factor of two, so measure the index on a copy with uncork cure."
+        )

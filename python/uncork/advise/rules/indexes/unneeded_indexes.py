@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Existing
 from uncork.advise.rule import Rule, worth
-from uncork.advise.rules.indexes.rarely_used import serves_key, why_unprovable
-from uncork.advise.rules.writes.upkeep_cost import (
+from uncork.advise.rules.indexes.upkeep import (
     GRACE_DAYS,
     LEAST_BYTES,
     counted_days,
+    serves_key,
     templates_of,
     upkeep_bill,
+    why_unprovable,
 )
-from uncork.advise.standby import is_standby
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import format_bytes, format_count
@@ -48,7 +48,7 @@ def _redundant(seen: Evidence) -> Iterator[Finding]:
 
 
 def _unused(seen: Evidence) -> Iterator[Finding]:
-    if is_standby(seen):
+    if seen.is_standby:
         return  # the primary and other standby servers count their own scans
     days = counted_days(seen)
     for table, every in _by_table(seen, ("unused",)):

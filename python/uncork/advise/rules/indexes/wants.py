@@ -18,11 +18,11 @@ from uncork.advise.rules.indexes.estimates import (
 from uncork.advise.rules.indexes.keys import Served, collated_key, served_by
 from uncork.advise.rules.indexes.merging import Wanted
 from uncork.advise.rules.indexes.uses import Use, is_aggregated, nodes_of
+from uncork.advise.rules.plans.costs import rows_returned
 from uncork.model.database.index import IndexKey
 from uncork.model.database.names import quoted
 
 if TYPE_CHECKING:
-    from uncork.model.database.plan import PlanNode
     from uncork.model.database.statement import OrderKey, Predicate
 
 _FEW_ROWS: Final = 10.0
@@ -38,9 +38,6 @@ _STOPS_AFTER: Final = 0.1
 """Part of a table's blocks that a call must read to be a scan of it, not a search by an index."""
 _FIRST: Final = 10.0
 """Rows that are assumed to be read for the first ones of an order: in a subquery, or for min and max."""
-_PARALLEL: Final = 2.4
-"""Processes of a parallel scan for each of which the plan lists rows: two workers, PostgreSQL's default, and
-two fifths of the leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ def passing(use: Use, one: Statement, seen: Evidence) -> float | None:
         return None
     if plan.source != "executed" and any(_is_assumed(each) for each in use.predicates):
         return None
-    found = [_rows(node) for node in nodes_of(one, use.table.name, seen)]
+    found = [rows_returned(node) for node in nodes_of(one, use.table.name, seen)]
     return min(1.0, sum(found) / rows) if found else None
 
 
@@ -119,12 +116,6 @@ def _is_assumed(one: Predicate) -> bool:
     """
     whole = not one.column and one.operator in ("=", "in") and keeps_apart(one.expression)
     return one.operator == "any" or (whole and bool(one.expression))
-
-
-def _rows(node: PlanNode) -> float:
-    if node.actual_rows is not None and node.loops:
-        return node.actual_rows if node.parallel else node.actual_rows / node.loops
-    return node.rows * (_PARALLEL if node.parallel else 1.0)
 
 
 def _btree(use: Use, served: Sequence[Served], one: Statement, seen: Evidence) -> Want | None:

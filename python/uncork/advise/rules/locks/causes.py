@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from enum import Enum
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.evidence import Evidence
 from uncork.advise.rules.clients.forgotten_transaction import forgotten
 from uncork.advise.rules.clients.one_by_one import loops
-from uncork.advise.rules.locks.notifiers import notifiers
+from uncork.advise.rules.writes.within_functions import functions_of
 from uncork.model.database.finding import Candidate
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ class Cause(Enum):
 _CAUSES: Final = {"relation": Cause.TABLE, "advisory": Cause.ADVISORY, "object": Cause.COMMIT}
 """Wait events of locks other than rows. A commit with NOTIFY locks an object that stands for all databases of
 the server; some commands on schemas and databases wait for objects too."""
+_NOTIFY: Final = re.compile(r"notify\s|.*\bpg_notify\s*\(", re.DOTALL)
+_NOTIFY_IN_BODY: Final = re.compile(
+    r"\bpg_notify\s*\(|(?:^|;|\bbegin|\bthen|\belse|\bloop)\s*notify\s+\w", re.IGNORECASE
+)
 GIVE_UP: Final = Candidate(
     "setting",
     "Let sessions that wait give up after a short time, and retry.",
@@ -102,3 +107,16 @@ def holds_ns(one: BlockerFacts, seen: Evidence) -> float | None:
     if statement is None or not statement.calls:
         return length
     return min(length, seen.seconds * 1e9 / statement.calls)
+
+
+def notifiers(seen: Evidence) -> tuple[str, ...]:
+    """Return what sends notifications: functions, then the texts of statements, the most called first."""
+    ranked = sorted(seen.statements.values(), key=lambda one: -(one.calls or 0))
+    functions = [
+        f"function {function.name}"
+        for statement in ranked
+        for function in functions_of(statement, seen)
+        if _NOTIFY_IN_BODY.search(function.source)
+    ]
+    texts = [statement.text for statement in ranked if _NOTIFY.match(statement.text) and not statement.nested]
+    return tuple(dict.fromkeys((*functions, *texts)))

@@ -13,8 +13,7 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence, Piece
 from uncork.advise.rule import Rule
-from uncork.advise.rules.locks.causes import Cause, blockers_by_cause
-from uncork.advise.rules.locks.notifiers import notifiers
+from uncork.advise.rules.locks.causes import Cause, blockers_by_cause, notifiers
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.template_words import short_template
 

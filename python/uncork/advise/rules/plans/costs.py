@@ -26,6 +26,9 @@ _ROW: Final = 0.03
 cpu_operator_cost), and about as much for the hash join."""
 _WRONG: Final = 10.0
 """Ratio of the numbers of rows found and expected, from which on the planner chooses another join or scan."""
+_PARALLEL: Final = 2.4
+"""Processes of a parallel scan for each of which the plan lists rows: two workers, PostgreSQL's default, and
+two fifths of the leader."""
 _ALL_THE_TIME: Final = 0.8
 """Sessions that execute a statement on average, if one of them does so during the whole watch."""
 _WORD: Final = r"(?<![\w$]){name}\s*\("
@@ -64,6 +67,13 @@ def many_more_rows(node: PlanNode) -> bool:
     if node.actual_rows is None or not node.loops:
         return False
     return node.actual_rows / node.loops >= _WRONG * max(1.0, node.rows)
+
+
+def rows_returned(node: PlanNode) -> float:
+    """Return how many rows a scan returns in all of its processes: found, else expected."""
+    if node.actual_rows is not None and node.loops:
+        return node.actual_rows if node.parallel else node.actual_rows / node.loops
+    return node.rows * (_PARALLEL if node.parallel else 1.0)
 
 
 def own_functions(one: Statement, seen: Evidence) -> tuple[str, ...]:

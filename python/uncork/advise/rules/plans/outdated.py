@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.plans.costs import SLOWER, slower_than_planned
-from uncork.advise.standby import is_standby
 
 if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
@@ -25,7 +24,7 @@ def never_analysed(facts: TableFacts, seen: Evidence) -> bool:
         return False
     if facts.analysed_us is not None:
         return False
-    if is_standby(seen):
+    if seen.is_standby:
         return facts.rows is None  # a standby has the primary's statistics, but does not know their time
     # Without reltuples, neither VACUUM, ANALYZE nor CREATE INDEX has ever counted the rows.
     return facts.rows is None or bool(columns)

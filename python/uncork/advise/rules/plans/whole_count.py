@@ -13,20 +13,17 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.indexes.uses import nodes_of
-from uncork.advise.rules.plans.costs import LARGE_ROWS
+from uncork.advise.rules.plans.costs import LARGE_ROWS, rows_returned
 from uncork.advise.rules.plans.rewrite import capped_count
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import literal, sql_name
 from uncork.model.units import format_count, format_duration
 
 if TYPE_CHECKING:
-    from uncork.model.database.plan import PlanNode
     from uncork.model.database.statement import StatementShape
 
 _PART: Final = 0.2
 """Fraction of the rows that a call counts, from which on no other index makes it cheap."""
-_PARALLEL: Final = 2.4
-"""Processes of a parallel scan, for each of which the plan lists rows: two workers and part of the leader."""
 _SHOWN: Final = 1_000
 _OF_ROWS: Final = re.compile(r"\bcount\s*\(\s*(?:\*|\?|\$\d+|\d+)\s*\)", re.IGNORECASE)
 """A count of rows. Who counts the values of a column wants that number itself."""
@@ -73,14 +70,8 @@ def _counted(one: Statement, shape: StatementShape, table: str, seen: Evidence) 
         return seen.rows(table)
     if one.plan is None or one.plan.source == "generic":
         return None
-    found = [_rows(node) for node in nodes_of(one, table, seen)]
+    found = [rows_returned(node) for node in nodes_of(one, table, seen)]
     return sum(found) if found else None
-
-
-def _rows(node: PlanNode) -> float:
-    if node.actual_rows is not None and node.loops:
-        return node.actual_rows if node.parallel else node.actual_rows / node.loops
-    return node.rows * (_PARALLEL if node.parallel else 1.0)
 
 
 def _candidates(one: Statement, shape: StatementShape, table: str) -> Iterator[Candidate]:
