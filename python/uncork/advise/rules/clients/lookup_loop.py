@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -90,12 +90,16 @@ def _unbilled(seen: Evidence, billed: Collection[int]) -> Iterator[Finding]:
     for lookup in reads:
         if lookup.number in left or (lookup.calls or 0) < _EXACT_CALLS or not _key(lookup):
             continue
-        parents = [
-            listed for listed in lists if follows_exactly(lookup, listed) and _linked(lookup, listed, seen)
-        ]
-        if parents:
-            nearest = min(parents, key=lambda listed: abs((listed.rows or 0) - (lookup.calls or 0)))
+        parents = [listed for listed in lists if follows_exactly(lookup, listed)]
+        nearest = _nearest(lookup, parents, seen)
+        if nearest is not None:
             yield _may_loop(nearest, lookup, seen)
+
+
+def _nearest(lookup: Statement, lists: Sequence[Statement], seen: Evidence) -> Statement | None:
+    """Return the list that can have the keys of a lookup and returned about as many rows."""
+    linked = (listed for listed in lists if _linked(lookup, listed, seen))
+    return min(linked, key=lambda listed: abs((listed.rows or 0) - (lookup.calls or 0)), default=None)
 
 
 def _may_loop(listed: Statement, lookup: Statement, seen: Evidence) -> Finding:
@@ -129,13 +133,9 @@ def _billed(seen: Evidence) -> Iterator[Finding]:
         if seen.share(seen.busy(read.number)) < _PART:
             continue
         sessions = max(1.0, seen.all_of(read.number))
-        parents = [
-            each
-            for each in lists
-            if each is not read and follows(read, each, sessions) and _linked(read, each, seen)
-        ]
-        if parents:
-            nearest = min(parents, key=lambda each: abs((each.rows or 0) - (read.calls or 0)))
+        parents = [listed for listed in lists if listed is not read and follows(read, listed, sessions)]
+        nearest = _nearest(read, parents, seen)
+        if nearest is not None:
             found.setdefault(nearest.number, []).append(read)
     for number, children in found.items():
         children.sort(key=lambda one: -seen.busy(one.number))
@@ -238,9 +238,8 @@ def _outputs(shape: StatementShape | None) -> frozenset[str]:
 
 def _application(one: Statement, seen: Evidence) -> str:
     spent: dict[str, float] = {}
-    for piece in seen.pieces:
-        if piece.template == one.number:
-            spent[piece.application] = spent.get(piece.application, 0.0) + piece.sessions
+    for piece in seen.pieces_of(one.number):
+        spent[piece.application] = spent.get(piece.application, 0.0) + piece.sessions
     return max(spent, key=lambda name: spent[name], default="")
 
 

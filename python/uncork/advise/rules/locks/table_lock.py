@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.evidence import Evidence, Piece
+from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.locks.causes import LONG_NS, Cause, blockers_by_cause, holds_ns
 from uncork.model.database.finding import Bill, Candidate, Finding
@@ -85,15 +84,11 @@ def table_locks(seen: Evidence) -> list[TableLock]:
         command, table, queues, _ = each[0]
         behind = tuple(one for *_, one in each)
         held = sum(one.sessions for one in behind)
-        bill = seen.bill(partial(_waiting, part=seen.part_of_class("Lock", held)))
+        bill = seen.bill_of_waiting("Lock", held)
         if worth(bill):
             text = seen.statements[template].sql or seen.statements[template].text
             locks.append(TableLock(command, table, template, text, queues, behind, bill))
     return sorted(locks, key=lambda one: -one.bill.share)
-
-
-def _waiting(piece: Piece, *, part: float) -> float:
-    return part if piece.wait_class == "Lock" else 0.0
 
 
 def _lock_of(one: BlockerFacts, seen: Evidence) -> tuple[str, str, int, bool] | None:

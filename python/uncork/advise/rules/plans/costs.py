@@ -157,8 +157,8 @@ def setting_for(one: Statement, seen: Evidence, name: str, value: str) -> tuple[
     Both are empty if neither the role nor the database is known.
     """
     users: dict[str, float] = {}
-    for piece in seen.pieces:
-        if piece.template == one.number and piece.user:
+    for piece in seen.pieces_of(one.number):
+        if piece.user:
             users[piece.user] = users.get(piece.user, 0.0) + piece.sessions
     user = max(users, key=lambda each: users[each], default="")
     database = "" if seen.database is None else seen.database.database

@@ -39,18 +39,15 @@ def _find(seen: Evidence) -> Iterator[Finding]:
 
 
 def _finding(one: Statement, parts: Partitioned, alias: str, seen: Evidence) -> Finding | None:
-    conditions = (
-        [] if one.shape is None else [each for each in one.shape.predicates if each.table == parts.table]
-    )
-    conditions = [each for each in conditions if each.alias in {"", alias}]
+    predicates = () if one.shape is None else one.shape.predicates
+    conditions = [each for each in predicates if each.table == parts.table and each.alias in {"", alias}]
     if not conditions or any(_prunes(each, parts) for each in conditions):
         return None
     wrapped = next((each for each in conditions if _wraps(each, parts)), None)
     number = len({node.relation for node in scanned_parts(one, parts.table, seen)}) or parts.parts
     if number < _PARTS or (wrapped is None and not _looks_up(one, conditions, parts, seen)):
         return None
-    saved = 1 - 1 / number
-    bill = seen.bill_of({one.number: saved})
+    bill = seen.bill_of({one.number: 1 - 1 / number})
     if not worth(bill):
         return None
     key = ", ".join(parts.columns)
