@@ -30,8 +30,8 @@ class Rule:
     gives way to findings of a higher `depth` that explain most of its cost on the same statements. Depth 0 is
     a setting that only eases the cost, such as more memory for scans. Most rules have depth 1. Depth 2 is a
     cause behind such a finding, such as dead rows that a scan reads. A rule that is `of_tables` finds nothing
-    unless the size of a table is known. A bill with less than `least_share` is not
-    reported.
+    unless the size of a table is known. A finding whose bill has a smaller share than `least_share` is
+    dropped.
     """
 
     name: str
