@@ -33,9 +33,9 @@ _SHORT_PAUSE_NS: Final = 5e6
 """The longest typical pause between statements of a transaction that is the client's round trip."""
 
 
-def costly_parts(seen: Evidence, findings: Sequence[Finding]) -> tuple[CostlyPart, ...]:
+def costly_parts(evidence: Evidence, findings: Sequence[Finding]) -> tuple[CostlyPart, ...]:
     """Return the three statements with the most busy time, then the waits with a fifth of it or more."""
-    return (*_statements(seen, findings), *_waits(seen, findings))
+    return (*_statements(evidence, findings), *_waits(evidence, findings))
 
 
 def _statements(seen: Evidence, findings: Sequence[Finding]) -> Iterator[CostlyPart]:
@@ -63,9 +63,9 @@ def _finding_of(number: int, findings: Sequence[Finding]) -> int | None:
     return next(about, None)
 
 
-def _judged(statement: Statement, seen: Evidence) -> tuple[bool, str]:
+def _judged(statement: Statement, evidence: Evidence) -> tuple[bool, str]:
     """Return whether a statement without a finding is fine, and the evidence."""
-    unjudged = _unjudged(statement, seen)
+    unjudged = _unjudged(statement, evidence)
     if unjudged or not statement.calls:
         return False, unjudged
     units = max(statement.rows or 0, statement.calls)
@@ -80,12 +80,12 @@ def _judged(statement: Statement, seen: Evidence) -> tuple[bool, str]:
     return True, work
 
 
-def _unjudged(statement: Statement, seen: Evidence) -> str:
+def _unjudged(statement: Statement, evidence: Evidence) -> str:
     """Return why the counters of a statement do not show whether it is fine; empty if they do."""
-    waits = _waiting(statement.number, seen)
+    waits = _waiting(statement.number, evidence)
     if waits:
         return f"it waits for {waits}"
-    if seen.database is None:
+    if evidence.database is None:
         return f"the log does not show what it reads{_without_plan(statement)}"
     if statement.calls is None or statement.blocks is None or statement.rows is None:
         return "nothing counts its calls, rows and blocks (pg_stat_statements does)"
@@ -98,11 +98,11 @@ def _without_plan(statement: Statement) -> str:
     return "" if statement.plans else "; its plan is unknown"
 
 
-def _waiting(number: int, seen: Evidence) -> str:
+def _waiting(number: int, evidence: Evidence) -> str:
     """Return for what other sessions a statement waits, if that is most of its time."""
-    whole = seen.executing(number)
+    whole = evidence.executing(number)
     waits: dict[str, float] = {}
-    for piece in seen.pieces_of(number):
+    for piece in evidence.pieces_of(number):
         if piece.wait_class in _OTHERS:
             waits[piece.wait_event] = waits.get(piece.wait_event, 0.0) + piece.sessions
     if not whole or sum(waits.values()) < _MOSTLY * whole:
@@ -128,8 +128,8 @@ def _waits(seen: Evidence, findings: Sequence[Finding]) -> Iterator[CostlyPart]:
             yield CostlyPart("wait", f"waits of class {name}", share, "not explained", None, evidence)
 
 
-def _idle(share: float, seen: Evidence) -> CostlyPart:
-    transactions = () if seen.database is None else seen.database.transactions
+def _idle(share: float, evidence: Evidence) -> CostlyPart:
+    transactions = () if evidence.database is None else evidence.database.transactions
     longest = max(transactions, key=lambda each: each.sessions, default=None)
     if longest is None:
         return CostlyPart("wait", IDLE, share, "not explained", None, "who pauses is unknown")

@@ -141,7 +141,7 @@ class Statement:
     def plan(self) -> StatementPlan | None:
         """The plan that describes its execution best: executed, else with real values, else generic."""
         ranks = {"executed": 0, "seen": 1, "drawn": 2, "generic": 3}
-        return min(self.plans, key=lambda one: ranks[one.source], default=None)
+        return min(self.plans, key=lambda plan: ranks[plan.source], default=None)
 
 
 @dataclass(frozen=True)
@@ -318,7 +318,9 @@ class Evidence:
 
     @cached_property
     def _ranked(self) -> Sequence[Statement]:
-        return sorted(self.statements.values(), key=lambda one: (-self.busy(one.number), one.number))
+        return sorted(
+            self.statements.values(), key=lambda statement: (-self.busy(statement.number), statement.number)
+        )
 
     def by_cost(self, parts: Mapping[int, float]) -> list[int]:
         """Return the numbers of statements by what fractions of their working time cost, the most first."""

@@ -167,36 +167,36 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def find_findings(seen: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Finding, ...]:
+def find_findings(evidence: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Finding, ...]:
     """Return the findings: the costliest in time first, then those whose cost is not time."""
-    fitting = (rule for rule in rules if seen.tables or not rule.of_tables)
-    found = [(rule.depth, finding) for rule in fitting for finding in rule.find(seen)]
+    fitting = (rule for rule in rules if evidence.tables or not rule.of_tables)
+    found = [(rule.depth, finding) for rule in fitting for finding in rule.find(evidence)]
     kept = [finding for depth, finding in found if not _explained(depth, finding, found)]
     kept.sort(key=lambda one: -(one.bill.seconds_per_hour if one.bill else 0.0))
     reported = tuple(finding for place, finding in enumerate(kept) if not _said(finding, kept[:place]))
-    if seen.is_standby:
+    if evidence.is_standby:
         return tuple(_change_candidates(finding, _on_primary) for finding in reported)
-    if seen.log is None or seen.database is not None:
+    if evidence.log is None or evidence.database is not None:
         return reported
-    log = seen.log
+    log = evidence.log
     return tuple(for_servers(_change_candidates(finding, _unknown), log) for finding in reported)
 
 
-def _explained(depth: int, one: Finding, found: Sequence[tuple[int, Finding]]) -> bool:
+def _explained(depth: int, finding: Finding, found: Sequence[tuple[int, Finding]]) -> bool:
     """Return whether deeper findings about all of a finding's statements explain most of its cost."""
-    if one.bill is None or not one.templates:
+    if finding.bill is None or not finding.templates:
         return False
     deeper = [other for level, other in found if level > depth and other.bill is not None]
-    behind = [other for other in deeper if set(other.templates) & set(one.templates)]
+    behind = [other for other in deeper if set(other.templates) & set(finding.templates)]
     covered = {number for other in behind for number in other.templates}
     cost = sum(other.bill.seconds_per_hour for other in behind if other.bill is not None)
-    return set(one.templates) <= covered and cost >= _MOST * one.bill.seconds_per_hour
+    return set(finding.templates) <= covered and cost >= _MOST * finding.bill.seconds_per_hour
 
 
-def _said(one: Finding, before: Sequence[Finding]) -> bool:
+def _said(finding: Finding, before: Sequence[Finding]) -> bool:
     """Return whether a costlier finding of the same rule is about the same statement, from other evidence."""
-    mine = set(one.templates)
-    return any(other.rule == one.rule and mine.intersection(other.templates) for other in before)
+    mine = set(finding.templates)
+    return any(other.rule == finding.rule and mine.intersection(other.templates) for other in before)
 
 
 # ---- what a candidate says on a standby, and if only logs are known ----
@@ -219,13 +219,17 @@ def _change_candidates(finding: Finding, change: Callable[[Candidate], Candidate
     return replace(finding, candidates=tuple(map(change, finding.candidates)))
 
 
-def _on_primary(one: Candidate) -> Candidate:
+def _on_primary(candidate: Candidate) -> Candidate:
     """Name the server that accepts the change."""
-    if one.kind == "statement" or not _REFUSED.search(one.sql):
-        return one
-    return replace(one, text=f"{one.text} {_ON_PRIMARY}")
+    if candidate.kind == "statement" or not _REFUSED.search(candidate.sql):
+        return candidate
+    return replace(candidate, text=f"{candidate.text} {_ON_PRIMARY}")
 
 
-def _unknown(one: Candidate) -> Candidate:
+def _unknown(candidate: Candidate) -> Candidate:
     """Say of an index that others may exist."""
-    return replace(one, against=(*one.against, _UNKNOWN)) if one.kind == "index" and one.sql else one
+    return (
+        replace(candidate, against=(*candidate.against, _UNKNOWN))
+        if candidate.kind == "index" and candidate.sql
+        else candidate
+    )

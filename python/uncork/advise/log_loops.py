@@ -102,14 +102,14 @@ def client_loops(result: LogResult) -> Iterator[ClientLoop]:
     """
     within_ns = sum(transaction.repeated_wait_ns for transaction in result.transactions)
     for loop in result.loops:
-        waiting_ns = sum(each.waiting_ns for each in loop.templates)
+        waiting_ns = sum(template.waiting_ns for template in loop.templates)
         within_ns -= waiting_ns if loop.in_transaction else 0
         yield ClientLoop(
-            tuple(each.number for each in loop.templates),
+            tuple(template.number for template in loop.templates),
             loop.templates[0].text,
-            sum(each.executions for each in loop.templates),
-            max(each.longest for each in loop.templates),
-            sum(each.sum_ns for each in loop.templates),
+            sum(template.executions for template in loop.templates),
+            max(template.longest for template in loop.templates),
+            sum(template.sum_ns for template in loop.templates),
             waiting_ns,
             loop.parent_text,
             loop.in_transaction,

@@ -40,9 +40,9 @@ class Rule:
     of_tables: bool = False
     least_share: float = LEAST_SHARE
 
-    def find(self, seen: Evidence) -> Iterator[Finding]:
+    def find(self, evidence: Evidence) -> Iterator[Finding]:
         """Yield the findings that cost enough time to be reported, and those whose cost is not time."""
-        for finding in self.search(seen):
+        for finding in self.search(evidence):
             if finding.bill is None or worth(finding.bill, self.least_share):
                 yield finding
 
@@ -52,9 +52,9 @@ def each_statement(
 ) -> Callable[[Evidence], Iterator[Finding]]:
     """Return the search of a rule that judges each statement on its own, the costliest first."""
 
-    def search(seen: Evidence) -> Iterator[Finding]:
-        for statement in seen.costliest():
-            finding = judge(statement, seen)
+    def search(evidence: Evidence) -> Iterator[Finding]:
+        for statement in evidence.costliest():
+            finding = judge(statement, evidence)
             if finding is not None:
                 yield finding
 

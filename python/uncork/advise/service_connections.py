@@ -16,9 +16,9 @@ _PREPARES: Final = re.compile(r"set |show |select (?:pg_catalog\.)?(?:set_config
 """Statements with which drivers prepare a connection."""
 
 
-def prepares(request: RequestFacts, one: SentTemplate) -> bool:
+def prepares(request: RequestFacts, template: SentTemplate) -> bool:
     """Return whether a request sends a statement because it opens a connection."""
-    return (request.connections or 0.0) >= _OFTEN and _PREPARES.match(one.text) is not None
+    return (request.connections or 0.0) >= _OFTEN and _PREPARES.match(template.text) is not None
 
 
 def opened_connections(

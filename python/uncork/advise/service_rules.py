@@ -151,20 +151,20 @@ def find_service_findings(
         *_pauses(paused),
     ]
     ranked = sorted(
-        (finding for finding in found if finding.share >= _LEAST), key=lambda one: _rank(one, hottest)
+        (finding for finding in found if finding.share >= _LEAST), key=lambda finding: _rank(finding, hottest)
     )
     return tuple(ranked)
 
 
-def _rank(one: ServiceFinding, hottest: HotFunction | None) -> float:
+def _rank(finding: ServiceFinding, hottest: HotFunction | None) -> float:
     """Return a sort key. What has no known cause comes after a cause that is known and half as large.
 
     This holds for waits that no source explains, and for computing of which no function uses much.
     """
-    if one.name == "connections":
-        return -one.share * _OPENING
-    vague = one.name == "service code" and (hottest is None or hottest.own < _DOMINANT)
-    return -one.share * (_UNEXPLAINED if one.name == "service wait" or vague else 1.0)
+    if finding.name == "connections":
+        return -finding.share * _OPENING
+    vague = finding.name == "service code" and (hottest is None or hottest.own < _DOMINANT)
+    return -finding.share * (_UNEXPLAINED if finding.name == "service wait" or vague else 1.0)
 
 
 def repeated_templates(request: RequestFacts) -> tuple[SentTemplate, ...]:
@@ -172,18 +172,18 @@ def repeated_templates(request: RequestFacts) -> tuple[SentTemplate, ...]:
     return tuple(template for template in request.templates if _is_repeated(template))
 
 
-def _is_repeated(one: SentTemplate) -> bool:
-    reads = one.text.lstrip("( ").startswith(("select", "with", "execute", "values"))
-    return reads and one.calls >= REPEATED and one.rows is not None and one.rows <= _FEW_ROWS
+def _is_repeated(template: SentTemplate) -> bool:
+    reads = template.text.lstrip("( ").startswith(("select", "with", "execute", "values"))
+    return reads and template.calls >= REPEATED and template.rows is not None and template.rows <= _FEW_ROWS
 
 
-def _limit(one: Bottleneck, time: Sequence[TimePlace], foreign: float) -> ServiceFinding:
+def _limit(bottleneck: Bottleneck, time: Sequence[TimePlace], foreign: float) -> ServiceFinding:
     """Report a limit. Other programs on the machine cost their part of the time of waiting for processors."""
-    share = one.weight
-    if one.resource == "machine cpu":
+    share = bottleneck.weight
+    if bottleneck.resource == "machine cpu":
         queued = (place.share for place in time if place.kind in ("database queue", "service queue"))
         share = sum(queued) * foreign
-    return ServiceFinding("bottleneck", one.sentence, one.remedy, share)
+    return ServiceFinding("bottleneck", bottleneck.sentence, bottleneck.remedy, share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ def _statements(
     places = [place for place in time if place.kind in DATABASE]
     if not places:
         return
-    largest = max(places, key=lambda one: one.share)
+    largest = max(places, key=lambda place: place.share)
     what, remedy = _WAITS[largest.kind]
     doing = f"requests pass {_percent(largest.share)} of their time {what}"
     total = _executing(requests)

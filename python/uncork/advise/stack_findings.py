@@ -49,7 +49,7 @@ def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
     ways = entry_words(measure, entries)
     hot = [
         frame
-        for frame in sorted(measure.frames, key=lambda one: -one.own)
+        for frame in sorted(measure.frames, key=lambda frame: -frame.own)
         if frame.kernel and frame.own >= _LEAST / 5
     ]
     frames = (

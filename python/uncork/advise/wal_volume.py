@@ -12,11 +12,13 @@ _BYTES_PER_S: Final = 500e6
 (see bench/ADVICE.md). On a slower disk the bill is too small."""
 
 
-def part_of_volume(size: float, seen: Evidence) -> float:
+def part_of_volume(size: float, evidence: Evidence) -> float:
     """Return which part of the waiting for WAL so many bytes cost: the time to write them, of all writing.
 
     One session at a time writes and flushes WAL, so the sessions that do are the time of all of it.
     """
-    writing = sum(piece.sessions for piece in seen.pieces if piece.wait_class == "IO" and piece.waits_for_wal)
-    spent = writing * seen.seconds
+    writing = sum(
+        piece.sessions for piece in evidence.pieces if piece.wait_class == "IO" and piece.waits_for_wal
+    )
+    spent = writing * evidence.seconds
     return min(1.0, size / _BYTES_PER_S / spent) if spent else 1.0

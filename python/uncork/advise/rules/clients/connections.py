@@ -68,16 +68,16 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     )
 
 
-def _per_second(seen: Evidence, counter: str, known: float | None) -> float | None:
+def _per_second(evidence: Evidence, counter: str, known: float | None) -> float | None:
     """Return a rate of the watched database; None if the server does not count it."""
-    if known is not None or seen.database is None:
+    if known is not None or evidence.database is None:
         return known
     found = [
         one.delta
-        for one in seen.database.counters
-        if (one.view, one.object, one.counter) == ("pg_stat_database", seen.database.database, counter)
+        for one in evidence.database.counters
+        if (one.view, one.object, one.counter) == ("pg_stat_database", evidence.database.database, counter)
     ]
-    return sum(found) / seen.seconds if found else None
+    return sum(found) / evidence.seconds if found else None
 
 
 RULE: Final = Rule("connection-per-request", _find)

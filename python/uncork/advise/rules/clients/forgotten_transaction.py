@@ -25,23 +25,23 @@ OLD_HELD: Final = 10_000
 """Transactions begun since then. With fewer, VACUUM leaves too few dead rows behind to slow a scan."""
 
 
-def forgotten(one: BlockerFacts) -> bool:
+def forgotten(blocker: BlockerFacts) -> bool:
     """Return whether a transaction that others wait behind was left idle, instead of working."""
-    idle_ns = one.transaction_ns if one.idle_ns is None else one.idle_ns
-    return one.state == IDLE and (idle_ns or 0) >= FORGOTTEN_IDLE_NS
+    idle_ns = blocker.transaction_ns if blocker.idle_ns is None else blocker.idle_ns
+    return blocker.state == IDLE and (idle_ns or 0) >= FORGOTTEN_IDLE_NS
 
 
-def leaves_dead_rows(one: InTransaction) -> bool:
+def leaves_dead_rows(transaction: InTransaction) -> bool:
     """Return whether a transaction that blocks nobody was left idle, and keeps dead rows from VACUUM."""
-    return one.idle_ns >= OLD_IDLE_NS and (one.held_age or 0) >= OLD_HELD
+    return transaction.idle_ns >= OLD_IDLE_NS and (transaction.held_age or 0) >= OLD_HELD
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    if seen.database is None:
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.database is None:
         return
     blocking = set()
-    for blocker in seen.database.blockers:
-        bill = seen.bill_of_waiting("Lock", blocker.sessions)
+    for blocker in evidence.database.blockers:
+        bill = evidence.bill_of_waiting("Lock", blocker.sessions)
         if not forgotten(blocker) or not worth(bill):
             continue
         blocking.add((blocker.application, blocker.user))
@@ -61,7 +61,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             candidates=idle_candidates(who),
             proof="Watch the server again after the change: no session may wait behind this application.",
         )
-    for held in seen.database.transactions:
+    for held in evidence.database.transactions:
         key = (held.application, held.user)
         if key in blocking or not leaves_dead_rows(held):
             continue

@@ -73,38 +73,38 @@ def follows_exactly(lookup: Statement, listed: Statement) -> bool:
     )
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     """A lookup that takes little time of the server costs its client a round trip for each row."""
     billed: set[int] = set()
-    for finding in _billed(seen):
+    for finding in _billed(evidence):
         billed.update(finding.templates)
         yield finding
-    if seen.database is not None:
-        yield from _unbilled(seen, billed)
+    if evidence.database is not None:
+        yield from _unbilled(evidence, billed)
 
 
-def _unbilled(seen: Evidence, billed: Collection[int]) -> Iterator[Finding]:
-    reads = [statement for statement in seen.statements.values() if _reads(statement)]
+def _unbilled(evidence: Evidence, billed: Collection[int]) -> Iterator[Finding]:
+    reads = [statement for statement in evidence.statements.values() if _reads(statement)]
     lists = [read for read in reads if (read.a_call(read.rows) or 0) >= _LIST_ROWS]
-    left = {loop.template for loop in loops(seen)} | set(billed)
+    left = {loop.template for loop in loops(evidence)} | set(billed)
     for lookup in reads:
         if lookup.number in left or (lookup.calls or 0) < _EXACT_CALLS or not _key(lookup):
             continue
         parents = [listed for listed in lists if follows_exactly(lookup, listed)]
-        nearest = _nearest(lookup, parents, seen)
+        nearest = _nearest(lookup, parents, evidence)
         if nearest is not None:
-            yield _may_loop(nearest, lookup, seen)
+            yield _may_loop(nearest, lookup, evidence)
 
 
-def _nearest(lookup: Statement, lists: Sequence[Statement], seen: Evidence) -> Statement | None:
+def _nearest(lookup: Statement, lists: Sequence[Statement], evidence: Evidence) -> Statement | None:
     """Return the list that can have the keys of a lookup and returned about as many rows."""
-    linked = (listed for listed in lists if _linked(lookup, listed, seen))
+    linked = (listed for listed in lists if _linked(lookup, listed, evidence))
     return min(linked, key=lambda listed: abs((listed.rows or 0) - (lookup.calls or 0)), default=None)
 
 
-def _may_loop(listed: Statement, lookup: Statement, seen: Evidence) -> Finding:
-    sure = _finding(listed, [lookup], seen)
-    who, table = _application(lookup, seen), _table(lookup)
+def _may_loop(listed: Statement, lookup: Statement, evidence: Evidence) -> Finding:
+    sure = _finding(listed, [lookup], evidence)
+    who, table = _application(lookup, evidence), _table(lookup)
     each = format_count(round(listed.a_call(listed.rows) or 0))
     name = f"Application {who}" if who else f"Role {lookup.role}" if lookup.role else "A client"
     return replace(
@@ -120,9 +120,9 @@ def _may_loop(listed: Statement, lookup: Statement, seen: Evidence) -> Finding:
     )
 
 
-def _billed(seen: Evidence) -> Iterator[Finding]:
-    looping = {loop.template for loop in loops(seen)}
-    reads = [statement for statement in seen.statements.values() if _reads(statement)]
+def _billed(evidence: Evidence) -> Iterator[Finding]:
+    looping = {loop.template for loop in loops(evidence)}
+    reads = [statement for statement in evidence.statements.values() if _reads(statement)]
     lists = [
         read for read in reads if (read.calls or 0) >= _LISTS and (read.a_call(read.rows) or 0) >= _LIST_ROWS
     ]
@@ -130,18 +130,18 @@ def _billed(seen: Evidence) -> Iterator[Finding]:
     for read in reads:
         if read.number in looping or (read.a_call(read.rows) or 0.0) > _LOOKUP_ROWS or not _key(read):
             continue
-        if seen.share(seen.busy(read.number)) < _PART:
+        if evidence.share(evidence.busy(read.number)) < _PART:
             continue
-        sessions = max(1.0, seen.all_of(read.number))
+        sessions = max(1.0, evidence.all_of(read.number))
         parents = [listed for listed in lists if listed is not read and follows(read, listed, sessions)]
-        nearest = _nearest(read, parents, seen)
+        nearest = _nearest(read, parents, evidence)
         if nearest is not None:
             found.setdefault(nearest.number, []).append(read)
     for number, children in found.items():
-        children.sort(key=lambda one: -seen.busy(one.number))
-        bill = seen.bill_of([child.number for child in children])
+        children.sort(key=lambda child: -evidence.busy(child.number))
+        bill = evidence.bill_of([child.number for child in children])
         if worth(bill):
-            yield _finding(seen.statements[number], children, seen)
+            yield _finding(evidence.statements[number], children, evidence)
 
 
 def _finding(parent: Statement, children: list[Statement], seen: Evidence) -> Finding:
@@ -179,41 +179,48 @@ def _finding(parent: Statement, children: list[Statement], seen: Evidence) -> Fi
     )
 
 
-def _reads(one: Statement) -> bool:
+def _reads(statement: Statement) -> bool:
     """Return whether a statement of a client reads rows, and its calls and rows were counted."""
-    if one.number < 0 or one.nested or one.calls is None or one.rows is None:
+    if statement.number < 0 or statement.nested or statement.calls is None or statement.rows is None:
         return False
-    if not one.text.startswith("select"):
+    if not statement.text.startswith("select"):
         return False
-    return one.shape is None or (one.shape.kind == "select" and not one.shape.locking)
+    return statement.shape is None or (statement.shape.kind == "select" and not statement.shape.locking)
 
 
-def _key(one: Statement) -> frozenset[str]:
+def _key(statement: Statement) -> frozenset[str]:
     """Return the columns that a statement compares with a parameter for equality."""
-    if one.shape is None:
-        return frozenset(_EQUAL.findall(one.text.partition(" where ")[2]))
+    if statement.shape is None:
+        return frozenset(_EQUAL.findall(statement.text.partition(" where ")[2]))
     return frozenset(
-        each.column
-        for each in one.shape.predicates
-        if each.operator == "=" and each.value == "parameter" and each.column and not each.alternative
+        predicate.column
+        for predicate in statement.shape.predicates
+        if predicate.operator == "="
+        and predicate.value == "parameter"
+        and predicate.column
+        and not predicate.alternative
     )
 
 
-def _table(one: Statement) -> str:
-    tables = [] if one.shape is None else [each.name for each in one.shape.tables if each.kind == "table"]
+def _table(statement: Statement) -> str:
+    tables = (
+        []
+        if statement.shape is None
+        else [table.name for table in statement.shape.tables if table.kind == "table"]
+    )
     if tables:
         return tables[0]
-    match = _TABLE.search(one.text)
+    match = _TABLE.search(statement.text)
     return match[1].removeprefix("public.") if match else "a table"
 
 
-def _tables(one: Statement) -> frozenset[str]:
-    if one.shape is None:
-        return frozenset({_table(one)})
-    return frozenset(each.name for each in one.shape.tables if each.kind == "table")
+def _tables(statement: Statement) -> frozenset[str]:
+    if statement.shape is None:
+        return frozenset({_table(statement)})
+    return frozenset(table.name for table in statement.shape.tables if table.kind == "table")
 
 
-def _linked(lookup: Statement, listed: Statement, seen: Evidence) -> bool:
+def _linked(lookup: Statement, listed: Statement, evidence: Evidence) -> bool:
     """Return whether a list can have the keys of a lookup.
 
     Either both read the same table, or a foreign key connects their tables, or the list returns a column
@@ -226,7 +233,7 @@ def _linked(lookup: Statement, listed: Statement, seen: Evidence) -> bool:
         return True
     if any(
         {key.table, key.referred} <= (one | other) and (key.table in one) != (key.table in other)
-        for key in seen.foreign_keys
+        for key in evidence.foreign_keys
     ):
         return True
     return bool(_key(lookup) & _outputs(listed.shape))
@@ -236,9 +243,9 @@ def _outputs(shape: StatementShape | None) -> frozenset[str]:
     return frozenset() if shape is None else frozenset(output.column for output in shape.outputs)
 
 
-def _application(one: Statement, seen: Evidence) -> str:
+def _application(statement: Statement, evidence: Evidence) -> str:
     spent: dict[str, float] = {}
-    for piece in seen.pieces_of(one.number):
+    for piece in evidence.pieces_of(statement.number):
         spent[piece.application] = spent.get(piece.application, 0.0) + piece.sessions
     return max(spent, key=lambda name: spent[name], default="")
 

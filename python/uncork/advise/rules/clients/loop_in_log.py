@@ -25,28 +25,28 @@ _PIPELINE_PROOF: Final = (
 )
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     """The bill is the time of the executions in loops, and of the time between them."""
-    log = seen.log
+    log = evidence.log
     for loop in () if log is None else client_loops(log):
         numbers = tuple(
-            seen.log_numbers[template] for template in loop.templates if template in seen.log_numbers
+            evidence.log_numbers[template] for template in loop.templates if template in evidence.log_numbers
         )
         if log is not None and numbers:
-            yield _finding(loop, numbers, log, seen)
+            yield _finding(loop, numbers, log, evidence)
 
 
-def _bill(loop: ClientLoop, seen: Evidence) -> Bill:
+def _bill(loop: ClientLoop, evidence: Evidence) -> Bill:
     """Return the bill: of the log's time if there is only a log, else for the seconds of the log."""
-    log = seen.log
+    log = evidence.log
     if log is None or log.first_us is None or log.last_us is None:
-        return seen.bill_of_seconds(0.0)
+        return evidence.bill_of_seconds(0.0)
     seconds = max(1.0, (log.last_us - log.first_us) / 1e6)
-    return seen.bill_of_seconds((loop.sum_ns + loop.waiting_ns) / 1e9 / seconds * seen.seconds)
+    return evidence.bill_of_seconds((loop.sum_ns + loop.waiting_ns) / 1e9 / seconds * evidence.seconds)
 
 
-def _finding(loop: ClientLoop, numbers: Sequence[int], log: LogResult, seen: Evidence) -> Finding:
-    statement = seen.statements.get(numbers[0], Statement(numbers[0], loop.text))
+def _finding(loop: ClientLoop, numbers: Sequence[int], log: LogResult, evidence: Evidence) -> Finding:
+    statement = evidence.statements.get(numbers[0], Statement(numbers[0], loop.text))
     application = _application(loop, log)
     what = written(statement)
     tables: tuple[str, ...] = () if what is None else (what.table,)
@@ -58,17 +58,17 @@ def _finding(loop: ClientLoop, numbers: Sequence[int], log: LogResult, seen: Evi
         _LOOKUP if lookup else RULE.name,
         _headline(loop, statement, application, tables, lookup=lookup),
         objects=(*((application,) if application else ()), *tables),
-        bill=_bill(loop, seen),
+        bill=_bill(loop, evidence),
         templates=tuple(numbers),
         statement=loop.text,
         evidence=tuple(_evidence(loop)),
-        candidates=tuple(_candidates(loop, statement, seen)),
+        candidates=tuple(_candidates(loop, statement, evidence)),
         proof=_PIPELINE_PROOF if loop.pipelined else _PROOF,
     )
 
 
-def _candidates(loop: ClientLoop, statement: Statement, seen: Evidence) -> Iterator[Candidate]:
-    for candidate in loop_candidates(loop.text, statement, seen, pipelined=loop.pipelined):
+def _candidates(loop: ClientLoop, statement: Statement, evidence: Evidence) -> Iterator[Candidate]:
+    for candidate in loop_candidates(loop.text, statement, evidence, pipelined=loop.pipelined):
         if candidate.habit and not loop.in_transaction and not loop.pipelined:
             yield replace(candidate, habit="loops")
         else:

@@ -40,7 +40,7 @@ _NUMBERS: Final = re.compile(r"select\s+(?:[\w$]+\.)?nextval\s*\(")
 _BEGIN: Final = re.compile(r"begin\b|start transaction\b")
 
 
-def loops(seen: Evidence) -> list[InTransaction]:
+def loops(evidence: Evidence) -> list[InTransaction]:
     """Return the templates that a client sends one by one, in a loop within a transaction.
 
     A loop may send several templates in turn. Each of them then has fewer executions than a loop of one, so
@@ -48,7 +48,7 @@ def loops(seen: Evidence) -> list[InTransaction]:
     pg_stat_statements counted: estimates from samples alone could take the statements of a transaction that
     was written by hand for a loop.
     """
-    transactions = () if seen.database is None else seen.database.transactions
+    transactions = () if evidence.database is None else evidence.database.transactions
     found = [
         transaction
         for transaction in transactions
@@ -59,19 +59,19 @@ def loops(seen: Evidence) -> list[InTransaction]:
     in_turn: dict[tuple[str, str], list[InTransaction]] = {}
     for transaction in found:
         if (
-            _executions(transaction, seen) >= _LOOP_IN_TURN
-            and _calls_a_begin(transaction, seen) >= _LOOP_IN_TURN
+            _executions(transaction, evidence) >= _LOOP_IN_TURN
+            and _calls_a_begin(transaction, evidence) >= _LOOP_IN_TURN
         ):
             in_turn.setdefault((transaction.application, transaction.user), []).append(transaction)
     together = {
         key
         for key, all_of in in_turn.items()
-        if sum(_executions(transaction, seen) for transaction in all_of) >= _LOOP_STATEMENTS
+        if sum(_executions(transaction, evidence) for transaction in all_of) >= _LOOP_STATEMENTS
     }
     return [
         transaction
         for transaction in found
-        if _executions(transaction, seen) >= _LOOP_STATEMENTS
+        if _executions(transaction, evidence) >= _LOOP_STATEMENTS
         or (
             (transaction.application, transaction.user) in together
             and transaction in in_turn[transaction.application, transaction.user]
@@ -79,53 +79,60 @@ def loops(seen: Evidence) -> list[InTransaction]:
     ]
 
 
-def _calls_a_begin(one: InTransaction, seen: Evidence) -> float:
+def _calls_a_begin(transaction: InTransaction, evidence: Evidence) -> float:
     """Return how often a template was called for each BEGIN of any client; 0 if either was not counted."""
     calls = begins = 0
-    for each in seen.statements.values():
-        if each.number == one.template:
-            calls = each.calls or 0
-        if _BEGIN.match(each.text):
-            begins += each.calls or 0
+    for statement in evidence.statements.values():
+        if statement.number == transaction.template:
+            calls = statement.calls or 0
+        if _BEGIN.match(statement.text):
+            begins += statement.calls or 0
     return calls / begins if begins else 0.0
 
 
-def _executions(one: InTransaction, seen: Evidence) -> float:
+def _executions(transaction: InTransaction, evidence: Evidence) -> float:
     """Estimate how often one transaction executes a template.
 
     The estimate is the rate of calls while sessions are busy with the template, times the length of one
     transaction. Other clients may execute it outside transactions, so the pauses between statements bound it.
     If transactions are of one application only, a template with hardly more calls than BEGIN is in no loop.
     """
-    transactions = () if seen.database is None else seen.database.transactions
-    others = any((each.application, each.user) != (one.application, one.user) for each in transactions)
-    counted = _calls_a_begin(one, seen)
+    transactions = () if evidence.database is None else evidence.database.transactions
+    others = any(
+        (each.application, each.user) != (transaction.application, transaction.user) for each in transactions
+    )
+    counted = _calls_a_begin(transaction, evidence)
     if not others and 0 < counted < _LOOP_LEAST_CALLS:
         return counted
-    statement = seen.statements.get(-1 if one.template is None else one.template)
-    busy = 0.0 if statement is None else seen.all_of(statement.number)
+    statement = evidence.statements.get(-1 if transaction.template is None else transaction.template)
+    busy = 0.0 if statement is None else evidence.all_of(statement.number)
     if statement is None or not statement.calls or not busy:
-        return one.per_transaction
-    a_second = statement.calls / (busy * seen.seconds)
-    return min(a_second * one.part * one.length_ns / 1e9, _PAUSES_TOO_LONG * one.per_transaction)
+        return transaction.per_transaction
+    a_second = statement.calls / (busy * evidence.seconds)
+    return min(
+        a_second * transaction.part * transaction.length_ns / 1e9,
+        _PAUSES_TOO_LONG * transaction.per_transaction,
+    )
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     """Sessions that wait for the locks of such a transaction count towards the finding."""
     by_client: dict[tuple[str, str], list[InTransaction]] = {}
-    for loop in loops(seen):
+    for loop in loops(evidence):
         by_client.setdefault((loop.application, loop.user), []).append(loop)
     for (application, user), found in by_client.items():
-        blockers = () if seen.database is None else seen.database.blockers
+        blockers = () if evidence.database is None else evidence.database.blockers
         held = sum(
             blocker.sessions
             for blocker in blockers
             if (blocker.application, blocker.user) == (application, user)
         )
         numbers = {transaction.template for transaction in found}
-        waiting = seen.part_of_class("Lock", held)
-        bill = seen.bill(partial(_caused, numbers=numbers, application=application, waiting=waiting))
-        yield _finding(application or user, sorted(found, key=lambda one: -one.sessions), held, bill, seen)
+        waiting = evidence.part_of_class("Lock", held)
+        bill = evidence.bill(partial(_caused, numbers=numbers, application=application, waiting=waiting))
+        yield _finding(
+            application or user, sorted(found, key=lambda one: -one.sessions), held, bill, evidence
+        )
 
 
 def _caused(piece: Piece, *, numbers: Collection[int | None], application: str, waiting: float) -> float:
@@ -183,10 +190,10 @@ def _headline(
 
 
 def loop_candidates(
-    text: str, statement: Statement | None, seen: Evidence, *, pipelined: bool = False
+    text: str, statement: Statement | None, evidence: Evidence, *, pipelined: bool = False
 ) -> Iterator[Candidate]:
     """Yield what a client that sends a statement in a loop can do instead, or in a pipeline (`pipelined`)."""
-    sql = "" if statement is None else batched(statement, seen)
+    sql = "" if statement is None else batched(statement, evidence)
     if text.startswith("insert"):
         words = "Insert many rows with one statement (several VALUES, unnest of arrays, COPY)"
     elif text.startswith("update"):

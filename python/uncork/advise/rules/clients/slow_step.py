@@ -36,8 +36,8 @@ _SHORTER_PROOF: Final = (
 """How to prove shorter transactions before the application is changed."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    transactions = () if seen.database is None else seen.database.transactions
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    transactions = () if evidence.database is None else evidence.database.transactions
     by_client: dict[tuple[str, str], list[InTransaction]] = {}
     for transaction in transactions:
         if _PAUSE_NS <= transaction.gap_ns <= _MOST_NS and transaction.samples >= _SAMPLES:
@@ -45,7 +45,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     for (application, user), found in by_client.items():
         found.sort(key=lambda one: -one.sessions)
         top, who = found[0], application or user
-        bill = seen.bill(
+        bill = evidence.bill(
             partial(
                 _paused, templates=[transaction.template for transaction in found], application=application
             )
@@ -99,21 +99,23 @@ RULE: Final = Rule("slow-step-in-transaction", _find, least_share=_SHARE)
 _FORGOTTEN: Final = "forgotten-transaction"
 
 
-def _find_in_log(seen: Evidence) -> Iterator[Finding]:
+def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
     """A watched server shows shorter pauses, and after which statement they are, so it is asked instead.
 
     A log has the mean of pauses below a second, but slow clients and networks pause before each statement.
     """
-    if seen.log is None or seen.database is not None:
+    if evidence.log is None or evidence.database is not None:
         return
-    for transaction in seen.log.transactions:
+    for transaction in evidence.log.transactions:
         who = transaction.application or transaction.user
-        on = f" on server {transaction.server}" if seen.log.servers else ""
-        commits = (seen.rates.commits if seen.rates else 0.0) * _share(transaction.server, seen.log)
+        on = f" on server {transaction.server}" if evidence.log.servers else ""
+        commits = (evidence.rates.commits if evidence.rates else 0.0) * _share(
+            transaction.server, evidence.log
+        )
         held = commits * transaction.pause_max_ns / 1e9
         if transaction.pause_max_ns >= OLD_IDLE_NS and held >= OLD_HELD:
             yield _forgotten(transaction, who, on, held)
-        bill = seen.bill_of_seconds(transaction.pause_ns / 1e9)
+        bill = evidence.bill_of_seconds(transaction.pause_ns / 1e9)
         if bill.seconds_per_hour >= _SESSIONS * 3600:
             longest = format_duration(float(transaction.pause_max_ns))
             yield Finding(
@@ -141,8 +143,8 @@ def _share(server: str, log: LogResult) -> float:
     return count / max(1, log.executions.count)
 
 
-def _forgotten(one: TransactionFacts, who: str, on: str, held: float) -> Finding:
-    longest = format_duration(float(one.pause_max_ns))
+def _forgotten(transaction: TransactionFacts, who: str, on: str, held: float) -> Finding:
+    longest = format_duration(float(transaction.pause_max_ns))
     return Finding(
         _FORGOTTEN,
         f"Application {who}{on} left a transaction idle for {longest}",

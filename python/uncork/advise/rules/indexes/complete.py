@@ -15,9 +15,9 @@ _INDEXED: Final = frozenset({"Index Scan", "Index Only Scan", "ModifyTable", "Lo
 """Nodes of a plan that find a table's rows by an index only, or change and lock what is found."""
 
 
-def served_completely(one: Statement, table: TableFacts, seen: Evidence) -> bool:
+def served_completely(statement: Statement, table: TableFacts, evidence: Evidence) -> bool:
     """Return whether an index finds exactly the rows of a statement that uses this table only."""
-    shape = one.shape
+    shape = statement.shape
     if shape is None or shape.kind not in ("select", "update", "delete"):
         return False
     if not shape.tables or any(use.name != table.name for use in shape.tables if use.kind == "table"):
@@ -26,12 +26,16 @@ def served_completely(one: Statement, table: TableFacts, seen: Evidence) -> bool
         return False
     if shape.aggregates or shape.grouping or shape.windows or shape.unions:
         return False
-    scans = [] if one.plan is None else [node for node in one.plan.root.walk() if node.relation == table.name]
+    scans = (
+        []
+        if statement.plan is None
+        else [node for node in statement.plan.root.walk() if node.relation == table.name]
+    )
     if any(node.kind not in _INDEXED or node.condition("Filter") for node in scans):
         return False
     return any(
         each.shape is not None and each.facts.warning != "invalid" and _fits(shape, each.shape)
-        for each in seen.indexes.get(table.name, ())
+        for each in evidence.indexes.get(table.name, ())
     )
 
 

@@ -40,37 +40,41 @@ until VACUUM marks them."""
 _SCANS: Final = frozenset({"Index Scan", "Bitmap Heap Scan"})
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for statement in seen.costliest():
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    for statement in evidence.costliest():
         blocks = statement.a_call(statement.blocks)
-        if statement.number < 0 or blocks is None or blocks < _BLOCKS or not seen.is_traffic(statement):
+        if statement.number < 0 or blocks is None or blocks < _BLOCKS or not evidence.is_traffic(statement):
             continue
-        for use in uses_of(statement, seen):
-            found = _index(use, statement, blocks, seen) if use.alone else None
+        for use in uses_of(statement, evidence):
+            found = _index(use, statement, blocks, evidence) if use.alone else None
             if found is None:
                 continue
             index, fetched = found
-            covering = covered_columns(use, statement, seen, set(index.columns))
+            covering = covered_columns(use, statement, evidence, set(index.columns))
             saved = _SAVED * max(0.0, 1 - (fetched / _ENTRIES + 4) / blocks)
-            if covering and not _covered(index, covering, seen):
-                yield _finding(statement, index, covering, fetched, saved, seen)
+            if covering and not _covered(index, covering, evidence):
+                yield _finding(statement, index, covering, fetched, saved, evidence)
 
 
-def _index(use: Use, one: Statement, blocks: float, seen: Evidence) -> tuple[IndexShape, float] | None:
+def _index(
+    use: Use, statement: Statement, blocks: float, evidence: Evidence
+) -> tuple[IndexShape, float] | None:
     """Return the index by which a statement finds scattered rows of its table, and how many they are."""
-    scans = [node for node in nodes_of(one, use.table.name, seen) if node.kind != "Bitmap Index Scan"]
+    scans = [
+        node for node in nodes_of(statement, use.table.name, evidence) if node.kind != "Bitmap Index Scan"
+    ]
     if len(scans) != 1 or scans[0].kind not in _SCANS or scans[0].parallel:
         return None
     changed = use.table.inserted + use.table.updated + use.table.deleted
-    if changed > _CHANGED * seen.rows(use.table.name) or use.table.kind == "partitioned table":
+    if changed > _CHANGED * evidence.rows(use.table.name) or use.table.kind == "partitioned table":
         return None
     names = {node.index for node in scans[0].walk() if node.index}
     fetched = _rows(scans[0])
-    known = [each for each in seen.indexes.get(use.table.name, ()) if each.facts.name in names]
+    known = [each for each in evidence.indexes.get(use.table.name, ()) if each.facts.name in names]
     if len(names) != 1 or not known or known[0].shape is None or blocks < _SCATTERED * fetched:
         return None
     shape = known[0].shape
-    first = seen.column(use.table.name, shape.keys[0].column)
+    first = evidence.column(use.table.name, shape.keys[0].column)
     if first is None or abs(first.correlation or 0.0) >= _ORDERED:
         return None
     return (shape, fetched) if shape.method == "btree" and fetched >= _BLOCKS * _SCATTERED else None
@@ -82,7 +86,7 @@ def _rows(scan: PlanNode) -> float:
     return scan.rows
 
 
-def _covered(index: IndexShape, covering: tuple[str, ...], seen: Evidence) -> bool:
+def _covered(index: IndexShape, covering: tuple[str, ...], evidence: Evidence) -> bool:
     """Return whether an index that exists has these columns behind the same keys."""
 
     def covers(other: Existing) -> bool:
@@ -92,16 +96,16 @@ def _covered(index: IndexShape, covering: tuple[str, ...], seen: Evidence) -> bo
         begins = shape.keys[: len(index.keys)] == index.keys
         return begins and set(covering) <= {*shape.columns, *shape.included}
 
-    return any(covers(other) for other in seen.indexes.get(index.table, ()))
+    return any(covers(other) for other in evidence.indexes.get(index.table, ()))
 
 
 def _finding(
-    one: Statement,
+    statement: Statement,
     index: IndexShape,
     covering: tuple[str, ...],
     fetched: float,
     saved: float,
-    seen: Evidence,
+    evidence: Evidence,
 ) -> Finding:
     table, words = index.table, series_words(list(covering))
     wanted = replace(
@@ -111,17 +115,17 @@ def _finding(
         wanted,
         f"Create an index on {columns_text(index.keys)} of {table} that includes {words}, so that calls need "
         "not read the table.",
-        seen,
+        evidence,
     )
     return Finding(
         RULE.name,
         f"Calls find rows by {index.name}, then read a block of {table} for each",
         objects=(table, index.name, *covering),
-        bill=seen.bill_of({one.number: saved}),
-        templates=(one.number,),
-        statement=one.text,
+        bill=evidence.bill_of({statement.number: saved}),
+        templates=(statement.number,),
+        statement=statement.text,
         evidence=(
-            f"A call reads {format_count(round(one.a_call(one.blocks) or 0))} blocks for about "
+            f"A call reads {format_count(round(statement.a_call(statement.blocks) or 0))} blocks for about "
             f"{format_count(round(fetched))} rows.",
             f"Besides the keys of the index, it needs only {words}.",
         ),

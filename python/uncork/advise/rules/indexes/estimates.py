@@ -52,9 +52,9 @@ _DESCENT: Final = 50 * _OPERATOR
 """The planner's charge for one level of a B-tree."""
 
 
-def pages(table: TableFacts, seen: Evidence) -> float:
+def pages(table: TableFacts, evidence: Evidence) -> float:
     """Return the number of blocks of a table."""
-    return max(1.0, (table.bytes or 0) / seen.block_bytes)
+    return max(1.0, (table.bytes or 0) / evidence.block_bytes)
 
 
 def keeps_apart(expression: str) -> bool:
@@ -65,7 +65,7 @@ def keeps_apart(expression: str) -> bool:
     return _KEEPS_APART.issuperset(called_functions(expression)) and not _PARTS.search(expression)
 
 
-def unique_on(table: str, columns: Iterable[str], seen: Evidence) -> bool:
+def unique_on(table: str, columns: Iterable[str], evidence: Evidence) -> bool:
     """Return whether a table has a unique index on some of these columns, without a condition."""
     known = set(columns)
     return any(
@@ -73,40 +73,42 @@ def unique_on(table: str, columns: Iterable[str], seen: Evidence) -> bool:
         and existing.shape.unique
         and not existing.shape.predicate
         and set(existing.shape.columns) <= known
-        for existing in seen.indexes.get(table, ())
+        for existing in evidence.indexes.get(table, ())
     )
 
 
-def rows_per_value(table: str, column: str, seen: Evidence) -> float | None:
+def rows_per_value(table: str, column: str, evidence: Evidence) -> float | None:
     """Return the average number of rows with the same value of a column; None if it is unknown."""
-    if unique_on(table, (column,), seen):
+    if unique_on(table, (column,), evidence):
         return 1.0
-    facts, distinct = seen.column(table, column), seen.distinct(table, column)
+    facts, distinct = evidence.column(table, column), evidence.distinct(table, column)
     if facts is None or not distinct:
         return None
-    return seen.rows(table) * (1 - (facts.null_fraction or 0.0)) / max(1.0, distinct)
+    return evidence.rows(table) * (1 - (facts.null_fraction or 0.0)) / max(1.0, distinct)
 
 
-def fraction(one: Predicate, table: str, seen: Evidence) -> float | None:
+def fraction(predicate: Predicate, table: str, evidence: Evidence) -> float | None:
     """Return the fraction of a table's rows that a predicate leaves; None if nothing is known of it."""
-    facts = seen.column(table, one.column) if one.column and not one.cast else None
-    if one.operator in RANGES:
-        return fraction_of_all((one,), table, seen)
-    if one.operator in ("=", "in"):
-        each = _of_value(one, table, facts, seen)
-        number = 1 if one.operator == "=" or one.value == "subquery" else _LIST
-        if one.operator == "in" and one.literal:
-            number = one.literal.count(",") + 1
+    facts = evidence.column(table, predicate.column) if predicate.column and not predicate.cast else None
+    if predicate.operator in RANGES:
+        return fraction_of_all((predicate,), table, evidence)
+    if predicate.operator in ("=", "in"):
+        each = _of_value(predicate, table, facts, evidence)
+        number = 1 if predicate.operator == "=" or predicate.value == "subquery" else _LIST
+        if predicate.operator == "in" and predicate.literal:
+            number = predicate.literal.count(",") + 1
         return None if each is None else min(1.0, each * number)
-    if one.operator in ("is null", "is not null"):
+    if predicate.operator in ("is null", "is not null"):
         nulls = None if facts is None else facts.null_fraction
-        return nulls if nulls is None or one.operator == "is null" else 1 - nulls
-    if one.operator in ("is true", "is false") and one.column:
-        return _of_literal("t" if one.operator == "is true" else "f", facts, seen.rows(table)) or 0.5
-    return _DEFAULTS.get(one.operator, 1.0)
+        return nulls if nulls is None or predicate.operator == "is null" else 1 - nulls
+    if predicate.operator in ("is true", "is false") and predicate.column:
+        return (
+            _of_literal("t" if predicate.operator == "is true" else "f", facts, evidence.rows(table)) or 0.5
+        )
+    return _DEFAULTS.get(predicate.operator, 1.0)
 
 
-def fraction_of_all(found: Iterable[Predicate], table: str, seen: Evidence) -> float | None:
+def fraction_of_all(found: Iterable[Predicate], table: str, evidence: Evidence) -> float | None:
     """Return the fraction of rows that several predicates leave together; None if one is unknown.
 
     The ranges of one column, such as an upper and a lower bound, count together.
@@ -116,20 +118,20 @@ def fraction_of_all(found: Iterable[Predicate], table: str, seen: Evidence) -> f
         if predicate.operator in RANGES:
             ranges[predicate.column, predicate.cast, predicate.expression].append(predicate)
             continue
-        each = fraction(predicate, table, seen)
+        each = fraction(predicate, table, evidence)
         if each is None:
             return None
         product *= each
     for same in ranges.values():
-        known = fraction_of_range(same, table, seen)
+        known = fraction_of_range(same, table, evidence)
         product *= _of_unknown_range(same) if known is None else known
     return product
 
 
-def fraction_of_range(found: Sequence[Predicate], table: str, seen: Evidence) -> float | None:
+def fraction_of_range(found: Sequence[Predicate], table: str, evidence: Evidence) -> float | None:
     """Return the fraction of rows in the ranges of one column, by its statistics; None if it is unknown."""
     column = found[0].column
-    facts = seen.column(table, column) if column and not found[0].cast else None
+    facts = evidence.column(table, column) if column and not found[0].cast else None
     return fraction_in_range(found, facts)
 
 
@@ -139,23 +141,34 @@ def _of_unknown_range(found: Sequence[Predicate]) -> float:
     return UNKNOWN_INTERVAL if "b" in sides or len(sides) > 1 else UNKNOWN_BOUND
 
 
-def _of_value(one: Predicate, table: str, facts: ColumnFacts | None, seen: Evidence) -> float | None:
-    rows = seen.rows(table)
-    if one.value == "constant" and one.literal is not None and facts is not None and one.operator == "=":
-        known = _of_literal({"true": "t", "false": "f"}.get(one.literal, one.literal), facts, rows)
+def _of_value(
+    predicate: Predicate, table: str, facts: ColumnFacts | None, evidence: Evidence
+) -> float | None:
+    rows = evidence.rows(table)
+    if (
+        predicate.value == "constant"
+        and predicate.literal is not None
+        and facts is not None
+        and predicate.operator == "="
+    ):
+        known = _of_literal(
+            {"true": "t", "false": "f"}.get(predicate.literal, predicate.literal), facts, rows
+        )
         if known is not None:
             return known
-    each = rows_per_value(table, one.column, seen) if one.column and not one.cast else None
+    each = (
+        rows_per_value(table, predicate.column, evidence) if predicate.column and not predicate.cast else None
+    )
     if each is not None and rows:
         return min(1.0, each / rows)
-    if one.column and one.cast:  # a cast seldom makes different values equal
-        each = rows_per_value(table, one.column, seen)
+    if predicate.column and predicate.cast:  # a cast seldom makes different values equal
+        each = rows_per_value(table, predicate.column, evidence)
         return None if each is None or not rows else min(1.0, each / rows)
-    if one.columns and rows:  # an expression of a column has at most as many values as the column
-        each = rows_per_value(table, one.columns[0], seen)
-        if each is None or len(one.columns) > 1:
+    if predicate.columns and rows:  # an expression of a column has at most as many values as the column
+        each = rows_per_value(table, predicate.columns[0], evidence)
+        if each is None or len(predicate.columns) > 1:
             return None
-        least = each / rows * _MERGED if keeps_apart(one.expression) else _PATTERN
+        least = each / rows * _MERGED if keeps_apart(predicate.expression) else _PATTERN
         return min(1.0, max(each / rows, least))
     return None
 
@@ -173,13 +186,13 @@ def _of_literal(value: str, facts: ColumnFacts | None, rows: float) -> float | N
     return max(0.0, others) / left if left >= 1 else 1e-4
 
 
-def scan_cost(table: TableFacts, seen: Evidence) -> float:
+def scan_cost(table: TableFacts, evidence: Evidence) -> float:
     """Return the planner's cost of a sequential scan with one condition."""
-    return pages(table, seen) + seen.rows(table.name) * (_TUPLE + _OPERATOR)
+    return pages(table, evidence) + evidence.rows(table.name) * (_TUPLE + _OPERATOR)
 
 
 def index_cost(
-    table: TableFacts, rows: float, seen: Evidence, correlation: float = 0.0, searches: float = 1.0
+    table: TableFacts, rows: float, evidence: Evidence, correlation: float = 0.0, searches: float = 1.0
 ) -> float:
     """Return the planner's cost of fetching so many rows by an index: a plain or a bitmap scan.
 
@@ -187,8 +200,8 @@ def index_cost(
     search, `searches` times with a value each, the cost is the average: the blocks that one search has read
     are in memory for the next (see `loop_count` in `cost_index` and `genericcostestimate`).
     """
-    random = _setting(seen, "random_page_cost", 4.0)
-    whole, held = pages(table, seen), max(1.0, seen.rows(table.name))
+    random = _setting(evidence, "random_page_cost", 4.0)
+    whole, held = pages(table, evidence), max(1.0, evidence.rows(table.name))
     spread = _pages_read(whole, rows * searches) / searches
     near = math.ceil(whole * rows / held)
     worst = spread * random
@@ -213,8 +226,8 @@ def _pages_read(whole: float, rows: float) -> float:
     return min(whole, 2 * whole * rows / (2 * whole + rows)) if rows else 0.0
 
 
-def _setting(seen: Evidence, name: str, default: float) -> float:
+def _setting(evidence: Evidence, name: str, default: float) -> float:
     try:
-        return float(seen.catalogue.setting(name) or default)
+        return float(evidence.catalogue.setting(name) or default)
     except ValueError:
         return default

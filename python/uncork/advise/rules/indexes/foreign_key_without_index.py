@@ -28,114 +28,116 @@ _PART: Final = 0.5
 """Blocks per deleted row, as a fraction of the referring table's, that show a scan of it."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for key in seen.foreign_keys:
-        table, referred = seen.tables.get(key.table), seen.tables.get(key.referred)
-        if key.indexed or table is None or referred is None or seen.rows(table.name) < LARGE_ROWS:
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    for key in evidence.foreign_keys:
+        table, referred = evidence.tables.get(key.table), evidence.tables.get(key.referred)
+        if key.indexed or table is None or referred is None or evidence.rows(table.name) < LARGE_ROWS:
             continue
         if not table.seq_scans or not (referred.deleted or referred.updated):
             continue
         fractions = {
             statement.number: part
-            for statement in seen.costliest()
-            if statement.number >= 0 and (part := _part(statement, key, table, referred, seen))
+            for statement in evidence.costliest()
+            if statement.number >= 0 and (part := _part(statement, key, table, referred, evidence))
         }
         if not fractions:
             continue
-        within = {number for number in fractions if not _checks(seen.statements[number], key, seen)}
+        within = {number for number in fractions if not _checks(evidence.statements[number], key, evidence)}
         columns = tuple(part.strip().strip('"') for part in key.columns.split(","))
-        first = seen.statements[next(iter(fractions))]
+        first = evidence.statements[next(iter(fractions))]
         index = IndexShape(table.name, tuple(IndexKey(column) for column in columns))
         names = " and ".join(columns)
         yield Finding(
             "foreign-key-without-index",
             f"Deletes from {referred.name} scan {table.name}, which has no index on {names}",
             objects=(table.name, *columns, key.name, referred.name),
-            bill=bill_of_scans(fractions, within, seen),
+            bill=bill_of_scans(fractions, within, evidence),
             templates=tuple(fractions),
             statement=first.text,
-            evidence=tuple(_evidence(first, key, table, referred, seen)),
+            evidence=tuple(_evidence(first, key, table, referred, evidence)),
             candidates=(
-                index_candidate(index, f"Create an index on {names} of {table.name}, the foreign key.", seen),
+                index_candidate(
+                    index, f"Create an index on {names} of {table.name}, the foreign key.", evidence
+                ),
             ),
             proof="Compare the deletes with and without the index in uncork run.",
         )
 
 
 def _part(
-    one: Statement, key: ForeignKeyFacts, table: TableFacts, referred: TableFacts, seen: Evidence
+    statement: Statement, key: ForeignKeyFacts, table: TableFacts, referred: TableFacts, evidence: Evidence
 ) -> float:
     """Return the fraction of a statement's time in the scans for a foreign key; 0 if it does none."""
-    if not _checks(one, key, seen):
-        scans, _ = _within(one, key, table, seen)
-        return part_of_scans(one, scans, table, seen)
-    executed = [dict(plan.triggers).get(key.name) for plan in one.plans if plan.source == "executed"]
+    if not _checks(statement, key, evidence):
+        scans, _ = _within(statement, key, table, evidence)
+        return part_of_scans(statement, scans, table, evidence)
+    executed = [dict(plan.triggers).get(key.name) for plan in statement.plans if plan.source == "executed"]
     times = [time for time in executed if time is not None]
-    if times and one.mean_ns:
-        return min(1.0, max(times) * 1e6 / one.mean_ns)
-    blocks, rows = blocks_a_call(one), one.a_call(one.rows)
+    if times and statement.mean_ns:
+        return min(1.0, max(times) * 1e6 / statement.mean_ns)
+    blocks, rows = blocks_a_call(statement), statement.a_call(statement.rows)
     if blocks is None or rows is None:
         return 0.9 if table.whole_reads and table.whole_reads >= _PART * max(1, referred.deleted) else 0.0
-    scans = rows if referred.name in _changed(one) else referred.deleted / max(1, one.calls or 1)
-    needed = scans * pages(table, seen)
+    scans = rows if referred.name in _changed(statement) else referred.deleted / max(1, statement.calls or 1)
+    needed = scans * pages(table, evidence)
     return min(1.0, needed / blocks) if needed and blocks >= _PART * needed else 0.0
 
 
 def _within(
-    one: Statement, key: ForeignKeyFacts, table: TableFacts, seen: Evidence
+    statement: Statement, key: ForeignKeyFacts, table: TableFacts, evidence: Evidence
 ) -> tuple[float, Within | None]:
     """Return how often a call scans for a foreign key within functions, and the statement that does so."""
-    inside = executed_within(one, seen) if seen.busy(one.number) else ()
-    inner = next((each for each in inside if _checks(each.statement, key, seen)), None)
+    inside = executed_within(statement, evidence) if evidence.busy(statement.number) else ()
+    inner = next((each for each in inside if _checks(each.statement, key, evidence)), None)
     if inner is None:
         return 0.0, None
 
     def scans(each: Statement) -> float:
-        return (each.a_call(each.rows) or 1.0) if _checks(each, key, seen) else 0.0
+        return (each.a_call(each.rows) or 1.0) if _checks(each, key, evidence) else 0.0
 
-    return scans_a_call(one, table, scans, seen), inner
-
-
-def _changed(one: Statement) -> set[str]:
-    return set() if one.shape is None else {use.name for use in one.shape.tables if use.changed}
+    return scans_a_call(statement, table, scans, evidence), inner
 
 
-def _checks(one: Statement, key: ForeignKeyFacts, seen: Evidence) -> bool:
+def _changed(statement: Statement) -> set[str]:
+    return set() if statement.shape is None else {use.name for use in statement.shape.tables if use.changed}
+
+
+def _checks(statement: Statement, key: ForeignKeyFacts, evidence: Evidence) -> bool:
     """Return whether a statement deletes rows to which a foreign key refers, or changes their key."""
-    if one.shape is None or one.shape.kind not in ("delete", "update"):
+    if statement.shape is None or statement.shape.kind not in ("delete", "update"):
         return False
-    if one.shape.kind == "update":
-        return key.referred in _changed(one) and _changes_key(one, key, seen)
-    return bool(_changed(one) & _deleting(key.referred, seen))
+    if statement.shape.kind == "update":
+        return key.referred in _changed(statement) and _changes_key(statement, key, evidence)
+    return bool(_changed(statement) & _deleting(key.referred, evidence))
 
 
-def _changes_key(one: Statement, key: ForeignKeyFacts, seen: Evidence) -> bool:
-    constraints = [each for each in seen.catalogue.constraints if each.name == key.name]
-    referred = {column for each in constraints for column in each.referred_columns}
-    return one.shape is not None and bool(set(one.shape.set_columns) & referred)
+def _changes_key(statement: Statement, key: ForeignKeyFacts, evidence: Evidence) -> bool:
+    constraints = [constraint for constraint in evidence.catalogue.constraints if constraint.name == key.name]
+    referred = {column for constraint in constraints for column in constraint.referred_columns}
+    return statement.shape is not None and bool(set(statement.shape.set_columns) & referred)
 
 
-def _deleting(table: str, seen: Evidence) -> set[str]:
+def _deleting(table: str, evidence: Evidence) -> set[str]:
     """Return the tables whose deletes delete rows of a table: itself, and tables that cascade to it."""
     found, before = {table}, 0
     while len(found) > before:
         before = len(found)
-        found |= {key.referred for key in seen.foreign_keys if key.table in found}
+        found |= {key.referred for key in evidence.foreign_keys if key.table in found}
     return found
 
 
 def _evidence(
-    first: Statement, key: ForeignKeyFacts, table: TableFacts, referred: TableFacts, seen: Evidence
+    first: Statement, key: ForeignKeyFacts, table: TableFacts, referred: TableFacts, evidence: Evidence
 ) -> Iterator[str]:
     yield f"Foreign key {key.name} of {table.name} ({key.columns}) refers to {referred.name}."
     yield (
         f"For each deleted row, its trigger searches {table.name}, which has "
-        f"{format_count(round(seen.rows(table.name)))} rows."
+        f"{format_count(round(evidence.rows(table.name)))} rows."
     )
     blocks, calls = blocks_a_call(first), first.calls
     if blocks is not None and calls:
         yield f"Each of {count_words(calls, 'call')} reads {count_words(round(blocks), 'block')}."
-    scans, within = (0.0, None) if _checks(first, key, seen) else _within(first, key, table, seen)
+    scans, within = (0.0, None) if _checks(first, key, evidence) else _within(first, key, table, evidence)
     if within is not None:
         yield from within_sentences(within, scans, table)
     elif table.whole_reads:

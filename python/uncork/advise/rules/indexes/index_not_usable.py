@@ -30,9 +30,9 @@ _DAY_TEXT: Final = re.compile(r'[("]*[\w$]+[)"]*::date\)?::(?:text|varchar|chara
 _PROOF: Final = "Compare the statements with each candidate and without in uncork run."
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     groups: dict[tuple[str, str, str, str], list[Problem]] = {}
-    for problem in problems(seen):
+    for problem in problems(evidence):
         if problem.obstacle is not None and problem.obstacle.kind != "invalid":
             side = problem.obstacle.predicate.column or problem.obstacle.predicate.expression
             key = (problem.use.table.name, problem.obstacle.kind, problem.obstacle.index, side)
@@ -46,19 +46,19 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             RULE.name,
             _headline(first, why),
             objects=(first.use.table.name, *((why.index,) if why.index else ()), *_columns(why.predicate)),
-            bill=seen.bill_of(fractions),
+            bill=evidence.bill_of(fractions),
             templates=tuple(fractions),
             statement=first.statement.text,
-            evidence=tuple(_evidence(first, why, seen)),
-            candidates=tuple(_candidates(mine, why, seen)),
+            evidence=tuple(_evidence(first, why, evidence)),
+            candidates=tuple(_candidates(mine, why, evidence)),
             proof=_PROOF,
         )
-    yield from across_tables(seen, RULE.name)
+    yield from across_tables(evidence, RULE.name)
 
 
-def _headline(one: Problem, why: Obstacle) -> str:
-    table, column, index = one.use.table.name, why.predicate.column, f"index {why.index}"
-    keys = columns_text(one.want.wanted.shape.keys)
+def _headline(problem: Problem, why: Obstacle) -> str:
+    table, column, index = problem.use.table.name, why.predicate.column, f"index {why.index}"
+    keys = columns_text(problem.want.wanted.shape.keys)
     texts: dict[Obstruction, str] = {
         "cast": f"The cast of {column} to {why.predicate.cast} keeps {index} of {table} from use",
         "expression": f"Index {why.index} of {table} does not serve {bare(why.predicate.expression)}",
@@ -74,13 +74,13 @@ def _headline(one: Problem, why: Obstacle) -> str:
     return texts[why.kind]
 
 
-def _columns(one: Predicate) -> tuple[str, ...]:
-    return (one.column,) if one.column else one.columns
+def _columns(predicate: Predicate) -> tuple[str, ...]:
+    return (predicate.column,) if predicate.column else predicate.columns
 
 
-def _evidence(one: Problem, why: Obstacle, seen: Evidence) -> Iterator[str]:
-    yield from read_sentences(one, seen)
-    column = seen.column(one.use.table.name, why.predicate.column) if why.predicate.column else None
+def _evidence(problem: Problem, why: Obstacle, evidence: Evidence) -> Iterator[str]:
+    yield from read_sentences(problem, evidence)
+    column = evidence.column(problem.use.table.name, why.predicate.column) if why.predicate.column else None
     if why.kind == "type" and column is not None:
         yield (
             f"Column {column.name} has the type {column.type}. PostgreSQL converts each of its values to "
@@ -95,20 +95,20 @@ def _evidence(one: Problem, why: Obstacle, seen: Evidence) -> Iterator[str]:
         yield "A B-tree on several columns is in the order of its first column."
 
 
-def _candidates(mine: Sequence[Problem], why: Obstacle, seen: Evidence) -> Iterator[Candidate]:
+def _candidates(mine: Sequence[Problem], why: Obstacle, evidence: Evidence) -> Iterator[Candidate]:
     first = mine[0]
     if why.kind == "type":
-        yield from _types(why, first, seen)
+        yield from _types(why, first, evidence)
         return
     if why.kind == "or":
-        yield from _for_or(first, seen)
+        yield from _for_or(first, evidence)
         return
     if why.kind == "operator":
-        yield contained(first, seen)
+        yield contained(first, evidence)
         return
-    rewritten = _rewritten(why.predicate, first, seen)
+    rewritten = _rewritten(why.predicate, first, evidence)
     if rewritten:
-        sql = _rewritten_sql(why.predicate, first, seen)
+        sql = _rewritten_sql(why.predicate, first, evidence)
         yield Candidate(
             "statement",
             rewritten,
@@ -128,16 +128,16 @@ def _candidates(mine: Sequence[Problem], why: Obstacle, seen: Evidence) -> Itera
         key = IndexKey(why.predicate.column, opclass="text_pattern_ops")
         plain = replace(first.want.wanted.shape, keys=(key,), method="btree")
         text = f"If no pattern begins with a wildcard, index {key.column} in the order of characters."
-        yield index_candidate(plain, text, seen)
+        yield index_candidate(plain, text, evidence)
     for merged in merge([problem.want.wanted for problem in mine]):
-        yield from index_candidates(merged.index, seen, merged.extension)
+        yield from index_candidates(merged.index, evidence, merged.extension)
 
 
-def _types(why: Obstacle, one: Problem, seen: Evidence) -> Iterator[Candidate]:
-    column = seen.column(one.use.table.name, why.predicate.column)
+def _types(why: Obstacle, problem: Problem, evidence: Evidence) -> Iterator[Candidate]:
+    column = evidence.column(problem.use.table.name, why.predicate.column)
     kind = "bigint" if column is None else column.type
     text = f"Cast the parameter, not the column: {why.predicate.column} {_sign(why.predicate)} $1::{kind}."
-    before, sql = _typed(why, one, kind)
+    before, sql = _typed(why, problem, kind)
     if sql:
         known = "" if why.type else " The type that the client gives to the parameter is assumed."
         yield Candidate(
@@ -160,7 +160,7 @@ def _types(why: Obstacle, one: Problem, seen: Evidence) -> Iterator[Candidate]:
     )
 
 
-def _typed(why: Obstacle, one: Problem, kind: str) -> tuple[str, str]:
+def _typed(why: Obstacle, problem: Problem, kind: str) -> tuple[str, str]:
     """Return the statement with the type of its parameter, and its rewritten form; empty if there is none.
 
     Only the client knows the type of a parameter without a cast. All types that a client may give and that
@@ -169,21 +169,21 @@ def _typed(why: Obstacle, one: Problem, kind: str) -> tuple[str, str]:
     column, given = why.predicate.column, why.predicate.value_cast
     if why.predicate.operator != "=" or kind not in INTEGERS:
         return "", ""
-    before, given = (one.statement.sql, given) if given else _as_sent(why, one)
+    before, given = (problem.statement.sql, given) if given else _as_sent(why, problem)
     return before, also_as_stored(before, column, kind, value_cast=given)
 
 
-def _as_sent(why: Obstacle, one: Problem) -> tuple[str, str]:
+def _as_sent(why: Obstacle, problem: Problem) -> tuple[str, str]:
     kind = why.type or "numeric"
-    return with_type(one.statement.sql, why.predicate.column, kind), kind
+    return with_type(problem.statement.sql, why.predicate.column, kind), kind
 
 
-def _sign(one: Predicate) -> str:
-    return "= ANY" if one.operator == "in" else one.operator
+def _sign(predicate: Predicate) -> str:
+    return "= ANY" if predicate.operator == "in" else predicate.operator
 
 
-def _for_or(one: Problem, seen: Evidence) -> Iterator[Candidate]:
-    if not one.use.alone:
+def _for_or(problem: Problem, evidence: Evidence) -> Iterator[Candidate]:
+    if not problem.use.alone:
         yield Candidate(
             "statement",
             "Write the statement as a UNION with a part of the OR in each arm, so that each can use its own "
@@ -192,8 +192,8 @@ def _for_or(one: Problem, seen: Evidence) -> Iterator[Candidate]:
             same_answers=False,
         )
     found = [
-        list(index_candidates(merged.index, seen, merged.extension))
-        for merged in merge([want.wanted for want in one.arms])
+        list(index_candidates(merged.index, evidence, merged.extension))
+        for merged in merge([want.wanted for want in problem.arms])
     ]
     if len(found) > 1:
         yield _all_of([each[0] for each in found])
@@ -212,54 +212,58 @@ def _all_of(indexes: Sequence[Candidate]) -> Candidate:
     )
 
 
-def _rewritten(one: Predicate, problem: Problem, seen: Evidence) -> str:
+def _rewritten(predicate: Predicate, problem: Problem, evidence: Evidence) -> str:
     """Return the condition that means the same and compares the column itself; empty if there is none."""
-    column = one.column or (one.columns[0] if len(one.columns) == 1 else "")
-    facts = seen.column(problem.use.table.name, column)
-    text = one.expression.lower().replace(" ", "")
+    column = predicate.column or (predicate.columns[0] if len(predicate.columns) == 1 else "")
+    facts = evidence.column(problem.use.table.name, column)
+    text = predicate.expression.lower().replace(" ", "")
     dated = facts is not None and facts.type.startswith("timestamp")
-    if one.operator == "=" and dated and (one.cast == "date" or text == f"date({column})"):
+    if predicate.operator == "=" and dated and (predicate.cast == "date" or text == f"date({column})"):
         return f"Compare the column with a range: {column} >= $1::date AND {column} < $1::date + 1."
-    if one.operator == "=" and dated and _DAY_TEXT.fullmatch(text):
+    if predicate.operator == "=" and dated and _DAY_TEXT.fullmatch(text):
         day = "$1::text::date"
         return (
             f"Compare the column with the bounds of the day, too: {column} >= {day} AND {column} < {day} + 1."
             " The old condition stays, because a text in another format of dates could match another row."
         )
-    if one.operator == "=" and dated and text.startswith("date_trunc('"):
+    if predicate.operator == "=" and dated and text.startswith("date_trunc('"):
         unit = text.split("'")[1]
-        zone = re.search(r" AT TIME ZONE '[^']+'", one.expression, re.IGNORECASE)
+        zone = re.search(r" AT TIME ZONE '[^']+'", predicate.expression, re.IGNORECASE)
         first, end = "$1", f"$1 + interval '1 {unit}'"
         if zone is not None:
             first, end = f"($1{zone[0]})", f"(({end}){zone[0]})"
         return f"Compare the column with a range: {column} >= {first} AND {column} < {end}."
-    if one.cast in ("text", "character varying") and facts is not None and facts.type not in ("text", "json"):
-        return f"Cast the value instead of the column: {column} {_sign(one)} $1::{facts.type}."
-    if one.cast in ("numeric", "double precision", "bigint") and facts is not None:
-        return f"Cast the value instead of the column: {column} {_sign(one)} $1::{facts.type}."
+    if (
+        predicate.cast in ("text", "character varying")
+        and facts is not None
+        and facts.type not in ("text", "json")
+    ):
+        return f"Cast the value instead of the column: {column} {_sign(predicate)} $1::{facts.type}."
+    if predicate.cast in ("numeric", "double precision", "bigint") and facts is not None:
+        return f"Cast the value instead of the column: {column} {_sign(predicate)} $1::{facts.type}."
     return ""
 
 
-def _rewritten_sql(one: Predicate, problem: Problem, seen: Evidence) -> str:
+def _rewritten_sql(predicate: Predicate, problem: Problem, evidence: Evidence) -> str:
     """Return the statement with the condition of `_rewritten`; empty if its text is not recognised."""
-    column = one.column or (one.columns[0] if len(one.columns) == 1 else "")
-    facts = seen.column(problem.use.table.name, column)
-    text = one.expression.lower().replace(" ", "")
-    if facts is None or one.operator != "=":
+    column = predicate.column or (predicate.columns[0] if len(predicate.columns) == 1 else "")
+    facts = evidence.column(problem.use.table.name, column)
+    text = predicate.expression.lower().replace(" ", "")
+    if facts is None or predicate.operator != "=":
         return ""
     if facts.type.startswith("timestamp"):
         if _DAY_TEXT.fullmatch(text):
             return also_in_day(problem.statement.sql, column)
-        dated = one.cast == "date" or text == f"date({column})"
+        dated = predicate.cast == "date" or text == f"date({column})"
         return as_range(problem.statement.sql, column) if dated else ""
-    if one.cast and facts.type not in _SHORTENED:
-        return also_as_stored(problem.statement.sql, column, facts.type, cast=one.cast)
+    if predicate.cast and facts.type not in _SHORTENED:
+        return also_as_stored(problem.statement.sql, column, facts.type, cast=predicate.cast)
     return ""
 
 
-def _strict(one: Predicate) -> Iterator[str]:
-    day_text = _DAY_TEXT.fullmatch(one.expression.lower().replace(" ", ""))
-    if day_text or (one.cast and one.cast != "date"):
+def _strict(predicate: Predicate) -> Iterator[str]:
+    day_text = _DAY_TEXT.fullmatch(predicate.expression.lower().replace(" ", ""))
+    if day_text or (predicate.cast and predicate.cast != "date"):
         yield "A value that the column's type cannot have becomes an error instead of finding no row."
 
 

@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 _BUILDS: Final = ("create index", "create unique index", "reindex")
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     if any(
-        statement.text.startswith(_BUILDS) and seen.all_of(statement.number)
-        for statement in seen.statements.values()
+        statement.text.startswith(_BUILDS) and evidence.all_of(statement.number)
+        for statement in evidence.statements.values()
     ):
         return  # an index is invalid while it is built concurrently
     wanted: dict[str, list[Problem]] = {}
-    for problem in problems(seen):
+    for problem in problems(evidence):
         if problem.obstacle is not None and problem.obstacle.kind == "invalid":
             wanted.setdefault(problem.obstacle.index, []).append(problem)
-    for name, indexes in seen.indexes.items():
+    for name, indexes in evidence.indexes.items():
         for index in indexes:
-            if index.facts.warning == "invalid" and name in seen.tables:
-                yield from _finding(index.facts, wanted.get(index.facts.name, []), seen)
+            if index.facts.warning == "invalid" and name in evidence.tables:
+                yield from _finding(index.facts, wanted.get(index.facts.name, []), evidence)
 
 
-def _finding(index: IndexFacts, mine: list[Problem], seen: Evidence) -> Iterator[Finding]:
+def _finding(index: IndexFacts, mine: list[Problem], evidence: Evidence) -> Iterator[Finding]:
     fractions = {problem.statement.number: problem.fraction for problem in mine}
-    bill = seen.bill_of(fractions)
+    bill = evidence.bill_of(fractions)
     costly, size = worth(bill), index.bytes or 0
     if not costly and size < LEAST_BYTES:
         return

@@ -90,60 +90,69 @@ class Served:
     rewrite: str = ""
 
 
-def served_by(one: Predicate, table: str, seen: Evidence) -> Served | None:
+def served_by(predicate: Predicate, table: str, evidence: Evidence) -> Served | None:
     """Return the key that an index needs to serve a predicate; None if none can.
 
     A predicate that compares nothing known (``<>``, NOT LIKE) is served by none, nor is a barred one.
     """
-    facts = seen.column(table, one.column) if one.column else None
-    plain = bool(one.column) and not one.cast
-    key = IndexKey(one.column) if plain else collated_key(_expression(one), table, seen)
-    unknown = not one.column and not one.expression
-    if one.negated or one.barred or unknown or not (plain or _known(one, key, table, seen)):
+    facts = evidence.column(table, predicate.column) if predicate.column else None
+    plain = bool(predicate.column) and not predicate.cast
+    key = IndexKey(predicate.column) if plain else collated_key(_expression(predicate), table, evidence)
+    unknown = not predicate.column and not predicate.expression
+    if (
+        predicate.negated
+        or predicate.barred
+        or unknown
+        or not (plain or _known(predicate, key, table, evidence))
+    ):
         return None
-    if one.operator in ("=", "in") or (plain and one.operator in ("is null", "is true", "is false")):
-        return Served(one, key, "equal", many=one.operator == "in" and one.value != "subquery")
-    if one.operator in ("<", "<=", ">", ">=", "between"):
-        return Served(one, key, "range")
-    if one.operator in ("like", "ilike", "~", "~*"):
-        return _pattern(one, key, facts)
-    return _special(one, key, facts)
+    if predicate.operator in ("=", "in") or (
+        plain and predicate.operator in ("is null", "is true", "is false")
+    ):
+        return Served(
+            predicate, key, "equal", many=predicate.operator == "in" and predicate.value != "subquery"
+        )
+    if predicate.operator in ("<", "<=", ">", ">=", "between"):
+        return Served(predicate, key, "range")
+    if predicate.operator in ("like", "ilike", "~", "~*"):
+        return _pattern(predicate, key, facts)
+    return _special(predicate, key, facts)
 
 
-def collated_key(expression: str, table: str, seen: Evidence) -> IndexKey:
+def collated_key(expression: str, table: str, evidence: Evidence) -> IndexKey:
     """Return the key for an expression; a column in another collation is a key on the column.
 
     An index serves comparisons and orders in its own collation only.
     """
     found = _COLLATED.fullmatch(expression.strip())
-    facts = None if found is None else seen.column(table, found["column"])
+    facts = None if found is None else evidence.column(table, found["column"])
     if found is None or facts is None:
         return IndexKey("", expression)
     other = found["collation"] != facts.collation
     return IndexKey(facts.name, collation=found["collation"] if other else "")
 
 
-def _known(one: Predicate, key: IndexKey, table: str, seen: Evidence) -> bool:
-    return not _HOLE.search(key.expression) and can_be_indexed(one, table, seen)
+def _known(predicate: Predicate, key: IndexKey, table: str, evidence: Evidence) -> bool:
+    return not _HOLE.search(key.expression) and can_be_indexed(predicate, table, evidence)
 
 
-def pattern_kind(one: Predicate) -> Literal["prefix", "infix", ""]:
+def pattern_kind(predicate: Predicate) -> Literal["prefix", "infix", ""]:
     """Return whether a pattern begins with plain text or with a wildcard; empty if it is unknown."""
-    if one.operator in ("ilike", "~", "~*"):
+    if predicate.operator in ("ilike", "~", "~*"):
         return "infix"
-    if not one.literal:
+    if not predicate.literal:
         return ""
-    return "infix" if one.literal.startswith(("%", "_")) else "prefix"
+    return "infix" if predicate.literal.startswith(("%", "_")) else "prefix"
 
 
-def can_be_indexed(one: Predicate, table: str, seen: Evidence) -> bool:
+def can_be_indexed(predicate: Predicate, table: str, evidence: Evidence) -> bool:
     """Return whether the side of a predicate that belongs to a table is immutable, as an index requires."""
-    names = (one.column,) if one.column else one.columns
-    facts = [found for found in (seen.column(table, name) for name in names) if found is not None]
+    names = (predicate.column,) if predicate.column else predicate.columns
+    facts = [found for found in (evidence.column(table, name) for name in names) if found is not None]
     types = {found.type for found in facts}
-    if one.column:
-        return not one.cast or _immutable_cast(types, one.cast)
-    text = one.expression
+    if predicate.column:
+        return not predicate.cast or _immutable_cast(types, predicate.cast)
+    text = predicate.expression
     zoned = [found["column"].strip('"') for found in _IN_ZONE.finditer(text)]
     if zoned and set(zoned) == set(names):
         types = {_ZONED.get(kind, kind) for kind in types}
@@ -152,7 +161,7 @@ def can_be_indexed(one: Predicate, table: str, seen: Evidence) -> bool:
         return _SEARCH.search(text) is not None
     for name in called_functions(text):
         known = [
-            function for function in seen.catalogue.functions if function.name.rpartition(".")[2] == name
+            function for function in evidence.catalogue.functions if function.name.rpartition(".")[2] == name
         ]
         if known:
             if any(found.volatility != "immutable" for found in known):
@@ -180,39 +189,39 @@ def _immutable_cast(types: set[str], cast: str) -> bool:
     return not (dated or target in _DATES or target.startswith(("time", "interval")))
 
 
-def _expression(one: Predicate) -> str:
-    return f"({one.column}::{one.cast})" if one.column else one.expression
+def _expression(predicate: Predicate) -> str:
+    return f"({predicate.column}::{predicate.cast})" if predicate.column else predicate.expression
 
 
-def _pattern(one: Predicate, key: IndexKey, facts: ColumnFacts | None) -> Served:
+def _pattern(predicate: Predicate, key: IndexKey, facts: ColumnFacts | None) -> Served:
     """Return the key for a pattern: a B-tree's if it begins with plain text, trigrams otherwise."""
-    if pattern_kind(one) == "prefix" and one.operator == "like":
+    if pattern_kind(predicate) == "prefix" and predicate.operator == "like":
         collation = "" if facts is None else facts.collation
         kind = "text" if facts is None or not key.column else facts.type
         opclass = "" if collation in ("C", "POSIX", "ucs_basic") else _PATTERN_CLASSES.get(kind, "")
-        return Served(one, IndexKey(key.column, key.expression, opclass=opclass), "range")
+        return Served(predicate, IndexKey(key.column, key.expression, opclass=opclass), "range")
     return Served(
-        one, IndexKey(key.column, key.expression, opclass="gin_trgm_ops"), "special", "gin", "pg_trgm"
+        predicate, IndexKey(key.column, key.expression, opclass="gin_trgm_ops"), "special", "gin", "pg_trgm"
     )
 
 
-def _special(one: Predicate, key: IndexKey, facts: ColumnFacts | None) -> Served | None:
+def _special(predicate: Predicate, key: IndexKey, facts: ColumnFacts | None) -> Served | None:
     """Return the key of a GIN or GiST index, by the type of the column; the default one if it is unknown."""
     kind = "" if facts is None else facts.type
     document = kind == "jsonb" or "->" in key.expression
     array = kind.endswith("[]") or kind.startswith("_")
-    network = kind in _NETWORKS or one.value_cast in _NETWORKS
+    network = kind in _NETWORKS or predicate.value_cast in _NETWORKS
     method, rewrite = "gin", ""
-    if one.operator == "@>" and document:
+    if predicate.operator == "@>" and document:
         key = IndexKey(key.column, key.expression, opclass="jsonb_path_ops")
-    elif one.operator == "any" and key.column:
+    elif predicate.operator == "any" and key.column:
         rewrite = f"{key.column} @> ARRAY[value]"
-    elif network and key.column and one.operator in (*_SIDES, "&&"):
+    elif network and key.column and predicate.operator in (*_SIDES, "&&"):
         method, key = "gist", IndexKey(key.column, opclass="inet_ops")
-    elif one.operator in ("@>", "<@", "&&"):
+    elif predicate.operator in ("@>", "<@", "&&"):
         method = "gist" if kind.endswith(_RANGES) else "gin"
         if kind and not array and method == "gin":
             return None
-    elif one.operator not in ("?", "?|", "?&", "@@"):
+    elif predicate.operator not in ("?", "?|", "?&", "@@"):
         return None
-    return Served(one, key, "special", method, rewrite=rewrite)
+    return Served(predicate, key, "special", method, rewrite=rewrite)

@@ -124,8 +124,8 @@ def _with_patterns(wanted: Sequence[Wanted]) -> list[Wanted]:
         if key.opclass.endswith(_PATTERN)
     }
 
-    def known(one: Wanted, key: IndexKey) -> IndexKey:
-        found = classes.get((one.table, key.column, key.expression, key.collation), "")
+    def known(wanted: Wanted, key: IndexKey) -> IndexKey:
+        found = classes.get((wanted.table, key.column, key.expression, key.collation), "")
         return replace(key, opclass=found) if found and not key.opclass else key
 
     return [
@@ -134,19 +134,19 @@ def _with_patterns(wanted: Sequence[Wanted]) -> list[Wanted]:
     ]
 
 
-def _steps(one: Wanted) -> Steps:
-    equal = (_Step(one.equal),) if one.equal else ()
-    fixed = len(one.rest) > 1 or any(key.nulls_first is not None for key in one.rest)
-    return (*equal, *(_Step((key,), fixed) for key in one.rest))
+def _steps(wanted: Wanted) -> Steps:
+    equal = (_Step(wanted.equal),) if wanted.equal else ()
+    fixed = len(wanted.rest) > 1 or any(key.nulls_first is not None for key in wanted.rest)
+    return (*equal, *(_Step((key,), fixed) for key in wanted.rest))
 
 
-def _alike(one: Wanted, other: Wanted) -> bool:
-    same = (one.table, one.method, one.predicate) == (other.table, other.method, other.predicate)
-    return same and (one.method == "btree" or one.equal == other.equal)
+def _alike(wanted: Wanted, other: Wanted) -> bool:
+    same = (wanted.table, wanted.method, wanted.predicate) == (other.table, other.method, other.predicate)
+    return same and (wanted.method == "btree" or wanted.equal == other.equal)
 
 
-def _with_included(one: Wanted, other: Wanted) -> Wanted:
-    return replace(one, included=tuple(dict.fromkeys((*one.included, *other.included))))
+def _with_included(wanted: Wanted, other: Wanted) -> Wanted:
+    return replace(wanted, included=tuple(dict.fromkeys((*wanted.included, *other.included))))
 
 
 def _joined(one: Steps, other: Steps) -> Steps | None:

@@ -23,30 +23,33 @@ _MOST_STATEMENTS: Final = 4
 _PROOF: Final = "Compare the statements with and without the index in uncork run."
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     found = [
         problem
-        for problem in problems(seen)
-        if problem.obstacle is None and not misled(problem.statement, problem.use.table.name, seen)
+        for problem in problems(evidence)
+        if problem.obstacle is None and not misled(problem.statement, problem.use.table.name, evidence)
     ]
     for merged in merge([problem.want.wanted for problem in found]):
-        yield _finding(merged, [found[place] for place in merged.members], seen)
-    yield from _unparsed(seen)
+        yield _finding(merged, [found[place] for place in merged.members], evidence)
+    yield from _unparsed(evidence)
 
 
-def _finding(merged: Merged, mine: Sequence[Problem], seen: Evidence) -> Finding:
+def _finding(merged: Merged, mine: Sequence[Problem], evidence: Evidence) -> Finding:
     fractions = fractions_of(mine)
     within = {problem.statement.number for problem in mine if problem.within}
     first, table = mine[0], merged.index.table
-    candidates = [*index_candidates(merged.index, seen, merged.extension), *variants(merged, mine, seen)]
+    candidates = [
+        *index_candidates(merged.index, evidence, merged.extension),
+        *variants(merged, mine, evidence),
+    ]
     return Finding(
         RULE.name,
         _headline(merged, first),
         objects=(table, *(key.column for key in merged.index.keys if key.column)),
-        bill=bill_of_scans(fractions, within, seen),
+        bill=bill_of_scans(fractions, within, evidence),
         templates=tuple(fractions),
         statement=first.within.outer.text if first.within else first.statement.text,
-        evidence=tuple(_evidence(mine, seen)),
+        evidence=tuple(_evidence(mine, evidence)),
         candidates=tuple(candidates),
         proof=_PROOF,
     )
@@ -62,9 +65,9 @@ def _headline(merged: Merged, first: Problem) -> str:
     return f"Table {table} has no index on {keys}, so {'joins' if joined else 'calls'} scan it"
 
 
-def _evidence(mine: Sequence[Problem], seen: Evidence) -> Iterator[str]:
+def _evidence(mine: Sequence[Problem], evidence: Evidence) -> Iterator[str]:
     first = mine[0]
-    yield from read_sentences(first, seen)
+    yield from read_sentences(first, evidence)
     if first.within is not None:
         yield from within_sentences(first.within, first.scans, first.use.table)
     yield f"An index would fetch about {count_words(max(1, round(first.want.fetched)), 'row')} instead."
@@ -74,16 +77,16 @@ def _evidence(mine: Sequence[Problem], seen: Evidence) -> Iterator[str]:
         yield f"The same index serves: {short_template(text)}"
 
 
-def _unparsed(seen: Evidence) -> Iterator[Finding]:
+def _unparsed(evidence: Evidence) -> Iterator[Finding]:
     """Yield the large scans of statements that the grammar rejects, from their text and their blocks."""
-    large = large_tables(seen).values()
-    for statement in seen.costliest() if large else ():
+    large = large_tables(evidence).values()
+    for statement in evidence.costliest() if large else ():
         if statement.number < 0 or statement.shape is not None:
             continue
         found = [
             table
             for table in large
-            if reads_whole(statement, table, seen) and selective(statement, table, seen)
+            if reads_whole(statement, table, evidence) and selective(statement, table, evidence)
         ]
         if not found:
             continue
@@ -92,10 +95,10 @@ def _unparsed(seen: Evidence) -> Iterator[Finding]:
             RULE.name,
             _unparsed_headline(statement, table.name),
             objects=(table.name,),
-            bill=seen.bill_of((statement.number,)),
+            bill=evidence.bill_of((statement.number,)),
             templates=(statement.number,),
             statement=statement.text,
-            evidence=(f"Table {table.name} has {format_count(round(seen.rows(table.name)))} rows.",),
+            evidence=(f"Table {table.name} has {format_count(round(evidence.rows(table.name)))} rows.",),
             candidates=(
                 Candidate(
                     "index",
@@ -107,16 +110,16 @@ def _unparsed(seen: Evidence) -> Iterator[Finding]:
         )
 
 
-def _unparsed_headline(one: Statement, table: str) -> str:
-    found = one.a_call(one.rows)
+def _unparsed_headline(statement: Statement, table: str) -> str:
+    found = statement.a_call(statement.rows)
     if found is None:
         each = ""
     else:
         each = " for a row each" if found < 1.5 else f" for {format_count(round(found))} rows each"
-    if not one.calls:
+    if not statement.calls:
         return f"Each call reads the whole table {table}{each}"
-    verb = "reads" if one.calls == 1 else "read"
-    return f"{count_words(one.calls, 'call')} {verb} the whole table {table}{each}"
+    verb = "reads" if statement.calls == 1 else "read"
+    return f"{count_words(statement.calls, 'call')} {verb} the whole table {table}{each}"
 
 
 RULE: Final = Rule("missing-index", _find)

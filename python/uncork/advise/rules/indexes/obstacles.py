@@ -45,20 +45,20 @@ class Obstacle:
     type: str = ""
 
 
-def own_indexes(table: str, seen: Evidence) -> Iterator[IndexShape]:
+def own_indexes(table: str, evidence: Evidence) -> Iterator[IndexShape]:
     """Yield the valid indexes of a table whose definitions are known."""
-    for existing in seen.indexes.get(table, ()):
+    for existing in evidence.indexes.get(table, ()):
         if existing.shape is not None and existing.facts.warning != "invalid":
             yield existing.shape
 
 
-def obstacle_of(use: Use, want: Want, seen: Evidence) -> Obstacle | None:
+def obstacle_of(use: Use, want: Want, evidence: Evidence) -> Obstacle | None:
     """Return what keeps a statement from using an index on what it compares; None if there is no index."""
     table = use.table.name
     for each in want.served:
         predicate = each.predicate
         names = (predicate.column,) if predicate.column else predicate.columns
-        leading = leading_index(table, names, seen)
+        leading = leading_index(table, names, evidence)
         if predicate.operator in ("like", "ilike", "~", "~*") and leading and predicate.column:
             infix = pattern_kind(predicate) == "infix"
             return Obstacle("wildcard" if infix else "pattern", leading, predicate)
@@ -67,7 +67,7 @@ def obstacle_of(use: Use, want: Want, seen: Evidence) -> Obstacle | None:
     if want.ordered or want.wanted.method != "btree" or (want.wanted.predicate and not want.wanted.equal):
         return None
     wanted = {key.column for key in (*want.wanted.equal, *want.wanted.rest)}
-    for other in own_indexes(table, seen):
+    for other in own_indexes(table, evidence):
         if other.method != "btree" or other.predicate or "" in wanted:
             continue
         if wanted < set(other.columns) and other.columns[0] not in wanted:
@@ -75,7 +75,7 @@ def obstacle_of(use: Use, want: Want, seen: Evidence) -> Obstacle | None:
     return None
 
 
-def wrong_type(use: Use, one: Statement, seen: Evidence) -> Obstacle | None:
+def wrong_type(use: Use, statement: Statement, evidence: Evidence) -> Obstacle | None:
     """Return the parameter whose type keeps an index of its column from being used; None if there is none.
 
     PostgreSQL compares an integer with a numeric by converting the column. The parameter's type is in the
@@ -85,31 +85,31 @@ def wrong_type(use: Use, one: Statement, seen: Evidence) -> Obstacle | None:
     for predicate in use.predicates:
         if predicate.operator not in ("=", "in") or not predicate.column or predicate.cast:
             continue
-        index = leading_index(use.table.name, (predicate.column,), seen)
-        column = seen.column(use.table.name, predicate.column)
+        index = leading_index(use.table.name, (predicate.column,), evidence)
+        column = evidence.column(use.table.name, predicate.column)
         kind = "" if column is None else column.type
         if not index or predicate.value not in ("parameter", "constant", "expression"):
             continue
-        given = predicate.value_cast or _filter_cast(one, predicate.column)
+        given = predicate.value_cast or _filter_cast(statement, predicate.column)
         if kind in INTEGERS and given.startswith(_NUMBERS):
             return Obstacle("type", index, predicate, given)
         if kind == "character" and given in ("text", "character varying"):
             return Obstacle("type", index, predicate, given)
-        scans = (use.table.whole_reads or 0.0) >= _SCANNED * (one.calls or 0)
-        if kind in INTEGERS and not given and scans and _one_row(index, use, seen):
+        scans = (use.table.whole_reads or 0.0) >= _SCANNED * (statement.calls or 0)
+        if kind in INTEGERS and not given and scans and _one_row(index, use, evidence):
             return Obstacle("type", index, predicate, "")
     return None
 
 
-def _one_row(index: str, use: Use, seen: Evidence) -> bool:
+def _one_row(index: str, use: Use, evidence: Evidence) -> bool:
     return any(
         own_index.name == index and own_index.unique and len(own_index.keys) == 1
-        for own_index in own_indexes(use.table.name, seen)
+        for own_index in own_indexes(use.table.name, evidence)
     )
 
 
-def _filter_cast(one: Statement, column: str) -> str:
-    for plan in one.plans:
+def _filter_cast(statement: Statement, column: str) -> str:
+    for plan in statement.plans:
         for node in plan.root.walk():
             for name, kind in _WRONG.findall(node.condition("Filter")):
                 if name == column:
@@ -117,9 +117,9 @@ def _filter_cast(one: Statement, column: str) -> str:
     return ""
 
 
-def leading_index(table: str, columns: tuple[str, ...], seen: Evidence) -> str:
+def leading_index(table: str, columns: tuple[str, ...], evidence: Evidence) -> str:
     """Return the name of a B-tree that begins with a column as it is stored; empty if there is none."""
-    for index in own_indexes(table, seen):
+    for index in own_indexes(table, evidence):
         first = index.keys[0]
         plain = first.column and not (first.opclass or first.collation or index.predicate)
         plain = plain and index.method == "btree"

@@ -58,37 +58,40 @@ class _Split:
     node: PlanNode | None
 
 
-def across_tables(seen: Evidence, rule: str) -> Iterator[Finding]:
+def across_tables(evidence: Evidence, rule: str) -> Iterator[Finding]:
     """Yield the findings about ORs over columns of several tables, as findings of a rule."""
-    for statement in seen.costliest():
-        found = None if statement.number < 0 else _split(statement, seen)
+    for statement in evidence.costliest():
+        found = None if statement.number < 0 else _split(statement, evidence)
         if found is None:
             continue
         predicates = [part.predicate for part in found.parts]
-        tables = tuple(dict.fromkeys(each.table for each in predicates))
+        tables = tuple(dict.fromkeys(predicate.table for predicate in predicates))
         yield Finding(
             rule,
             f"No index serves the OR over {series_words(_names(found.parts))}, so calls join whole tables",
-            objects=(*tables, *dict.fromkeys(each.column for each in predicates if each.column)),
-            bill=seen.bill_of({statement.number: found.saved}),
+            objects=(
+                *tables,
+                *dict.fromkeys(predicate.column for predicate in predicates if predicate.column),
+            ),
+            bill=evidence.bill_of({statement.number: found.saved}),
             templates=(statement.number,),
             statement=statement.text,
-            evidence=tuple(_evidence(found, tables, seen)),
-            candidates=tuple(_candidates(found, seen)),
+            evidence=tuple(_evidence(found, tables, evidence)),
+            candidates=tuple(_candidates(found, evidence)),
             proof=_PROOF,
         )
 
 
 def _names(parts: Sequence[Served]) -> list[str]:
-    return [f"{each.predicate.table}.{bare(key_name(each.key))}" for each in parts]
+    return [f"{part.predicate.table}.{bare(key_name(part.key))}" for part in parts]
 
 
-def _split(one: Statement, seen: Evidence) -> _Split | None:
+def _split(statement: Statement, evidence: Evidence) -> _Split | None:
     """Return a statement in parts if its OR makes calls read whole tables for few rows, else None."""
-    blocks = blocks_a_call(one)
-    if blocks is None or (one.calls or 0) < _CALLS:
+    blocks = blocks_a_call(statement)
+    if blocks is None or (statement.calls or 0) < _CALLS:
         return None
-    shape = one.shape
+    shape = statement.shape
     if shape is None or shape.kind != "select":
         return None
     if shape.limit and not shape.order:
@@ -97,28 +100,32 @@ def _split(one: Statement, seen: Evidence) -> _Split | None:
     for predicate in shape.predicates:
         if predicate.alternative:
             groups[predicate.group].append(predicate)
-    large = large_tables(seen)
+    large = large_tables(evidence)
     for group in groups.values():
         tables = {each.table for each in group}
-        known = [served_by(each, each.table, seen) if each.table else None for each in group]
+        known = [served_by(each, each.table, evidence) if each.table else None for each in group]
         parts = tuple(each for each in known if each is not None and each.role == "equal")
         if len(tables) < 2 or len(parts) < len(group) or any(each.clause != "where" for each in group):
             continue
         largest = max((large[name] for name in tables if name in large), key=_size, default=None)
-        if largest is None or blocks < _READS_WHOLE * pages(largest, seen) or not _is_joined(shape, group):
+        if (
+            largest is None
+            or blocks < _READS_WHOLE * pages(largest, evidence)
+            or not _is_joined(shape, group)
+        ):
             continue
-        if (_returned(one, shape) or 0.0) > _SELECTIVE * seen.rows(largest.name):
+        if (_returned(statement, shape) or 0.0) > _SELECTIVE * evidence.rows(largest.name):
             continue
-        node = _tested(one, group)
-        if one.plan is not None and node is None:
+        node = _tested(statement, group)
+        if statement.plan is not None and node is None:
             continue  # the plan does not test it after a join
         new, wanted = 0.0, list[Wanted]()
-        for each in parts:
-            cost, needed = _searched(each, shape, one, seen)
+        for part in parts:
+            cost, needed = _searched(part, shape, statement, evidence)
             new, wanted = new + cost, [*wanted, *needed]
-        saved = 1 - new / max(1e-9, _cost(one, tables, seen))
+        saved = 1 - new / max(1e-9, _cost(statement, tables, evidence))
         if saved >= _LEAST_SAVED:
-            return _Split(one, parts, tuple(dict.fromkeys(wanted)), saved, node)
+            return _Split(statement, parts, tuple(dict.fromkeys(wanted)), saved, node)
     return None
 
 
@@ -126,9 +133,9 @@ def _size(table: TableFacts) -> int:
     return table.bytes or 0
 
 
-def _returned(one: Statement, shape: StatementShape) -> float | None:
+def _returned(statement: Statement, shape: StatementShape) -> float | None:
     """Return how many rows a call needs; None if it returns fewer rows than it needs."""
-    return None if shape.limit or is_aggregated(shape) else one.a_call(one.rows)
+    return None if shape.limit or is_aggregated(shape) else statement.a_call(statement.rows)
 
 
 def _is_joined(shape: StatementShape, group: Sequence[Predicate]) -> bool:
@@ -165,11 +172,11 @@ def _steps(table: str, shape: StatementShape) -> Iterator[tuple[str, str]]:
                     yield end, column
 
 
-def _tested(one: Statement, group: Sequence[Predicate]) -> PlanNode | None:
+def _tested(statement: Statement, group: Sequence[Predicate]) -> PlanNode | None:
     """Return the join of a statement's plan that tests the OR; None if there is none."""
-    if one.plan is None:
+    if statement.plan is None:
         return None
-    for node in one.plan.root.walk():
+    for node in statement.plan.root.walk():
         text = f"{node.condition('Join Filter')} {node.condition('Filter')}"
         columns = [name for each in group for name in (each.column, *each.columns) if name]
         if not node.relation and " OR " in text and all(name in text for name in columns):
@@ -178,44 +185,44 @@ def _tested(one: Statement, group: Sequence[Predicate]) -> PlanNode | None:
 
 
 def _searched(
-    part: Served, shape: StatementShape, one: Statement, seen: Evidence
+    part: Served, shape: StatementShape, statement: Statement, evidence: Evidence
 ) -> tuple[float, list[Wanted]]:
     """Return the cost of a part that begins with its own table, and the indexes that it needs and lacks."""
     table = part.predicate.table
-    found = fraction(part.predicate, table, seen)
-    returned = _returned(one, shape)
-    rows = seen.rows(table) * (_UNKNOWN if found is None else found)
+    found = fraction(part.predicate, table, evidence)
+    returned = _returned(statement, shape)
+    rows = evidence.rows(table) * (_UNKNOWN if found is None else found)
     if found is None and returned is not None:
         rows = min(rows, max(1.0, returned))
-    cost = _search(table, rows, seen)
-    wanted = [Wanted(table, (part.key,))] if table in large_tables(seen) else []
+    cost = _search(table, rows, evidence)
+    wanted = [Wanted(table, (part.key,))] if table in large_tables(evidence) else []
     for other, column in _steps(table, shape):
-        each = rows_per_value(other, column, seen) or 1.0
-        cost += rows * _search(other, each, seen)
+        each = rows_per_value(other, column, evidence) or 1.0
+        cost += rows * _search(other, each, evidence)
         rows *= each
-        if other in large_tables(seen):
+        if other in large_tables(evidence):
             wanted.append(Wanted(other, (IndexKey(column),)))
     missing = [
-        each for each in wanted if not any(serves(index, each) for index in own_indexes(each.table, seen))
+        each for each in wanted if not any(serves(index, each) for index in own_indexes(each.table, evidence))
     ]
     return cost, missing
 
 
-def _search(table: str, rows: float, seen: Evidence) -> float:
-    facts = seen.tables.get(table)
-    return 0.0 if facts is None else min(index_cost(facts, rows, seen), scan_cost(facts, seen))
+def _search(table: str, rows: float, evidence: Evidence) -> float:
+    facts = evidence.tables.get(table)
+    return 0.0 if facts is None else min(index_cost(facts, rows, evidence), scan_cost(facts, evidence))
 
 
-def _cost(one: Statement, tables: set[str], seen: Evidence) -> float:
+def _cost(statement: Statement, tables: set[str], evidence: Evidence) -> float:
     """Return the planner's cost of a call now."""
-    if one.plan is not None and one.plan.root.cost:
-        return one.plan.root.cost
-    return sum(scan_cost(seen.tables[name], seen) for name in tables if name in seen.tables)
+    if statement.plan is not None and statement.plan.root.cost:
+        return statement.plan.root.cost
+    return sum(scan_cost(evidence.tables[name], evidence) for name in tables if name in evidence.tables)
 
 
-def _evidence(found: _Split, tables: Sequence[str], seen: Evidence) -> Iterator[str]:
+def _evidence(found: _Split, tables: Sequence[str], evidence: Evidence) -> Iterator[str]:
     one = found.statement
-    sizes = [f"{name} {format_count(round(seen.rows(name)))}" for name in tables]
+    sizes = [f"{name} {format_count(round(evidence.rows(name)))}" for name in tables]
     yield f"Rows of the tables: {', '.join(sizes)}."
     blocks, returned = blocks_a_call(one), one.a_call(one.rows)
     if blocks is not None and returned is not None and one.calls:
@@ -225,7 +232,7 @@ def _evidence(found: _Split, tables: Sequence[str], seen: Evidence) -> Iterator[
         )
     if found.node is not None:
         text = found.node.condition("Join Filter") or found.node.condition("Filter")
-        inputs = [format_count(round(each.rows)) for each in found.node.children]
+        inputs = [format_count(round(child.rows)) for child in found.node.children]
         yield (
             f"The plan has a {found.node.kind} of {' and '.join(inputs)} rows, which tests {text} for the "
             "joined rows."
@@ -233,7 +240,7 @@ def _evidence(found: _Split, tables: Sequence[str], seen: Evidence) -> Iterator[
     yield "PostgreSQL combines indexes of one table for an OR, but not those of several tables."
 
 
-def _candidates(found: _Split, seen: Evidence) -> Iterator[Candidate]:
+def _candidates(found: _Split, evidence: Evidence) -> Iterator[Candidate]:
     one, shape = found.statement, found.statement.shape
     plain = shape is not None and not (
         shape.order or shape.limit or shape.distinct or shape.locking or is_aggregated(shape)
@@ -250,4 +257,4 @@ def _candidates(found: _Split, seen: Evidence) -> Iterator[Candidate]:
         against=("The statement has to be changed wherever it is sent.", *needed),
     )
     for merged in merge(found.missing):
-        yield from index_candidates(merged.index, seen, merged.extension)
+        yield from index_candidates(merged.index, evidence, merged.extension)

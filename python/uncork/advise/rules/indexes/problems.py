@@ -73,41 +73,41 @@ class Problem:
         return self.within is None and self.fraction < _LEAST_SAVED * self.read.part
 
 
-def problems(seen: Evidence) -> tuple[Problem, ...]:
+def problems(evidence: Evidence) -> tuple[Problem, ...]:
     """Return the problems, the costliest first."""
     found = [
         problem
-        for statement in seen.costliest()
-        if statement.number >= 0 and seen.share(seen.busy(statement.number)) >= _LEAST_BUSY
-        for problem in (*_of_statement(statement, seen), *_within_functions(statement, seen))
+        for statement in evidence.costliest()
+        if statement.number >= 0 and evidence.share(evidence.busy(statement.number)) >= _LEAST_BUSY
+        for problem in (*_of_statement(statement, evidence), *_within_functions(statement, evidence))
     ]
-    return tuple(sorted(found, key=lambda one: -one.fraction * seen.busy(one.statement.number)))
+    return tuple(sorted(found, key=lambda one: -one.fraction * evidence.busy(one.statement.number)))
 
 
-def _of_statement(one: Statement, seen: Evidence) -> Iterator[Problem]:
-    for use in uses_of(one, seen):
-        read = read_of(use, one, seen)
-        if read is None or not _shows(one, seen):
+def _of_statement(statement: Statement, evidence: Evidence) -> Iterator[Problem]:
+    for use in uses_of(statement, evidence):
+        read = read_of(use, statement, evidence)
+        if read is None or not _shows(statement, evidence):
             continue
-        found = _best(use, one, read, seen)
+        found = _best(use, statement, read, evidence)
         if found is None:
-            found = _of_setting(use, one, read, seen)
+            found = _of_setting(use, statement, read, evidence)
         if found is None and use.alternatives:
-            found = _of_or(use, one, read, seen)
-        if found is not None and found.fraction >= _least(found, seen) * read.part:
+            found = _of_or(use, statement, read, evidence)
+        if found is not None and found.fraction >= _least(found, evidence) * read.part:
             yield found
 
 
-def _least(found: Problem, seen: Evidence) -> float:
+def _least(found: Problem, evidence: Evidence) -> float:
     """Return the fraction of the time that an index must save to be proposed."""
-    is_large = seen.share(seen.busy(found.statement.number)) >= _LARGE_SHARE
+    is_large = evidence.share(evidence.busy(found.statement.number)) >= _LARGE_SHARE
     return _LEAST_EXPECTED if is_large and found.obstacle is None else _LEAST_SAVED
 
 
-def _best(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | None:
+def _best(use: Use, statement: Statement, read: Read, evidence: Evidence) -> Problem | None:
     """Return the index that saves most; if several save as much, the cheapest to search."""
-    options = [_problem(use, one, read, want, seen) for want in wants_of(use, one, seen)]
-    known = [each for each in options if each is not None]
+    options = [_problem(use, statement, read, want, evidence) for want in wants_of(use, statement, evidence)]
+    known = [option for option in options if option is not None]
     return max(known, key=lambda each: round(each.fraction, 1), default=None)
 
 
@@ -120,74 +120,74 @@ def fractions_of(found: Sequence[Problem]) -> dict[int, float]:
     return fractions
 
 
-def scanned_within(outer: Statement, function: str, part: float, seen: Evidence) -> bool:
+def scanned_within(outer: Statement, function: str, part: float, evidence: Evidence) -> bool:
     """Return whether scans that an index would save take most of a function's part of the time."""
     found = (
         within_function
-        for within_function in _within_functions(outer, seen)
+        for within_function in _within_functions(outer, evidence)
         if within_function.within and within_function.within.function == function
     )
     return sum(problem.fraction for problem in found) >= _LEAST_SAVED * part
 
 
-def _within_functions(outer: Statement, seen: Evidence) -> Iterator[Problem]:
+def _within_functions(outer: Statement, evidence: Evidence) -> Iterator[Problem]:
     """Yield the problems of statements in functions, if all counters show that these scan the table.
 
     Such a statement cannot be changed where the application sends it, so only missing indexes count. If
     several may scan a table, each has an equal part of its scans.
     """
     found: dict[str, list[Problem]] = defaultdict(list)
-    for each in executed_within(outer, seen):
-        for use in uses_of(each.statement, seen):
-            read = Read("scan", 1.0, scan_cost(use.table, seen))
-            one = _best(use, each.statement, read, seen)
+    for each in executed_within(outer, evidence):
+        for use in uses_of(each.statement, evidence):
+            read = Read("scan", 1.0, scan_cost(use.table, evidence))
+            one = _best(use, each.statement, read, evidence)
             if one is not None and one.obstacle is None and one.fraction >= _LEAST_SAVED:
                 found[use.table.name].append(replace(one, within=each))
     for name, of_table in found.items():
-        table = seen.tables[name]
-        scans = scans_a_call(outer, table, partial(_names, name), seen)
-        part = part_of_scans(outer, scans, table, seen) / len(of_table)
+        table = evidence.tables[name]
+        scans = scans_a_call(outer, table, partial(_names, name), evidence)
+        part = part_of_scans(outer, scans, table, evidence) / len(of_table)
         if scans * (outer.calls or 0) >= _CALLS:
             yield from (
                 replace(problem, fraction=problem.fraction * part, scans=scans) for problem in of_table
             )
 
 
-def _names(table: str, one: Statement) -> float:
-    return float(one.uses(table))
+def _names(table: str, statement: Statement) -> float:
+    return float(statement.uses(table))
 
 
-def _shows(one: Statement, seen: Evidence) -> bool:
+def _shows(statement: Statement, evidence: Evidence) -> bool:
     """Return whether a statement runs often enough for its numbers to mean something.
 
     A statement that aggregates or joins a whole table may be a report, which may take its time. But the plan
     with real values of a report that comes again shows how many rows it needs.
     """
-    if one.calls is None or one.shape is None:
+    if statement.calls is None or statement.shape is None:
         return True
-    if is_aggregated(one.shape) or one.shape.limit:
-        planned = one.plan is not None and one.plan.source != "generic"
-        return seen.is_traffic(one) or (planned and one.calls >= _CALLS)
-    return one.calls >= _CALLS
+    if is_aggregated(statement.shape) or statement.shape.limit:
+        planned = statement.plan is not None and statement.plan.source != "generic"
+        return evidence.is_traffic(statement) or (planned and statement.calls >= _CALLS)
+    return statement.calls >= _CALLS
 
 
-def _problem(use: Use, one: Statement, read: Read, want: Want, seen: Evidence) -> Problem | None:
-    if _unknown(use, one, want, seen):
+def _problem(use: Use, statement: Statement, read: Read, want: Want, evidence: Evidence) -> Problem | None:
+    if _unknown(use, statement, want, evidence):
         return None
     obstacle: Obstacle | None
-    serving = [each for each in own_indexes(use.table.name, seen) if serves(each, want.wanted)]
+    serving = [index for index in own_indexes(use.table.name, evidence) if serves(index, want.wanted)]
     if serving:
         rewritten = next((each for each in want.served if each.rewrite), None)
         if rewritten is not None:
             obstacle = Obstacle("operator", serving[0].name, rewritten.predicate)
         else:
-            obstacle = wrong_type(use, one, seen) if read.how == "scan" else None
+            obstacle = wrong_type(use, statement, evidence) if read.how == "scan" else None
         if obstacle is None:
             return None
     else:
         broken = (
             each.shape.name
-            for each in seen.indexes.get(use.table.name, ())
+            for each in evidence.indexes.get(use.table.name, ())
             if each.shape is not None
             and each.facts.warning == "invalid"
             and serves(each.shape, want.wanted)
@@ -195,100 +195,105 @@ def _problem(use: Use, one: Statement, read: Read, want: Want, seen: Evidence) -
         )
         name = next(broken, "")
         obstacle = Obstacle("invalid", name, want.served[0].predicate) if name else None
-        obstacle = obstacle or obstacle_of(use, want, seen)
-    return Problem(one, use, read, want, saved(read, want, use, one, seen), obstacle)
+        obstacle = obstacle or obstacle_of(use, want, evidence)
+    return Problem(statement, use, read, want, saved(read, want, use, statement, evidence), obstacle)
 
 
-def _of_setting(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | None:
+def _of_setting(use: Use, statement: Statement, read: Read, evidence: Evidence) -> Problem | None:
     """Return the problem of an expression that depends on settings, over a column that has an index.
 
     A day of a timestamp with time zone depends on the session's time zone, so no index can have it.
     """
     table = use.table.name
-    for each in use.predicates:
-        names = (each.column,) if each.column else each.columns
-        plain = bool(each.column) and not each.cast
-        if each.operator != "=" or plain or each.barred or len(names) != 1:
+    for predicate in use.predicates:
+        names = (predicate.column,) if predicate.column else predicate.columns
+        plain = bool(predicate.column) and not predicate.cast
+        if predicate.operator != "=" or plain or predicate.barred or len(names) != 1:
             continue
-        if served_by(each, table, seen) is not None:
+        if served_by(predicate, table, evidence) is not None:
             continue
-        index = leading_index(table, names, seen)
-        if index and "$" not in each.expression:
-            part = passing(use, one, seen)
-            fetched = seen.rows(table) * (_UNKNOWN if part is None else part)
+        index = leading_index(table, names, evidence)
+        if index and "$" not in predicate.expression:
+            part = passing(use, statement, evidence)
+            fetched = evidence.rows(table) * (_UNKNOWN if part is None else part)
             want = Want(Wanted(table, (), (IndexKey(names[0]),)), (), fetched)
-            kind: Obstruction = "cast" if each.cast else "expression"
+            kind: Obstruction = "cast" if predicate.cast else "expression"
             return Problem(
-                one, use, read, want, saved(read, want, use, one, seen), Obstacle(kind, index, each)
+                statement,
+                use,
+                read,
+                want,
+                saved(read, want, use, statement, evidence),
+                Obstacle(kind, index, predicate),
             )
     return None
 
 
-def _unknown(use: Use, one: Statement, want: Want, seen: Evidence) -> bool:
+def _unknown(use: Use, statement: Statement, want: Want, evidence: Evidence) -> bool:
     """Return whether only a range with unknown bounds is searched for: it may well be most of the table."""
     searched = [each for each in want.served if each.role != "range" or each.predicate.operator == "like"]
     ranges = [each.predicate for each in want.served]
-    if not searched and ranges and fraction_of_range(ranges, use.table.name, seen) is not None:
+    if not searched and ranges and fraction_of_range(ranges, use.table.name, evidence) is not None:
         return False
-    return not searched and not want.ordered and passing(use, one, seen) is None
+    return not searched and not want.ordered and passing(use, statement, evidence) is None
 
 
-def _of_or(use: Use, one: Statement, read: Read, seen: Evidence) -> Problem | None:
+def _of_or(use: Use, statement: Statement, read: Read, evidence: Evidence) -> Problem | None:
     """Return the problem of an OR on one table, whose parts need an index each."""
     table = use.table.name
     for group in use.alternatives:
-        served = [served_by(each, each.table, seen) for each in group if each.table]
+        served = [served_by(each, each.table, evidence) for each in group if each.table]
         known = [each for each in served if each is not None and each.role in ("equal", "special")]
         if len(known) < 2 or len(known) < len(group):
             continue
-        wants = [_arm(each, use, one, seen) for each in known]
+        wants = [_arm(each, use, statement, evidence) for each in known]
         if len({each.key for each in known}) < 2 or {each.predicate.table for each in known} != {table}:
             continue
         missing = tuple(
             want
             for want in wants
-            if not any(serves(other, want.wanted) for other in own_indexes(table, seen))
+            if not any(serves(other, want.wanted) for other in own_indexes(table, evidence))
         )
         if not missing:
             continue
         fetched = sum(want.fetched for want in wants)
         if any(each.role == "special" for each in known):
-            fetched = min(fetched, _found(use, one) or fetched)
+            fetched = min(fetched, _found(use, statement) or fetched)
         whole = replace(wants[0], fetched=fetched)
-        gained = saved(replace(read, times=1.0, partners=1.0), whole, use, one, seen)
-        index = next((other.name for other in own_indexes(table, seen)), "")
-        return Problem(one, use, read, whole, gained, Obstacle("or", index, group[0]), missing)
+        gained = saved(replace(read, times=1.0, partners=1.0), whole, use, statement, evidence)
+        index = next((other.name for other in own_indexes(table, evidence)), "")
+        return Problem(statement, use, read, whole, gained, Obstacle("or", index, group[0]), missing)
     return None
 
 
-def _found(use: Use, one: Statement) -> float | None:
+def _found(use: Use, statement: Statement) -> float | None:
     """Estimate from the rows that calls returned how many a search finds; None if that is impossible.
 
     Calls that reach a LIMIT all return the same number of rows. So if the average is no whole number, many
     calls do not reach the LIMIT.
     """
-    returned = one.a_call(one.rows)
-    if returned is None or one.shape is None or not use.alone or is_aggregated(one.shape):
+    returned = statement.a_call(statement.rows)
+    if returned is None or statement.shape is None or not use.alone or is_aggregated(statement.shape):
         return None
-    reached = one.shape.limit and not (one.rows or 0) % (one.calls or 1)
+    reached = statement.shape.limit and not (statement.rows or 0) % (statement.calls or 1)
     return None if reached else _SOME_MORE * returned
 
 
-def _arm(each: Served, use: Use, one: Statement, seen: Evidence) -> Want:
+def _arm(each: Served, use: Use, statement: Statement, evidence: Evidence) -> Want:
     part = replace(
         use, predicates=(replace(each.predicate, alternative=False, group=0),), alternatives=(), order=()
     )
-    found = want_of(part, replace(one, rows=None), seen)
+    found = want_of(part, replace(statement, rows=None), evidence)
     return found or Want(Wanted(each.predicate.table, (each.key,)), (each,), 1.0)
 
 
 # ---- what is known of a statement that reads too much, in sentences ----
 
 
-def read_sentences(one: Problem, seen: Evidence) -> Iterator[str]:
+def read_sentences(problem: Problem, evidence: Evidence) -> Iterator[str]:
     """Yield the size of the table, what a call reads and returns, and the scan in the plan."""
-    table, statement = one.use.table, one.statement
-    yield f"Table {table.name} has {format_count(round(seen.rows(table.name)))} rows."
+    table, statement = problem.use.table, problem.statement
+    yield f"Table {table.name} has {format_count(round(evidence.rows(table.name)))} rows."
     blocks, returned = blocks_a_call(statement), statement.a_call(statement.rows)
     if blocks is not None and statement.calls and returned is not None:
         yield (
@@ -303,11 +308,11 @@ def read_sentences(one: Problem, seen: Evidence) -> Iterator[str]:
             )
     if statement.mean_ns:
         yield f"A call takes {format_duration(statement.mean_ns)}."
-    node = one.read.node
+    node = problem.read.node
     if node is not None and node.condition("Filter"):
         yield f"The plan has {node.kind} on {table.name}, with the filter {node.condition('Filter')}."
-    if one.is_doubted:
+    if problem.is_doubted:
         yield (
-            f"By the planner's costs, an index may save {share_text(one.fraction)} of the time. Such "
+            f"By the planner's costs, an index may save {share_text(problem.fraction)} of the time. Such "
             "estimates are often wrong by a factor of two, so measure the index on a copy with uncork cure."
         )

@@ -41,55 +41,55 @@ def bare(expression: str) -> str:
     return text if len(text) <= _LONGEST else "an expression"
 
 
-def index_candidate(index: IndexShape, text: str, seen: Evidence, extension: str = "") -> Candidate:
+def index_candidate(index: IndexShape, text: str, evidence: Evidence, extension: str = "") -> Candidate:
     """Return the candidate that creates an index, after the extension that it needs.
 
     An index on a partitioned table cannot be created or dropped concurrently.
     """
-    index = _named(index, seen)
+    index = _named(index, evidence)
     sql, undo = create_index(index), drop_index(index)
-    if _partitioned(index.table, seen):
+    if _partitioned(index.table, evidence):
         sql, undo = (one.replace(" CONCURRENTLY", "", 1) for one in (sql, undo))
     if extension:
         sql = f"CREATE EXTENSION IF NOT EXISTS {extension};\n{sql}"
-    return Candidate("index", text, sql=sql, undo=undo, against=tuple(_against(index, extension, seen)))
+    return Candidate("index", text, sql=sql, undo=undo, against=tuple(_against(index, extension, evidence)))
 
 
-def index_candidates(index: IndexShape, seen: Evidence, extension: str = "") -> Iterator[Candidate]:
+def index_candidates(index: IndexShape, evidence: Evidence, extension: str = "") -> Iterator[Candidate]:
     """Yield the candidates for an index: itself, and a smaller kind of it if the table's order allows one."""
     keys = columns_text(index.keys)
     partial = f" for rows where {index.predicate}" if index.predicate else ""
     kind = {"gin": "a GIN index", "gist": "a GiST index"}.get(index.method, "an index")
-    yield index_candidate(index, f"Create {kind} on {keys} of {index.table}{partial}.", seen, extension)
-    column, table = seen.column(index.table, index.keys[0].column), seen.tables.get(index.table)
+    yield index_candidate(index, f"Create {kind} on {keys} of {index.table}{partial}.", evidence, extension)
+    column, table = evidence.column(index.table, index.keys[0].column), evidence.tables.get(index.table)
     if len(index.keys) != 1 or index.method != "btree" or index.predicate or column is None or table is None:
         return
-    many = (seen.distinct(index.table, column.name) or 0.0) >= _BRIN_VALUES
-    if many and abs(column.correlation or 0.0) >= _CORRELATED and pages(table, seen) >= _BRIN_PAGES:
+    many = (evidence.distinct(index.table, column.name) or 0.0) >= _BRIN_VALUES
+    if many and abs(column.correlation or 0.0) >= _CORRELATED and pages(table, evidence) >= _BRIN_PAGES:
         text = (
             f"Create a BRIN index on {column.name} of {index.table}: it is far smaller, and the table is "
             f"stored in the order of {column.name}."
         )
-        yield index_candidate(IndexShape(index.table, (IndexKey(column.name),), "brin"), text, seen)
+        yield index_candidate(IndexShape(index.table, (IndexKey(column.name),), "brin"), text, evidence)
 
 
-def _named(index: IndexShape, seen: Evidence) -> IndexShape:
+def _named(index: IndexShape, evidence: Evidence) -> IndexShape:
     """Return an index with a name that no other index of its table has."""
-    taken = {existing.facts.name for existing in seen.indexes.get(index.table, ())}
+    taken = {existing.facts.name for existing in evidence.indexes.get(index.table, ())}
     schema, dot, _ = index.table.rpartition(".")
     name = f"{schema}{dot}{new_name(index)}"
     number = next(count for count in ("", *range(2, 99)) if f"{name}{count}" not in taken)
     return replace(index, name=f"{name}{number}") if number else index
 
 
-def _partitioned(table: str, seen: Evidence) -> bool:
-    facts = seen.tables.get(table)
+def _partitioned(table: str, evidence: Evidence) -> bool:
+    facts = evidence.tables.get(table)
     return facts is not None and facts.kind == "partitioned table"
 
 
-def _against(index: IndexShape, extension: str, seen: Evidence) -> Iterator[str]:
-    table = seen.tables.get(index.table)
-    if _partitioned(index.table, seen):
+def _against(index: IndexShape, extension: str, evidence: Evidence) -> Iterator[str]:
+    table = evidence.tables.get(index.table)
+    if _partitioned(index.table, evidence):
         yield (
             "It blocks writes while it is built. To avoid that, create the index on each partition "
             "concurrently, then on the table alone (ON ONLY), and attach them."
@@ -100,13 +100,13 @@ def _against(index: IndexShape, extension: str, seen: Evidence) -> Iterator[str]
         return
     written = table.inserted + table.updated + table.deleted
     if written:
-        hourly = format_count(round(written * 3600 / seen.seconds))
+        hourly = format_count(round(written * 3600 / evidence.seconds))
         yield f"Writes must maintain it: {index.table} has {hourly} changed rows per hour."
     widths = [
         column.width or 8.0
-        for column in seen.catalogue.columns.get(index.table, ())
+        for column in evidence.catalogue.columns.get(index.table, ())
         if column.name in {key.column for key in index.keys}
     ]
     if index.method == "btree" and not index.predicate and len(widths) == len(index.keys):
         # Each entry has a header of 8 bytes and a pointer of 4; pages are filled to 90 %.
-        yield f"It takes about {format_bytes(seen.rows(index.table) * (sum(widths) + 12) / 0.9)} of disk."
+        yield f"It takes about {format_bytes(evidence.rows(index.table) * (sum(widths) + 12) / 0.9)} of disk."

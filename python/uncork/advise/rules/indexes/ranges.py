@@ -45,11 +45,11 @@ def fraction_in_range(found: Sequence[Predicate], facts: ColumnFacts | None) -> 
     return max(_LEAST**2, min(upper, kept) - lower)
 
 
-def _bounds(one: Predicate) -> list[tuple[str, str]]:
+def _bounds(predicate: Predicate) -> list[tuple[str, str]]:
     """Return the operators and values of a range; an empty value is unknown."""
-    text = one.literal or ""
-    if one.operator != "between":
-        return [(one.operator, text)]
+    text = predicate.literal or ""
+    if predicate.operator != "between":
+        return [(predicate.operator, text)]
     lower, upper = _AND.split(text, maxsplit=1) if _AND.search(text) else ("", "")
     return [(">=", lower), ("<=", upper)]
 

@@ -59,31 +59,36 @@ class Read:
     node: PlanNode | None = None
 
 
-def blocks_a_call(one: Statement) -> float | None:
+def blocks_a_call(statement: Statement) -> float | None:
     """Return how many blocks a call reads on average; None if nobody counted them."""
-    return one.a_call(one.blocks)
+    return statement.a_call(statement.blocks)
 
 
-def read_of(use: Use, one: Statement, seen: Evidence) -> Read | None:
+def read_of(use: Use, statement: Statement, evidence: Evidence) -> Read | None:
     """Return how a statement reads a table if an index could change it; None if it reads little."""
-    whole, blocks = pages(use.table, seen), blocks_a_call(one)
-    repeated = _repeated(use, one, seen)
+    whole, blocks = pages(use.table, evidence), blocks_a_call(statement)
+    repeated = _repeated(use, statement, evidence)
     if repeated is not None:
         return repeated
-    found = list(_visits(one, use, seen))
-    filtered = _filtered(use, found, one, seen)
+    found = list(_visits(statement, use, evidence))
+    filtered = _filtered(use, found, statement, evidence)
     if blocks is not None and blocks < _READS_LITTLE * whole:
         return filtered
     scans = [each for each in found if each[0].kind == "Seq Scan" or _reads_all_of_index(each[0], use)]
-    if scans and one.plan is not None:
-        node, times, partners = max(scans, key=lambda each: _own(each[0], seen) * each[1])
-        part = _part(node, times, one.plan.root, use, seen)
-        return Read("scan", part, _own(node, seen) * times, times, partners, node)
+    if scans and statement.plan is not None:
+        node, times, partners = max(scans, key=lambda each: _own(each[0], evidence) * each[1])
+        part = _part(node, times, statement.plan.root, use, evidence)
+        return Read("scan", part, _own(node, evidence) * times, times, partners, node)
     if found and not use.alone:
         return None
-    if found and filtered is not None and one.plan is not None and one.plan.source in ("seen", "executed"):
+    if (
+        found
+        and filtered is not None
+        and statement.plan is not None
+        and statement.plan.source in ("seen", "executed")
+    ):
         return filtered
-    return _counted(use, one, seen, planned=bool(found)) or filtered
+    return _counted(use, statement, evidence, planned=bool(found)) or filtered
 
 
 def _reads_all_of_index(node: PlanNode, use: Use) -> bool:
@@ -92,82 +97,91 @@ def _reads_all_of_index(node: PlanNode, use: Use) -> bool:
     return node.kind == "Index Only Scan" and filters and not use.order
 
 
-def _counted(use: Use, one: Statement, seen: Evidence, *, planned: bool) -> Read | None:
+def _counted(use: Use, statement: Statement, evidence: Evidence, *, planned: bool) -> Read | None:
     """Return the scan that counters show, if no plan shows it: blocks per call, or scans of the table."""
-    whole, blocks = pages(use.table, seen), blocks_a_call(one)
+    whole, blocks = pages(use.table, evidence), blocks_a_call(statement)
     reads = use.table.whole_reads
     if blocks is None:
-        uncounted = seen.database is None or seen.database.counted_ns is None
-        often = (reads or 0.0) >= _READS and (reads or 0.0) / seen.seconds >= _READS_PER_S
-        return Read("scan", 1.0, scan_cost(use.table, seen)) if often and uncounted and not planned else None
+        uncounted = evidence.database is None or evidence.database.counted_ns is None
+        often = (reads or 0.0) >= _READS and (reads or 0.0) / evidence.seconds >= _READS_PER_S
+        return (
+            Read("scan", 1.0, scan_cost(use.table, evidence)) if often and uncounted and not planned else None
+        )
     scans = float(use.table.seq_scans) if reads is None else reads
-    if not scans or scans < _SCANNED * (one.calls or 0) or blocks < _READS_WHOLE * whole:
+    if not scans or scans < _SCANNED * (statement.calls or 0) or blocks < _READS_WHOLE * whole:
         return None
     part = 1.0 if use.alone else min(1.0, whole / blocks)
-    return Read("scan", part, scan_cost(use.table, seen), partners=max(1.0, one.a_call(one.rows) or 1.0))
+    return Read(
+        "scan",
+        part,
+        scan_cost(use.table, evidence),
+        partners=max(1.0, statement.a_call(statement.rows) or 1.0),
+    )
 
 
-def saved(read: Read, want: Want, use: Use, one: Statement, seen: Evidence) -> float:
+def saved(read: Read, want: Want, use: Use, statement: Statement, evidence: Evidence) -> float:
     """Return the fraction of a statement's time that an index would save, 0 to 1."""
-    blocks = blocks_a_call(one)
+    blocks = blocks_a_call(statement)
     if read.how == "filter" and blocks:
         needed = _DESCENT + want.fetched
         return read.part * max(0.0, 1 - needed / blocks)
-    joined = any(_is_join(each.predicate, one) for each in want.served)
+    joined = any(_is_join(each.predicate, statement) for each in want.served)
     searches = max(1.0, read.partners if joined else read.times)
-    each = index_cost(use.table, want.fetched, seen, _correlation(want, use, seen), searches)
+    each = index_cost(use.table, want.fetched, evidence, _correlation(want, use, evidence), searches)
     new = each * searches
-    new += _of_subplans(read, use, seen) * min(
-        1.0, want.fetched * searches / max(1.0, seen.rows(use.table.name))
+    new += _of_subplans(read, use, evidence) * min(
+        1.0, want.fetched * searches / max(1.0, evidence.rows(use.table.name))
     )
     return read.part * max(0.0, 1 - new / max(read.cost, 1e-9))
 
 
-def _correlation(want: Want, use: Use, seen: Evidence) -> float:
+def _correlation(want: Want, use: Use, evidence: Evidence) -> float:
     """Return how far the order of an index is that of its table, by its first column; 0 if unknown."""
     keys = (*want.wanted.equal, *want.wanted.rest)
-    column = seen.column(use.table.name, keys[0].column) if keys and keys[0].column else None
+    column = evidence.column(use.table.name, keys[0].column) if keys and keys[0].column else None
     if column is None or want.wanted.method != "btree" or len(want.wanted.equal) > 1:
         return 0.0
     return (column.correlation or 0.0) * (1.0 if len(keys) == 1 else _MORE_KEYS)
 
 
-def _is_join(one: Predicate, statement: Statement) -> bool:
+def _is_join(predicate: Predicate, statement: Statement) -> bool:
     """Return whether a search by a predicate is repeated for each row of a table that is joined with it.
 
     A subquery that depends on a row of the query around it searches once for each evaluation.
     """
-    if one.value == "subquery":
-        return one.operator == "in"
+    if predicate.value == "subquery":
+        return predicate.operator == "in"
     shape = statement.shape
-    if one.value != "column" or one.other is None or shape is None:
-        return one.value == "column"
-    levels = {use.level for use in shape.tables if use.name == one.other.table}
-    return not levels or one.level in levels
+    if predicate.value != "column" or predicate.other is None or shape is None:
+        return predicate.value == "column"
+    levels = {use.level for use in shape.tables if use.name == predicate.other.table}
+    return not levels or predicate.level in levels
 
 
-def _of_subplans(read: Read, use: Use, seen: Evidence) -> float:
+def _of_subplans(read: Read, use: Use, evidence: Evidence) -> float:
     """Return the cost of the subqueries that a scan evaluates for its rows, which fewer rows make cheaper."""
     node = read.node
-    if node is None or not any(each.role == "SubPlan" and not node.runs_once(each) for each in node.children):
+    if node is None or not any(
+        child.role == "SubPlan" and not node.runs_once(child) for child in node.children
+    ):
         return 0.0
-    return max(0.0, read.cost - scan_cost(use.table, seen) * read.times)
+    return max(0.0, read.cost - scan_cost(use.table, evidence) * read.times)
 
 
 def _filtered(
-    use: Use, found: list[tuple[PlanNode, float, float]], one: Statement, seen: Evidence
+    use: Use, found: list[tuple[PlanNode, float, float]], statement: Statement, evidence: Evidence
 ) -> Read | None:
     """Return the read of an index scan that fetches far more rows than it returns."""
-    blocks, returned = blocks_a_call(one), one.a_call(one.rows)
+    blocks, returned = blocks_a_call(statement), statement.a_call(statement.rows)
     if blocks is None or returned is None or not use.alone or blocks < _BLOCKS:
         return None
     scanned = any(each[0].kind == "Seq Scan" for each in found) and not use.order
-    if scanned or served_completely(one, use.table, seen):
+    if scanned or served_completely(statement, use.table, evidence):
         return None  # an index finds the rows already: other blocks are those of dead rows
-    options = seen.catalogue.options.get(use.table.name)
+    options = evidence.catalogue.options.get(use.table.name)
     if options is not None and (options.toast_bytes or 0) > (use.table.bytes or 0):
         return None  # the blocks may be those of long values
-    shape, own = one.shape, {each.name for each in seen.catalogue.functions}
+    shape, own = statement.shape, {function.name for function in evidence.catalogue.functions}
     if shape is None or shape.kind != "select" or shape.aggregates or own.intersection(shape.functions):
         return None  # the blocks may be those of triggers and functions
     if blocks < _DISCARDED * (_DESCENT + returned):
@@ -176,56 +190,58 @@ def _filtered(
     return Read("filter", 1.0, blocks, node=node)
 
 
-def _repeated(use: Use, one: Statement, seen: Evidence) -> Read | None:
+def _repeated(use: Use, statement: Statement, evidence: Evidence) -> Read | None:
     """Return the search for the first rows of an order, by an index that lacks the columns of a join.
 
     ``LATERAL (SELECT ... WHERE r.device = d.id ORDER BY ts LIMIT 1)`` reads an index on ``ts`` for each ``d``
     until a row fits. Only the plan shows it, by its estimates.
     """
-    if one.plan is None or not (use.order and use.joins) or use.alone:
+    if statement.plan is None or not (use.order and use.joins) or use.alone:
         return None
-    for limit, times, partners in _walk(one.plan.root, 1.0, 1.0, 1.0):
+    for limit, times, partners in _walk(statement.plan.root, 1.0, 1.0, 1.0):
         node = limit.children[0] if limit.kind == "Limit" and limit.children else limit
-        mine = node.relation and table_of(node, seen) == use.table.name and is_named(node, use.alias)
+        mine = node.relation and table_of(node, evidence) == use.table.name and is_named(node, use.alias)
         if limit is node or not mine or not node.kind.startswith("Index") or times <= 1:
             continue
         condition = node.condition("Filter")
         if any(re.search(rf"\b{re.escape(join.column)}\b", condition) for join in use.joins if join.column):
-            part = min(1.0, limit.cost * times / one.plan.root.cost) if one.plan.root.cost else 1.0
+            part = (
+                min(1.0, limit.cost * times / statement.plan.root.cost) if statement.plan.root.cost else 1.0
+            )
             return Read("repeated", part, limit.cost * times, times, partners, node)
     return None
 
 
-def _part(node: PlanNode, times: float, root: PlanNode, use: Use, seen: Evidence) -> float:
+def _part(node: PlanNode, times: float, root: PlanNode, use: Use, evidence: Evidence) -> float:
     """Return the fraction of a statement's time in a node, executed or planned."""
     if use.order:
         return 1.0  # the scan, and the sort that an order makes unnecessary
     if node.milliseconds is not None and root.milliseconds:
         return min(1.0, _own_milliseconds(node) / root.milliseconds)
-    whole = root.cost - sum(_excess(each, seen) * again for each, again, _ in _walk(root, 1.0, 1.0, 1.0))
-    return min(1.0, _own(node, seen) * times / whole) if whole > 0 else 1.0
+    whole = root.cost - sum(_excess(each, evidence) * again for each, again, _ in _walk(root, 1.0, 1.0, 1.0))
+    return min(1.0, _own(node, evidence) * times / whole) if whole > 0 else 1.0
 
 
-def _own(node: PlanNode, seen: Evidence) -> float:
+def _own(node: PlanNode, evidence: Evidence) -> float:
     """Return the cost of a scan without the subqueries that it executes once, however few rows it reads."""
     once = sum(child.cost for child in node.children if node.runs_once(child))
-    return max(0.0, node.cost - once - _excess(node, seen))
+    return max(0.0, node.cost - once - _excess(node, evidence))
 
 
-def _excess(node: PlanNode, seen: Evidence) -> float:
+def _excess(node: PlanNode, evidence: Evidence) -> float:
     """Return what the cost of a scan says too much, if it has a subquery that could be hashed or not.
 
     The planner counts such a subquery (EXISTS below OR) as one that is executed for each row, even if the
     plan has the hashed one.
     """
-    table = seen.tables.get(table_of(node, seen)) if node.relation else None
+    table = evidence.tables.get(table_of(node, evidence)) if node.relation else None
     subplans = [child for child in node.children if child.role == "SubPlan"]
     if table is None or node.kind != "Seq Scan" or not subplans:
         return 0.0
     if not all(node.runs_once(subplan) for subplan in subplans):
         return 0.0
     once = sum(child.cost for child in node.children if node.runs_once(child))
-    return max(0.0, node.cost - once - scan_cost(table, seen))
+    return max(0.0, node.cost - once - scan_cost(table, evidence))
 
 
 def _own_milliseconds(node: PlanNode) -> float:
@@ -233,12 +249,12 @@ def _own_milliseconds(node: PlanNode) -> float:
     return max(0.0, (node.milliseconds or 0.0) - sum(once))
 
 
-def _visits(one: Statement, use: Use, seen: Evidence) -> Iterator[tuple[PlanNode, float, float]]:
+def _visits(statement: Statement, use: Use, evidence: Evidence) -> Iterator[tuple[PlanNode, float, float]]:
     """Yield the nodes that read a table, how often a call executes each, and its join partners."""
-    if one.plan is None:
+    if statement.plan is None:
         return
-    for node, times, partners in _walk(one.plan.root, 1.0, 1.0, 1.0):
-        mine = node.relation and table_of(node, seen) == use.table.name and node.kind != "ModifyTable"
+    for node, times, partners in _walk(statement.plan.root, 1.0, 1.0, 1.0):
+        mine = node.relation and table_of(node, evidence) == use.table.name and node.kind != "ModifyTable"
         alias = use.alias if is_named(node, use.alias) else node.alias
         if mine and alias in ("", use.alias, use.table.name.rpartition(".")[2], node.relation):
             yield node, times, partners
@@ -268,7 +284,7 @@ def _walk(
         if node.kind == "Nested Loop" and child.kind not in _TIMES:
             if child.role == "Inner":
                 again = times * other / calls
-            elif any(each.role == "Inner" and _searches(each) for each in node.children):
+            elif any(child.role == "Inner" and _searches(child) for child in node.children):
                 other *= max(1.0, child.rows)
         elif child.role == "SubPlan" and not node.runs_once(child):
             again = other = inside = times * _evaluations(child, node)
@@ -288,5 +304,5 @@ def _evaluations(subplan: PlanNode, node: PlanNode) -> float:
     """
     if subplan.loops and node.loops:
         return max(1.0, subplan.loops / node.loops)
-    others = sum(each.cost for each in node.children if each.role != "SubPlan")
+    others = sum(child.cost for child in node.children if child.role != "SubPlan")
     return max(1.0, node.rows if not subplan.cost else (node.cost - others) / subplan.cost)

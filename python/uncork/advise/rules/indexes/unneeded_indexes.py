@@ -122,20 +122,20 @@ def _finding(
     )
 
 
-def _by_table(seen: Evidence, warnings: Sequence[str]) -> Iterator[tuple[TableFacts, list[Existing]]]:
-    for name, indexes in seen.indexes.items():
-        table = seen.tables.get(name)
+def _by_table(evidence: Evidence, warnings: Sequence[str]) -> Iterator[tuple[TableFacts, list[Existing]]]:
+    for name, indexes in evidence.indexes.items():
+        table = evidence.tables.get(name)
         found = [index for index in indexes if index.facts.warning in warnings]
         if table is not None and found:
             yield table, sorted(found, key=lambda one: -(one.facts.bytes or 0))
 
 
-def _same(one: Existing) -> str:
-    return "has the same columns as" if one.facts.warning == "duplicate" else "has the first columns of"
+def _same(existing: Existing) -> str:
+    return "has the same columns as" if existing.facts.warning == "duplicate" else "has the first columns of"
 
 
-def _again(one: Existing) -> str:
-    head, index, rest = one.facts.definition.partition(" INDEX ")
+def _again(existing: Existing) -> str:
+    head, index, rest = existing.facts.definition.partition(" INDEX ")
     return f"{head}{index}CONCURRENTLY {rest};"
 
 

@@ -23,21 +23,21 @@ GRACE_DAYS: Final = 30.0
 _WRITES: Final = ("insert", "update", "delete", "merge", "copy")
 
 
-def upkeep_bill(table: TableFacts, indexes: Collection[Existing], seen: Evidence) -> Bill:
+def upkeep_bill(table: TableFacts, indexes: Collection[Existing], evidence: Evidence) -> Bill:
     """Return what statements spend on maintaining some of a table's indexes.
 
     A row written goes to the table and to each index, so each of them has an equal part of the work. A HOT
     update changes no index; a delete leaves its entries to VACUUM.
     """
-    return seen.bill_without_wal(templates_of(table, indexes, seen))
+    return evidence.bill_without_wal(templates_of(table, indexes, evidence))
 
 
-def templates_of(table: TableFacts, indexes: Collection[Existing], seen: Evidence) -> dict[int, float]:
+def templates_of(table: TableFacts, indexes: Collection[Existing], evidence: Evidence) -> dict[int, float]:
     """Return the statements that write to a table, with the fraction of their time for some indexes of it.
 
     An update of a column of an index that nothing reads is left to the rule about heap-only updates.
     """
-    each = len(indexes) / (1 + max(len(indexes), len(seen.indexes.get(table.name, ()))))
+    each = len(indexes) / (1 + max(len(indexes), len(evidence.indexes.get(table.name, ()))))
     unread = {
         column
         for index in indexes
@@ -46,7 +46,7 @@ def templates_of(table: TableFacts, indexes: Collection[Existing], seen: Evidenc
     }
     moved = 1 - table.hot_updated / table.updated if table.updated else 1.0
     found = {}
-    for statement in seen.statements.values():
+    for statement in evidence.statements.values():
         if statement.shape is None or statement.shape.kind not in _WRITES:
             continue
         if not statement.changes(table.name):
@@ -59,24 +59,24 @@ def templates_of(table: TableFacts, indexes: Collection[Existing], seen: Evidenc
     return found
 
 
-def counted_days(seen: Evidence) -> float | None:
+def counted_days(evidence: Evidence) -> float | None:
     """Return for how many days the server has counted the scans of indexes; None if it is unknown."""
-    database = seen.database
+    database = evidence.database
     if database is None or database.counted_since_us is None:
         return None
     return (database.watch.ended_us - database.counted_since_us) / 86_400e6
 
 
-def serves_key(one: Existing, seen: Evidence) -> bool:
+def serves_key(existing: Existing, evidence: Evidence) -> bool:
     """Return whether an index finds the rows that refer to a deleted one: deletes are rare, but need it."""
-    for key in seen.keys_of.get(one.facts.table, ()):
+    for key in evidence.keys_of.get(existing.facts.table, ()):
         columns = {part.strip().strip('"') for part in key.columns.split(",")}
-        if one.shape is not None and set(one.shape.columns[: len(columns)]) == columns:
+        if existing.shape is not None and set(existing.shape.columns[: len(columns)]) == columns:
             return True
     return False
 
 
-def why_unprovable(indexes: Sequence[Existing], seen: Evidence) -> str:
+def why_unprovable(indexes: Sequence[Existing], evidence: Evidence) -> str:
     """Return why measuring without these indexes cannot prove that they are not needed.
 
     It is a sentence, empty if a measurement can: nothing scanned them for 30 days.
@@ -87,7 +87,7 @@ def why_unprovable(indexes: Sequence[Existing], seen: Evidence) -> str:
             f"Statements that were not captured scanned {scanned.name} "
             f"{count_words(scanned.scans_ever, 'time')} since counting began: find them first."
         )
-    days = counted_days(seen)
+    days = counted_days(evidence)
     if days is not None and days >= GRACE_DAYS:
         return ""
     if days is None:

@@ -49,17 +49,19 @@ class Use:
         return tuple(predicate for predicate in self.predicates if predicate.value == "column")
 
 
-def large_tables(seen: Evidence) -> dict[str, TableFacts]:
+def large_tables(evidence: Evidence) -> dict[str, TableFacts]:
     """Return the tables that are large enough for an index, by name."""
     return {
-        name: table for name, table in seen.tables.items() if seen.rows(name) >= LARGE_ROWS and table.bytes
+        name: table
+        for name, table in evidence.tables.items()
+        if evidence.rows(name) >= LARGE_ROWS and table.bytes
     }
 
 
-def uses_of(one: Statement, seen: Evidence) -> Iterator[Use]:
+def uses_of(statement: Statement, evidence: Evidence) -> Iterator[Use]:
     """Yield the uses of large tables in a statement, in the order of the text."""
-    large = large_tables(seen)
-    shape = one.shape if large else None
+    large = large_tables(evidence)
+    shape = statement.shape if large else None
     if shape is None or shape.kind not in ("select", "update", "delete", "insert", "merge"):
         return
     predicates = [*shape.predicates, *_turned(shape)]
@@ -71,54 +73,54 @@ def uses_of(one: Statement, seen: Evidence) -> Iterator[Use]:
             continue
         unaliased = () if use.name in aliases else (use.name,)
         mine = [
-            _with_constants(predicate, one)
+            _with_constants(predicate, statement)
             for predicate in predicates
             if (predicate.table == use.name or (alone and not predicate.table))
             and predicate.clause != "having"
             and (predicate.alias in ("", use.alias, *unaliased) or names[use.name] == 1)
             and (same[use.name, use.alias] == 1 or predicate.level == use.level)
-            and not _for_each_row(predicate, one)
+            and not _for_each_row(predicate, statement)
         ]
         groups: dict[int, list[Predicate]] = defaultdict(list)
         for predicate in predicates:
             if predicate.alternative:
-                groups[predicate.group].append(_with_constants(predicate, one))
+                groups[predicate.group].append(_with_constants(predicate, statement))
         touched = {predicate.group for predicate in mine if predicate.alternative}
         yield Use(
             large[use.name],
             use.alias,
             tuple(predicate for predicate in mine if not predicate.alternative),
             tuple(tuple(groups[number]) for number in sorted(touched)),
-            _order(shape, use, one),
+            _order(shape, use, statement),
             alone,
         )
-    yield from _behind_views(one, shape, seen)
+    yield from _behind_views(statement, shape, evidence)
 
 
-def _behind_views(one: Statement, shape: StatementShape, seen: Evidence) -> Iterator[Use]:
+def _behind_views(statement: Statement, shape: StatementShape, evidence: Evidence) -> Iterator[Use]:
     """Yield the uses of tables that a statement reads through views: its plan has them."""
-    if one.plan is None or not {view.name for view in seen.catalogue.views} & {
+    if statement.plan is None or not {view.name for view in evidence.catalogue.views} & {
         use.name for use in shape.tables
     }:
         return
-    large, named = large_tables(seen), {use.name for use in shape.tables}
-    scans = [node for node in one.plan.root.walk() if node.relation]
+    large, named = large_tables(evidence), {use.name for use in shape.tables}
+    scans = [node for node in statement.plan.root.walk() if node.relation]
     for node in scans:
-        name = table_of(node, seen)
+        name = table_of(node, evidence)
         if node.kind == "Seq Scan" and name in large and name not in named:
-            found = [_as_stored(predicate, name, seen) for predicate in seen.take_filter(node)]
+            found = [_as_stored(predicate, name, evidence) for predicate in evidence.take_filter(node)]
             must = tuple(predicate for predicate in found if not predicate.alternative)
             yield Use(large[name], node.alias, must, alone=len(scans) == 1)
 
 
-def _as_stored(one: Predicate, table: str, seen: Evidence) -> Predicate:
+def _as_stored(predicate: Predicate, table: str, evidence: Evidence) -> Predicate:
     """Return a predicate of a plan without the cast of a column to text that changes no value.
 
     PostgreSQL prints one for each column of the type varchar. The table of a partition is the whole.
     """
-    column = seen.column(table, one.column)
-    same = one.cast == "text" and column is not None and column.type in _TEXTS
-    return replace(one, table=table, cast="" if same else one.cast)
+    column = evidence.column(table, predicate.column)
+    same = predicate.cast == "text" and column is not None and column.type in _TEXTS
+    return replace(predicate, table=table, cast="" if same else predicate.cast)
 
 
 def is_aggregated(shape: StatementShape) -> bool:
@@ -126,11 +128,11 @@ def is_aggregated(shape: StatementShape) -> bool:
     return bool(shape.aggregates or shape.grouping or shape.distinct or shape.windows or shape.unions)
 
 
-def table_of(node: PlanNode, seen: Evidence) -> str:
+def table_of(node: PlanNode, evidence: Evidence) -> str:
     """Return the table of a node; for a partition, the partitioned table."""
     name = node.relation
     for _ in range(8):  # partitions of partitions
-        options = seen.catalogue.options.get(name)
+        options = evidence.catalogue.options.get(name)
         if options is None or not options.parent:
             break
         name = options.parent
@@ -142,34 +144,34 @@ def is_named(node: PlanNode, alias: str) -> bool:
     return node.alias == alias or _NUMBERED.sub("", node.alias) == alias
 
 
-def nodes_of(one: Statement, table: str, seen: Evidence) -> Iterator[PlanNode]:
+def nodes_of(statement: Statement, table: str, evidence: Evidence) -> Iterator[PlanNode]:
     """Yield the nodes of a statement's best plan that read a table."""
-    if one.plan is not None:
-        for node in one.plan.root.walk():
-            if node.relation and node.kind != "ModifyTable" and table_of(node, seen) == table:
+    if statement.plan is not None:
+        for node in statement.plan.root.walk():
+            if node.relation and node.kind != "ModifyTable" and table_of(node, evidence) == table:
                 yield node
 
 
-def _order(shape: StatementShape, use: TableUse, one: Statement) -> tuple[OrderKey, ...]:
+def _order(shape: StatementShape, use: TableUse, statement: Statement) -> tuple[OrderKey, ...]:
     """Return the keys by which a LIMIT takes the first rows of a table; nothing if it needs other rows too.
 
     The plan shows the LIMIT of a subquery.
     """
     if shape.aggregates:
-        return _extreme(shape, use, one)
-    limited = shape.limit and not is_aggregated(shape) if use.level == 0 else _limited(use, one)
+        return _extreme(shape, use, statement)
+    limited = shape.limit and not is_aggregated(shape) if use.level == 0 else _limited(use, statement)
     found = tuple(key for key in shape.order if key.level == use.level) if limited else ()
     return found if all(key.table == use.name and (key.column or key.expression) for key in found) else ()
 
 
-def _extreme(shape: StatementShape, use: TableUse, one: Statement) -> tuple[OrderKey, ...]:
+def _extreme(shape: StatementShape, use: TableUse, statement: Statement) -> tuple[OrderKey, ...]:
     """Return the column whose smallest or largest value is all that a statement computes of a table.
 
     An index on it has that value at its end. The plan shows the column: ``max(no)``.
     """
-    if one.plan is None or shape.grouping or not set(shape.aggregates) <= {"min", "max"}:
+    if statement.plan is None or shape.grouping or not set(shape.aggregates) <= {"min", "max"}:
         return ()
-    for node in one.plan.root.walk():
+    for node in statement.plan.root.walk():
         scan = node.children[0] if node.kind == "Aggregate" and len(node.children) == 1 else node
         if scan is node or not scan.relation or not is_named(scan, use.alias):
             continue
@@ -180,11 +182,11 @@ def _extreme(shape: StatementShape, use: TableUse, one: Statement) -> tuple[Orde
     return ()
 
 
-def _limited(use: TableUse, one: Statement) -> bool:
+def _limited(use: TableUse, statement: Statement) -> bool:
     """Return whether a plan reads the first rows of a table in a subquery, sorted or by an index."""
-    if one.plan is None:
+    if statement.plan is None:
         return False
-    for node in one.plan.root.walk():
+    for node in statement.plan.root.walk():
         below = node
         while below.kind in _PASSING and below.children:
             below = below.children[0]
@@ -220,7 +222,7 @@ def _turned(shape: StatementShape) -> Iterator[Predicate]:
             )
 
 
-def _with_constants(one: Predicate, statement: Statement) -> Predicate:
+def _with_constants(predicate: Predicate, statement: Statement) -> Predicate:
     """Return a predicate with the constants that a session sent, which the statement's text lacks.
 
     An index on ``payload ->> 'kind'`` needs the key; pg_stat_statements has ``payload ->> $1``. The plan of
@@ -234,31 +236,31 @@ def _with_constants(one: Predicate, statement: Statement) -> Predicate:
         for name in _CONDITIONS
         if node.condition(name)
     ]
-    if one.operator in ("like", "ilike") and one.literal is None and one.column:
+    if predicate.operator in ("like", "ilike") and predicate.literal is None and predicate.column:
         for text in texts:
-            found = re.search(rf"\b{re.escape(one.column)}\)?(?:::\w+)? ~~\*? '((?:[^']|'')*)'", text)
+            found = re.search(rf"\b{re.escape(predicate.column)}\)?(?:::\w+)? ~~\*? '((?:[^']|'')*)'", text)
             if found is not None:
-                return replace(one, literal=found[1])
-    if one.operator in RANGES and one.literal is None and one.column and not one.cast:
-        return replace(one, literal=_bounds_in_plans(one, statement))
-    if not one.expression or not _HOLE.search(re.escape(one.expression)):
-        return one
-    pattern = _HOLE.sub(lambda _hole: r"('(?:[^']|'')*'|-?[\\d.]+)", re.escape(_bare(one.expression)))
+                return replace(predicate, literal=found[1])
+    if predicate.operator in RANGES and predicate.literal is None and predicate.column and not predicate.cast:
+        return replace(predicate, literal=_bounds_in_plans(predicate, statement))
+    if not predicate.expression or not _HOLE.search(re.escape(predicate.expression)):
+        return predicate
+    pattern = _HOLE.sub(lambda _hole: r"('(?:[^']|'')*'|-?[\\d.]+)", re.escape(_bare(predicate.expression)))
     for text in texts:
         found = re.search(pattern, _bare(text))
         if found is not None:
-            return replace(one, expression=_filled(one.expression, found.groups()))
-    return one
+            return replace(predicate, expression=_filled(predicate.expression, found.groups()))
+    return predicate
 
 
-def _for_each_row(one: Predicate, statement: Statement) -> bool:
+def _for_each_row(predicate: Predicate, statement: Statement) -> bool:
     """Return whether a value comes from a subquery that depends on the row, so no index can search for it.
 
     Plans show such a subquery as a SubPlan; one that is executed once is an InitPlan, whose value is known.
     """
-    if one.value != "subquery" or not one.column or one.operator == "in":
+    if predicate.value != "subquery" or not predicate.column or predicate.operator == "in":
         return False
-    column = rf"\(*\b{re.escape(one.column)}\"?\)?(?:::\w+)?"
+    column = rf"\(*\b{re.escape(predicate.column)}\"?\)?(?:::\w+)?"
     pattern = re.compile(rf"{column} \S+ \(SubPlan \d+\)|\(SubPlan \d+\) \S+ \(*(?:\w+\.)?{column}")
     return any(
         pattern.search(text)
@@ -268,16 +270,16 @@ def _for_each_row(one: Predicate, statement: Statement) -> bool:
     )
 
 
-def _bounds_in_plans(one: Predicate, statement: Statement) -> str | None:
+def _bounds_in_plans(predicate: Predicate, statement: Statement) -> str | None:
     """Return a range's bounds in a plan with real values, as `Predicate.literal`; None if it has none."""
-    operators = (">=", "<=") if one.operator == "between" else (one.operator,)
+    operators = (">=", "<=") if predicate.operator == "between" else (predicate.operator,)
     patterns = [
-        re.compile(rf"\b{re.escape(one.column)}\"?\)?(?:::\w+)? {operator} ({_VALUE})")
+        re.compile(rf"\b{re.escape(predicate.column)}\"?\)?(?:::\w+)? {operator} ({_VALUE})")
         for operator in operators
     ]
     for plan in statement.plans:
         for node in plan.root.walk() if plan.source in ("seen", "executed") else ():
-            if node.relation and node.relation != one.table:
+            if node.relation and node.relation != predicate.table:
                 continue
             for name in _CONDITIONS:
                 found = [pattern.search(node.condition(name)) for pattern in patterns]

@@ -53,38 +53,38 @@ class Want:
     ordered: bool = False
 
 
-def passing(use: Use, one: Statement, seen: Evidence) -> float | None:
+def passing(use: Use, statement: Statement, evidence: Evidence) -> float | None:
     """Return the measured or planned fraction of the rows that pass all predicates; None if unknown.
 
     The rows that a statement returns show it, unless it aggregates, joins or limits them. A generic plan, or
     one with drawn values, shows only that of equalities, because it does not know the bounds of ranges.
     """
-    rows, shape = seen.rows(use.table.name), one.shape
+    rows, shape = evidence.rows(use.table.name), statement.shape
     if not rows or shape is None:
         return None
-    returned = one.a_call(one.rows)
+    returned = statement.a_call(statement.rows)
     if returned is not None and use.alone and not is_aggregated(shape):
         if not shape.limit:
             return min(1.0, returned / rows)
-        blocks = one.a_call(one.blocks)
-        if not shape.order and blocks is not None and blocks >= _STOPS_AFTER * pages(use.table, seen):
+        blocks = statement.a_call(statement.blocks)
+        if not shape.order and blocks is not None and blocks >= _STOPS_AFTER * pages(use.table, evidence):
             # The scan stopped at the last row of LIMIT, after this part of the table.
-            return min(1.0, returned / rows / min(1.0, blocks / pages(use.table, seen)))
-    plan = one.plan
+            return min(1.0, returned / rows / min(1.0, blocks / pages(use.table, evidence)))
+    plan = statement.plan
     if plan is None or (plan.source in ("generic", "drawn") and _is_guess(use)):
         return None
-    if plan.source != "executed" and any(_is_assumed(each) for each in use.predicates):
+    if plan.source != "executed" and any(_is_assumed(predicate) for predicate in use.predicates):
         return None
-    found = [rows_returned(node) for node in nodes_of(one, use.table.name, seen)]
+    found = [rows_returned(node) for node in nodes_of(statement, use.table.name, evidence)]
     return min(1.0, sum(found) / rows) if found else None
 
 
-def want_of(use: Use, one: Statement, seen: Evidence) -> Want | None:
+def want_of(use: Use, statement: Statement, evidence: Evidence) -> Want | None:
     """Return the index that fetches rows of a use most cheaply; None if no index can."""
-    return next(iter(wants_of(use, one, seen)), None)
+    return next(iter(wants_of(use, statement, evidence)), None)
 
 
-def wants_of(use: Use, one: Statement, seen: Evidence) -> list[Want]:
+def wants_of(use: Use, statement: Statement, evidence: Evidence) -> list[Want]:
     """Return the indexes that serve a use, the cheapest for one search first.
 
     A search by a join may be repeated for each row of the other table, so an index that serves the other
@@ -93,13 +93,15 @@ def wants_of(use: Use, one: Statement, seen: Evidence) -> list[Want]:
     served = [
         found
         for predicate in use.predicates
-        if (found := served_by(predicate, use.table.name, seen)) is not None
+        if (found := served_by(predicate, use.table.name, evidence)) is not None
     ]
     own = [each for each in served if each.predicate.value != "column"]
-    trees = [_btree(use, some, one, seen) for some in ((served, own) if own != served else (served,))]
-    special = [_special(use, each, one, seen) for each in served]
+    trees = [
+        _btree(use, some, statement, evidence) for some in ((served, own) if own != served else (served,))
+    ]
+    special = [_special(use, each, statement, evidence) for each in served]
     options = [want for want in (*trees, *special) if want is not None]
-    return sorted(options, key=lambda each: index_cost(use.table, each.fetched, seen))
+    return sorted(options, key=lambda each: index_cost(use.table, each.fetched, evidence))
 
 
 def _is_guess(use: Use) -> bool:
@@ -109,25 +111,25 @@ def _is_guess(use: Use) -> bool:
     )
 
 
-def _is_assumed(one: Predicate) -> bool:
+def _is_assumed(predicate: Predicate) -> bool:
     """Return whether the planner assumes a constant fraction of rows, whatever the statistics say.
 
     It does for ``= ANY`` of a column of arrays, and for an expression, of which it has no statistics.
     """
-    whole = not one.column and one.operator in ("=", "in") and keeps_apart(one.expression)
-    return one.operator == "any" or (whole and bool(one.expression))
+    whole = not predicate.column and predicate.operator in ("=", "in") and keeps_apart(predicate.expression)
+    return predicate.operator == "any" or (whole and bool(predicate.expression))
 
 
-def _btree(use: Use, served: Sequence[Served], one: Statement, seen: Evidence) -> Want | None:
+def _btree(use: Use, served: Sequence[Served], statement: Statement, evidence: Evidence) -> Want | None:
     table = use.table.name
-    rows = seen.rows(table)
+    rows = evidence.rows(table)
     equal = [each for each in served if each.role == "equal"]
-    ranked = sorted(equal, key=lambda each: _selectivity(each.predicate, table, seen))
+    ranked = sorted(equal, key=lambda each: _selectivity(each.predicate, table, evidence))
     condition = ""
     kept: list[Served] = []
     left = rows
     for each in ranked:
-        part = _selectivity(each.predicate, table, seen)
+        part = _selectivity(each.predicate, table, evidence)
         if part > _ADDS or left <= _FEW_ROWS or len(kept) >= _MOST_KEYS:
             continue
         if each.predicate.operator in ("is null", "is true", "is false"):
@@ -143,63 +145,67 @@ def _btree(use: Use, served: Sequence[Served], one: Statement, seen: Evidence) -
     ranges = [each for each in served if each.role == "range" and each.key not in keys]
     rest: tuple[IndexKey, ...] = ()
     if ordered:
-        order = _order_keys(use.order, table, seen)
+        order = _order_keys(use.order, table, evidence)
         rest = tuple(key for key in order if key.column not in _columns(keys))
         bounded = [each for each in ranges if each.key.column in _columns(rest)]
         kept += bounded
     elif ranges and left > _FEW_ROWS:
-        best = min(_by_key(ranges), key=lambda each: _fraction(each, table, seen))
-        if _fraction(best, table, seen) <= _ADDS:
+        best = min(_by_key(ranges), key=lambda each: _fraction(each, table, evidence))
+        if _fraction(best, table, evidence) <= _ADDS:
             rest, kept = (best[0].key,), [*kept, *best]
     if not keys and not rest:
         if not condition:
             return None
-        rest = _any_key(table, seen)
+        rest = _any_key(table, evidence)
         if not rest:
             return None
     return Want(
         Wanted(table, keys, rest, predicate=condition),
         tuple(kept),
-        _fetched(kept, use, one, seen, ordered=ordered and bool(rest)),
+        _fetched(kept, use, statement, evidence, ordered=ordered and bool(rest)),
         ordered and bool(rest),
     )
 
 
-def _special(use: Use, each: Served, one: Statement, seen: Evidence) -> Want | None:
+def _special(use: Use, each: Served, statement: Statement, evidence: Evidence) -> Want | None:
     if each.role != "special":
         return None
     wanted = Wanted(use.table.name, (each.key,), method=each.method, extension=each.extension)
-    return Want(wanted, (each,), _fetched([each], use, one, seen, ordered=False))
+    return Want(wanted, (each,), _fetched([each], use, statement, evidence, ordered=False))
 
 
-def _fetched(kept: Sequence[Served], use: Use, one: Statement, seen: Evidence, *, ordered: bool) -> float:
+def _fetched(
+    kept: Sequence[Served], use: Use, statement: Statement, evidence: Evidence, *, ordered: bool
+) -> float:
     """Return how many rows a search by these predicates fetches, at most as many as a LIMIT shows."""
-    rows = seen.rows(use.table.name)
+    rows = evidence.rows(use.table.name)
     found = [each.predicate for each in kept]
-    estimate = fraction_of_all(found, use.table.name, seen)
+    estimate = fraction_of_all(found, use.table.name, evidence)
     part = _UNKNOWN if estimate is None else estimate
-    measured = passing(use, one, seen)
+    measured = passing(use, statement, evidence)
     listed = any(each.predicate.operator == "in" and each.predicate.value == "subquery" for each in kept)
     if measured is not None and not use.joins and not listed:
         others = [
-            each for each in use.predicates if each not in found and each.operator not in ("<>", "not in")
+            predicate
+            for predicate in use.predicates
+            if predicate not in found and predicate.operator not in ("<>", "not in")
         ]
         part = measured if not others or measured > part else max(measured, min(part, 1.0))
     fetched = part * rows
-    returned = one.a_call(one.rows)
-    extreme = one.shape is not None and bool(one.shape.aggregates)
+    returned = statement.a_call(statement.rows)
+    extreme = statement.shape is not None and bool(statement.shape.aggregates)
     inner = any(key.level for key in use.order)
     first = returned if use.alone and not extreme else _FIRST if use.joins or extreme or inner else None
     if ordered and first is not None:
-        others = [each for each in use.predicates if each not in found]
-        rest = fraction_of_all(others, use.table.name, seen) or 1.0
+        others = [predicate for predicate in use.predicates if predicate not in found]
+        rest = fraction_of_all(others, use.table.name, evidence) or 1.0
         fetched = min(fetched, max(1.0, first) / max(rest, 1e-3))
     return fetched
 
 
-def _selectivity(one: Predicate, table: str, seen: Evidence) -> float:
-    part = fraction(one, table, seen)
-    unknown = _UNKNOWN if one.operator in ("=", "in") else _ADDS
+def _selectivity(predicate: Predicate, table: str, evidence: Evidence) -> float:
+    part = fraction(predicate, table, evidence)
+    unknown = _UNKNOWN if predicate.operator in ("=", "in") else _ADDS
     return unknown if part is None else part
 
 
@@ -208,25 +214,25 @@ def _by_key(found: Sequence[Served]) -> list[list[Served]]:
     return [[each for each in found if each.key == key] for key in dict.fromkeys(each.key for each in found)]
 
 
-def _fraction(found: Sequence[Served], table: str, seen: Evidence) -> float:
-    part = fraction_of_all([each.predicate for each in found], table, seen)
+def _fraction(found: Sequence[Served], table: str, evidence: Evidence) -> float:
+    part = fraction_of_all([each.predicate for each in found], table, evidence)
     return _ADDS if part is None else part
 
 
-def _condition(one: Predicate) -> str:
-    words = {"is null": "IS NULL", "is true": "IS TRUE", "is false": "IS FALSE"}.get(one.operator)
-    return f"{quoted(one.column)} {words}" if words and one.column else ""
+def _condition(predicate: Predicate) -> str:
+    words = {"is null": "IS NULL", "is true": "IS TRUE", "is false": "IS FALSE"}.get(predicate.operator)
+    return f"{quoted(predicate.column)} {words}" if words and predicate.column else ""
 
 
 def _columns(keys: Sequence[IndexKey]) -> set[str]:
     return {key.column for key in keys if key.column}
 
 
-def _order_keys(order: Sequence[OrderKey], table: str, seen: Evidence) -> tuple[IndexKey, ...]:
+def _order_keys(order: Sequence[OrderKey], table: str, evidence: Evidence) -> tuple[IndexKey, ...]:
     """Return the keys of an order; an index is read backwards just as well, so one that falls only rises."""
     keys = tuple(
         replace(
-            IndexKey(key.column) if key.column else collated_key(key.expression, table, seen),
+            IndexKey(key.column) if key.column else collated_key(key.expression, table, evidence),
             descending=key.descending,
             nulls_first=key.nulls_first,
         )
@@ -242,11 +248,11 @@ def _order_keys(order: Sequence[OrderKey], table: str, seen: Evidence) -> tuple[
     return tuple(replace(key, nulls_first=None) if key.nulls_first == key.descending else key for key in keys)
 
 
-def _any_key(table: str, seen: Evidence) -> tuple[IndexKey, ...]:
+def _any_key(table: str, evidence: Evidence) -> tuple[IndexKey, ...]:
     """Return a short key for a partial index whose condition is all that a statement searches for."""
-    for constraint in seen.catalogue.constraints:
+    for constraint in evidence.catalogue.constraints:
         if constraint.table == table and constraint.kind == "primary key" and len(constraint.columns) == 1:
             return (IndexKey(constraint.columns[0]),)
-    columns = seen.catalogue.columns.get(table, ())
-    unique = [each.name for each in columns if rows_per_value(table, each.name, seen) == 1.0]
-    return tuple(IndexKey(name) for name in [*unique, *(each.name for each in columns)][:1])
+    columns = evidence.catalogue.columns.get(table, ())
+    unique = [column.name for column in columns if rows_per_value(table, column.name, evidence) == 1.0]
+    return tuple(IndexKey(name) for name in [*unique, *(column.name for column in columns)][:1])

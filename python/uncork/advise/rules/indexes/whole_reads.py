@@ -48,41 +48,41 @@ def _mentions(text: str, table: TableFacts) -> bool:
     return re.search(rf"(?<![\w$]){name}(?![\w$])", text) is not None
 
 
-def reads_whole(one: Statement, table: TableFacts, seen: Evidence) -> bool:
+def reads_whole(statement: Statement, table: TableFacts, evidence: Evidence) -> bool:
     """Return whether each call of a statement scans a whole table, by the number of blocks per call."""
-    if not _mentions(one.text, table) or not table.seq_scans or not table.bytes:
+    if not _mentions(statement.text, table) or not table.seq_scans or not table.bytes:
         return False
-    blocks = one.a_call(one.blocks)
+    blocks = statement.a_call(statement.blocks)
     if blocks is None:
-        return seen.database is None or seen.database.counted_ns is None
-    return blocks * seen.block_bytes >= _READS_WHOLE * table.bytes
+        return evidence.database is None or evidence.database.counted_ns is None
+    return blocks * evidence.block_bytes >= _READS_WHOLE * table.bytes
 
 
-def selective(one: Statement, table: TableFacts, seen: Evidence) -> bool:
+def selective(statement: Statement, table: TableFacts, evidence: Evidence) -> bool:
     """Return whether a statement often needs few rows of a table, which an index would serve.
 
     The condition must compare a column with a value. The rows that a query returns show how many it needed,
     unless it aggregates them: such a query must also belong to the application's traffic.
     """
-    condition = _WHERE.search(one.text)
+    condition = _WHERE.search(statement.text)
     if condition is None or not _EQUAL.search(condition[1]):
         return False
-    if one.calls is None or one.rows is None:
+    if statement.calls is None or statement.rows is None:
         reads = table.whole_reads or 0.0
-        return reads >= _READS and reads / seen.seconds >= _READS_PER_S
-    if _GROUPED.search(one.text):
-        passing = _passing(one, table, seen)
-        return seen.is_traffic(one) and (passing is None or passing <= _AGGREGATED)
-    few = one.rows <= _SELECTIVE * seen.rows(table.name) * one.calls
-    return few and one.calls >= _CALLS
+        return reads >= _READS and reads / evidence.seconds >= _READS_PER_S
+    if _GROUPED.search(statement.text):
+        passing = _passing(statement, table, evidence)
+        return evidence.is_traffic(statement) and (passing is None or passing <= _AGGREGATED)
+    few = statement.rows <= _SELECTIVE * evidence.rows(table.name) * statement.calls
+    return few and statement.calls >= _CALLS
 
 
-def _passing(one: Statement, table: TableFacts, seen: Evidence) -> float | None:
+def _passing(statement: Statement, table: TableFacts, evidence: Evidence) -> float | None:
     """Return the fraction of a table's rows that pass a statement's filter, by its plan; None if unknown."""
-    plans = () if seen.database is None else seen.database.plans
-    plan = next((each for each in plans if each.template == one.number), None)
+    plans = () if evidence.database is None else evidence.database.plans
+    plan = next((plan for plan in plans if plan.template == statement.number), None)
     rows = None if plan is None else scanned_rows(plan.text, table.name.rpartition(".")[2])
-    whole = seen.rows(table.name)
+    whole = evidence.rows(table.name)
     return None if rows is None or not whole else rows / whole
 
 

@@ -28,43 +28,43 @@ _SCANNED: Final = 0.3
 
 
 def scans_a_call(
-    outer: Statement, table: TableFacts, scans: Callable[[Statement], float], seen: Evidence
+    outer: Statement, table: TableFacts, scans: Callable[[Statement], float], evidence: Evidence
 ) -> float:
     """Return how often a call scans a table within functions; 0 unless all counters agree.
 
     `scans` tells how often a call of a statement may scan the table. Scans that statements execute outside of
     functions are subtracted; the rest is divided by the blocks of the statements that may execute them.
     """
-    whole, reads = pages(table, seen), table.whole_reads
+    whole, reads = pages(table, evidence), table.whole_reads
     if not reads or not outer.calls or not outer.blocks or not _large(outer, whole):
         return 0.0
     blocks, left = 0.0, reads
-    for statement in seen.statements.values():
+    for statement in evidence.statements.values():
         if (
-            not seen.busy(statement.number)
+            not evidence.busy(statement.number)
             or not statement.calls
             or not statement.blocks
             or not _large(statement, whole)
         ):
             continue
-        within = any(scans(each.statement) for each in executed_within(statement, seen))
+        within = any(scans(each.statement) for each in executed_within(statement, evidence))
         blocks += statement.blocks if within else 0
-        planned = [node.kind == "Seq Scan" for node in nodes_of(statement, table.name, seen)]
+        planned = [node.kind == "Seq Scan" for node in nodes_of(statement, table.name, evidence)]
         if any(planned) or not (planned or within):
             left -= statement.calls * scans(statement)
     each = max(0.0, left) * outer.blocks / blocks / outer.calls if blocks else 0.0
     return each if each >= _SCANNED and outer.blocks >= _AGREES * each * whole * outer.calls else 0.0
 
 
-def part_of_scans(outer: Statement, scans: float, table: TableFacts, seen: Evidence) -> float:
+def part_of_scans(outer: Statement, scans: float, table: TableFacts, evidence: Evidence) -> float:
     """Return the fraction of a statement's time that so many scans a call take, by blocks and by rows."""
     if not scans or not outer.calls or not outer.blocks or not outer.mean_ns:
         return 0.0
-    blocks = scans * pages(table, seen) * outer.calls / outer.blocks
-    return min(1.0, blocks, scans * believed_ns(scan_cost(table, seen)) / outer.mean_ns)
+    blocks = scans * pages(table, evidence) * outer.calls / outer.blocks
+    return min(1.0, blocks, scans * believed_ns(scan_cost(table, evidence)) / outer.mean_ns)
 
 
-def bill_of_scans(parts: Mapping[int, float], within: Collection[int], seen: Evidence) -> Bill:
+def bill_of_scans(parts: Mapping[int, float], within: Collection[int], evidence: Evidence) -> Bill:
     """Return the bill of scans. `parts` has each statement's fraction of its working time.
 
     Statements in `within` scan inside functions, so the wait for their commit does not count.
@@ -76,23 +76,23 @@ def bill_of_scans(parts: Mapping[int, float], within: Collection[int], seen: Evi
             return 0.0
         return parts.get(piece.template, 0.0)
 
-    return seen.bill(part)
+    return evidence.bill(part)
 
 
-def within_sentences(one: Within, scans: float, table: TableFacts) -> Iterator[str]:
+def within_sentences(within: Within, scans: float, table: TableFacts) -> Iterator[str]:
     """Yield which function executes a statement, and how often a call of the outer one scans the table."""
     how = (
-        f"Trigger {one.trigger} executes function {one.function}"
-        if one.trigger
-        else f"Calls execute function {one.function}"
+        f"Trigger {within.trigger} executes function {within.function}"
+        if within.trigger
+        else f"Calls execute function {within.function}"
     )
-    yield f"{how}, which executes: {short_template(one.statement.sql)}"
+    yield f"{how}, which executes: {short_template(within.statement.sql)}"
     yield (
         f"The counters of {table.name} show {format_count(round(table.whole_reads or 0))} full scans, "
         f"about {scans:.2g} for each call."
     )
 
 
-def _large(one: Statement, whole: float) -> bool:
+def _large(statement: Statement, whole: float) -> bool:
     """Return whether a call reads about as many blocks as the table has."""
-    return (one.a_call(one.blocks) or 0.0) >= _AGREES * whole
+    return (statement.a_call(statement.blocks) or 0.0) >= _AGREES * whole

@@ -30,12 +30,14 @@ _HOLDERS: Final = 3
 _EVENT: Final = "advisory"
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    behind = sorted(blockers_by_cause(seen).get(Cause.ADVISORY, ()), key=lambda one: -one.sessions)
-    bill = seen.bill(lambda piece: float(_queues(piece)))
-    waiting = {one.template for one in seen.pieces if _queues(one) and one.template is not None}
-    templates = sorted(waiting & set(seen.statements), key=lambda number: -seen.busy(number, {"Lock"}))
-    calls = sum(seen.statements[number].calls or 0 for number in templates)
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    behind = sorted(blockers_by_cause(evidence).get(Cause.ADVISORY, ()), key=lambda one: -one.sessions)
+    bill = evidence.bill(lambda piece: float(_queues(piece)))
+    waiting = {one.template for one in evidence.pieces if _queues(one) and one.template is not None}
+    templates = sorted(
+        waiting & set(evidence.statements), key=lambda number: -evidence.busy(number, {"Lock"})
+    )
+    calls = sum(evidence.statements[number].calls or 0 for number in templates)
     if not behind or not templates:
         return
     if calls < _TURNS and max(one.processes for one in behind) < _HOLDERS:
@@ -49,10 +51,10 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         objects=(who or "advisory lock",),
         bill=bill,
         templates=tuple(templates),
-        statement=seen.statements[templates[0]].text,
-        evidence=tuple(_evidence(behind[0], calls, bill.share, seen)),
+        statement=evidence.statements[templates[0]].text,
+        evidence=tuple(_evidence(behind[0], calls, bill.share, evidence)),
         candidates=tuple(
-            _candidates(behind[0], " ".join(seen.statements[template].text for template in templates))
+            _candidates(behind[0], " ".join(evidence.statements[template].text for template in templates))
         ),
         proof="Compare both ways with uncork run, with as many clients as queue now.",
     )
@@ -62,11 +64,11 @@ def _queues(piece: Piece) -> bool:
     return piece.wait_class == "Lock" and piece.wait_event == _EVENT
 
 
-def _evidence(holder: BlockerFacts, calls: int, share: float, seen: Evidence) -> Iterator[str]:
+def _evidence(holder: BlockerFacts, calls: int, share: float, evidence: Evidence) -> Iterator[str]:
     yield f"Sessions spend {share_text(share)} of their time waiting for advisory locks."
     if calls:
-        yield f"They take such a lock {format_count(round(calls / seen.seconds))} times a second."
-    held = holds_ns(holder, seen)
+        yield f"They take such a lock {format_count(round(calls / evidence.seconds))} times a second."
+    held = holds_ns(holder, evidence)
     if held is not None:
         yield f"A session holds it for about {format_duration(float(f'{held:.1g}'))}."
     text = f": {short_template(holder.text)}" if holder.text else "."

@@ -15,14 +15,14 @@ from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_duration
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     """A watched server has the waits that are too short for deadlock_timeout too, so it is asked instead."""
-    log = seen.log
-    if log is None or seen.database is not None or log.first_us is None or log.last_us is None:
+    log = evidence.log
+    if log is None or evidence.database is not None or log.first_us is None or log.last_us is None:
         return
     for blocking in log.blocking:
-        bill = seen.bill_of_seconds(blocking.sum_ns / 1e9)
-        number = seen.log_numbers.get(-1 if blocking.waiting_number is None else blocking.waiting_number)
+        bill = evidence.bill_of_seconds(blocking.sum_ns / 1e9)
+        number = evidence.log_numbers.get(-1 if blocking.waiting_number is None else blocking.waiting_number)
         lock = locking_command(blocking.holding_text)
         on = f" on server {blocking.server}" if log.servers else ""
         yield (
@@ -32,16 +32,16 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         )
 
 
-def _of_rows(one: Blocking, number: int | None, bill: Bill, on: str) -> Finding:
-    who = f"application {one.holding_application}" if one.holding_application else "another session"
+def _of_rows(blocking: Blocking, number: int | None, bill: Bill, on: str) -> Finding:
+    who = f"application {blocking.holding_application}" if blocking.holding_application else "another session"
     return Finding(
         RULE.name,
-        f"{count_words(one.waits, 'statement')}{on} waited for locks that {who} held",
-        objects=(one.holding_application,) if one.holding_application else (),
+        f"{count_words(blocking.waits, 'statement')}{on} waited for locks that {who} held",
+        objects=(blocking.holding_application,) if blocking.holding_application else (),
         bill=bill,
         templates=() if number is None else (number,),
-        statement=one.waiting_text,
-        evidence=tuple(_evidence(one)),
+        statement=blocking.waiting_text,
+        evidence=tuple(_evidence(blocking)),
         candidates=(
             Candidate("client", "Shorten the transaction that holds the locks, or lock later in it."),
             GIVE_UP,
@@ -50,31 +50,34 @@ def _of_rows(one: Blocking, number: int | None, bill: Bill, on: str) -> Finding:
     )
 
 
-def _of_table(one: Blocking, command: tuple[str, str], number: int | None, bill: Bill, on: str) -> Finding:
+def _of_table(
+    blocking: Blocking, command: tuple[str, str], number: int | None, bill: Bill, on: str
+) -> Finding:
     words, table = command
-    lock = TableLock(words, table, -1, one.holding_text, queues=False, blockers=(), bill=bill)
+    lock = TableLock(words, table, -1, blocking.holding_text, queues=False, blockers=(), bill=bill)
     return Finding(
         "explicit-table-lock",
         f"{words} on {table or 'a table'} blocks other sessions{on}",
         objects=(table,),
         bill=bill,
         templates=() if number is None else (number,),
-        statement=one.holding_text,
-        evidence=tuple(_evidence(one)),
+        statement=blocking.holding_text,
+        evidence=tuple(_evidence(blocking)),
         candidates=tuple(lock_candidates(lock)),
         proof="Compare both ways with uncork run, with as many clients as wait now.",
     )
 
 
-def _evidence(one: Blocking) -> Iterator[str]:
+def _evidence(blocking: Blocking) -> Iterator[str]:
     yield (
-        f"{count_words(one.waits, 'wait')} longer than deadlock_timeout took "
-        f"{format_duration(float(one.sum_ns))} in total, at most {format_duration(float(one.max_ns))}."
+        f"{count_words(blocking.waits, 'wait')} longer than deadlock_timeout took "
+        f"{format_duration(float(blocking.sum_ns))} in total, at most "
+        f"{format_duration(float(blocking.max_ns))}."
     )
-    if one.waiting_text:
-        yield f"Those who waited executed: {short_template(one.waiting_text, 90)}"
-    if one.holding_text:
-        yield f"The holder's last statement was {short_template(one.holding_text, 90)}"
+    if blocking.waiting_text:
+        yield f"Those who waited executed: {short_template(blocking.waiting_text, 90)}"
+    if blocking.holding_text:
+        yield f"The holder's last statement was {short_template(blocking.holding_text, 90)}"
 
 
 RULE: Final = Rule("lock-wait", _find)

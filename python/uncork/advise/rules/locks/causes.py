@@ -56,66 +56,68 @@ GIVE_UP: Final = Candidate(
 )
 
 
-def blockers_by_cause(seen: Evidence) -> Mapping[Cause, list[BlockerFacts]]:
+def blockers_by_cause(evidence: Evidence) -> Mapping[Cause, list[BlockerFacts]]:
     """Return the root blockers by cause, in each the one that blocks most first."""
     found: dict[Cause, list[BlockerFacts]] = defaultdict(list)
-    blockers = () if seen.database is None else seen.database.blockers
-    in_loops = {(loop.application, loop.user) for loop in loops(seen)} if blockers else set()
+    blockers = () if evidence.database is None else evidence.database.blockers
+    in_loops = {(loop.application, loop.user) for loop in loops(evidence)} if blockers else set()
     for blocker in blockers:
-        found[_cause(blocker, seen, in_loop=(blocker.application, blocker.user) in in_loops)].append(blocker)
+        found[_cause(blocker, evidence, in_loop=(blocker.application, blocker.user) in in_loops)].append(
+            blocker
+        )
     return found
 
 
-def _cause(one: BlockerFacts, seen: Evidence, *, in_loop: bool) -> Cause:
-    if forgotten(one):
+def _cause(blocker: BlockerFacts, evidence: Evidence, *, in_loop: bool) -> Cause:
+    if forgotten(blocker):
         return Cause.FORGOTTEN
     if in_loop:
         return Cause.LOOP
-    if one.state == "Lock":
+    if blocker.state == "Lock":
         return Cause.DEADLOCK
-    if (locked := _locked(one, seen)) is not None:
+    if (locked := _locked(blocker, evidence)) is not None:
         return locked
-    held = holds_ns(one, seen)
-    return Cause.LONG if one.state == PREPARED or (held or 0.0) >= LONG_NS else Cause.SHORT
+    held = holds_ns(blocker, evidence)
+    return Cause.LONG if blocker.state == PREPARED or (held or 0.0) >= LONG_NS else Cause.SHORT
 
 
-def _locked(one: BlockerFacts, seen: Evidence) -> Cause | None:
+def _locked(blocker: BlockerFacts, evidence: Evidence) -> Cause | None:
     """Return the cause if most of those who wait do so for something else than a row; None otherwise."""
-    whole = sum(waiter.sessions for waiter in one.waiters)
+    whole = sum(waiter.sessions for waiter in blocker.waiters)
     for event, cause in _CAUSES.items():
-        mine = sum(waiter.sessions for waiter in one.waiters if waiter.event == event)
-        if whole and mine >= _MOST * whole and (cause is not Cause.COMMIT or notifiers(seen)):
+        mine = sum(waiter.sessions for waiter in blocker.waiters if waiter.event == event)
+        if whole and mine >= _MOST * whole and (cause is not Cause.COMMIT or notifiers(evidence)):
             return cause
     return None
 
 
-def holds_ns(one: BlockerFacts, seen: Evidence) -> float | None:
+def holds_ns(blocker: BlockerFacts, evidence: Evidence) -> float | None:
     """Estimate how long a transaction holds the locks that others wait for; None if it is unknown.
 
     Samples fall on average in the middle of a transaction, so it is twice its mean age. If those who wait
     are of the same application, the age includes the time that it waited for its own turn. But only one
     session at a time holds a row, so it holds the row no longer than the time between two calls.
     """
-    if one.transaction_mean_ns is None:
+    if blocker.transaction_mean_ns is None:
         return None
-    length = 2 * one.transaction_mean_ns
-    own = sum(waiter.sessions for waiter in one.waiters if waiter.application == one.application)
-    if own < _MOST * sum(waiter.sessions for waiter in one.waiters):
+    length = 2 * blocker.transaction_mean_ns
+    own = sum(waiter.sessions for waiter in blocker.waiters if waiter.application == blocker.application)
+    if own < _MOST * sum(waiter.sessions for waiter in blocker.waiters):
         return length
-    top = max(one.waiters, key=lambda waiter: waiter.sessions, default=None)
-    statement = None if top is None or top.template is None else seen.statements.get(top.template)
+    top = max(blocker.waiters, key=lambda waiter: waiter.sessions, default=None)
+    statement = None if top is None or top.template is None else evidence.statements.get(top.template)
     if statement is None or not statement.calls:
         return length
-    return min(length, seen.seconds * 1e9 / statement.calls)
+    return min(length, evidence.seconds * 1e9 / statement.calls)
 
 
-def notifiers(seen: Evidence) -> tuple[str, ...]:
+def notifiers(evidence: Evidence) -> tuple[str, ...]:
     """Return what sends notifications: functions, then the texts of statements, the most called first."""
-    ranked = sorted(seen.statements.values(), key=lambda one: -(one.calls or 0))
+    ranked = sorted(evidence.statements.values(), key=lambda statement: -(statement.calls or 0))
     functions = [
         f"function {function.name}"
         for statement in ranked
-        for function in functions_of(statement, seen)
+        for function in functions_of(statement, evidence)
         if _NOTIFY_IN_BODY.search(function.source)
     ]
     texts = [statement.text for statement in ranked if _NOTIFY.match(statement.text) and not statement.nested]

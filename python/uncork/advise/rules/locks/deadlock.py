@@ -23,46 +23,50 @@ _PER_S: Final = 0.02
 _RELATION: Final = re.compile(r"relation \"([^\"]+)\"")
 
 
-def deadlocks(seen: Evidence) -> float:
+def deadlocks(evidence: Evidence) -> float:
     """Return how many deadlocks the server broke up while it was watched."""
-    if seen.rates is not None:
-        return seen.rates.deadlocks * seen.seconds
-    counters = () if seen.database is None else seen.database.counters
+    if evidence.rates is not None:
+        return evidence.rates.deadlocks * evidence.seconds
+    counters = () if evidence.database is None else evidence.database.counters
     return sum(counter.delta for counter in counters if counter.counter == "deadlocks")
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     """The server looks for a deadlock only after deadlock_timeout (1 s), so each costs that time at least."""
-    number = round(deadlocks(seen))
-    if number < _LEAST or number / seen.seconds < _PER_S:
+    number = round(deadlocks(evidence))
+    if number < _LEAST or number / evidence.seconds < _PER_S:
         return
-    causes = blockers_by_cause(seen)
+    causes = blockers_by_cause(evidence)
     found = causes.get(Cause.DEADLOCK, [])
     held = sum(one.sessions for one in found)
     # A log has a wait that ended in a deadlock, unlike most others, which are too short for it.
-    bill = seen.bill_of_waiting("Lock", held if seen.database is not None else seen.of_class("Lock"))
+    bill = evidence.bill_of_waiting(
+        "Lock", held if evidence.database is not None else evidence.of_class("Lock")
+    )
     waiters = sorted(
         (
             waiter
-            for one in (found or [one for each in causes.values() for one in each])
+            for one in (found or [one for cause in causes.values() for one in cause])
             for waiter in one.waiters
         ),
-        key=lambda one: -one.sessions,
+        key=lambda waiter: -waiter.sessions,
     )
     numbers = tuple(dict.fromkeys(waiter.template for waiter in waiters if waiter.template is not None))
     known = [
-        (seen.statements[each], written(seen.statements[each])) for each in numbers if each in seen.statements
+        (evidence.statements[number], written(evidence.statements[number]))
+        for number in numbers
+        if number in evidence.statements
     ]
     texts = [statement.text for statement, _ in known]
     tables = tuple(dict.fromkeys(what.table for _, what in known if what is not None))
-    failed = [] if seen.log is None else [error for error in seen.log.errors if _is_deadlock(error)]
+    failed = [] if evidence.log is None else [error for error in evidence.log.errors if _is_deadlock(error)]
     servers = servers_of(failed)
     if not known and failed:
         named = (_RELATION.search(one.context) for one in failed)
         tables = tuple(dict.fromkeys(match[1] for match in named if match is not None))
         texts = [one.statement for one in failed if one.statement]
     name = tables[0] if tables else "the database"
-    in_all = f" in {count_words(round(seen.seconds), 'second')}"
+    in_all = f" in {count_words(round(evidence.seconds), 'second')}"
     keys = next((what.keys for _, what in known if what is not None and what.keys), ())
     yield Finding(
         RULE.name,
@@ -89,8 +93,8 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     )
 
 
-def _is_deadlock(one: ErrorFacts) -> bool:
-    return one.sqlstate == "40P01" or (not one.sqlstate and one.message == "deadlock detected")
+def _is_deadlock(error: ErrorFacts) -> bool:
+    return error.sqlstate == "40P01" or (not error.sqlstate and error.message == "deadlock detected")
 
 
 def _in_order(table: str, column: str) -> str:

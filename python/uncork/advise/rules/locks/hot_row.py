@@ -44,30 +44,32 @@ class HotRows:
     bill: Bill
 
 
-def hot_rows(seen: Evidence) -> list[HotRows]:
+def hot_rows(evidence: Evidence) -> list[HotRows]:
     """Return the tables whose rows are contended, the costliest first.
 
     Sessions that wait for a forgotten, long or looping transaction are left out: its rows are not the fault.
     """
-    causes = blockers_by_cause(seen)
+    causes = blockers_by_cause(evidence)
     short = causes.get(Cause.SHORT, [])
     parts = _parts(causes)
     by_table: dict[str, dict[int, tuple[Statement, Written]]] = defaultdict(dict)
-    for statement in seen.statements.values():
-        if not parts.get(statement.number) or not seen.busy(statement.number, {"Lock"}):
+    for statement in evidence.statements.values():
+        if not parts.get(statement.number) or not evidence.busy(statement.number, {"Lock"}):
             continue
         found = written(statement)
         if found is None or (found.kind == "insert" and not found.upsert):
-            within = updated_within(statement, seen)
+            within = updated_within(statement, evidence)
             found = None if within is None else within[1]
         if found is not None:
             by_table[found.table][statement.number] = (statement, found)
     hot = []
     for table, statements in by_table.items():
         of_table = {number: parts[number] for number in statements}
-        bill = seen.bill(partial(_queued, parts=of_table))
+        bill = evidence.bill(partial(_queued, parts=of_table))
         if worth(bill, _SHARE):
-            behind = tuple(one for one in short if any(each.template in statements for each in one.waiters))
+            behind = tuple(
+                one for one in short if any(waiter.template in statements for waiter in one.waiters)
+            )
             hot.append(HotRows(table, statements, of_table, behind, bill))
     return sorted(hot, key=lambda one: -one.bill.share)
 
@@ -91,11 +93,11 @@ def _queued(piece: Piece, *, parts: Mapping[int, float]) -> float:
     return part if queues or internal else 0.0
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for hot in hot_rows(seen):
-        ranked = sorted(hot.statements, key=lambda number: -seen.busy(number, {"Lock"}))
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    for hot in hot_rows(evidence):
+        ranked = sorted(hot.statements, key=lambda number: -evidence.busy(number, {"Lock"}))
         top, what = hot.statements[ranked[0]]
-        single = 0 < seen.rows(hot.table) <= 1
+        single = 0 < evidence.rows(hot.table) <= 1
         most = max((blocker.most for blocker in hot.blockers), default=0)
         who = f"Up to {format_count(most)} sessions at once" if most > 1 else "Sessions"
         verb = "lock" if what.kind == "lock" else "delete" if what.kind == "delete" else "update"
@@ -107,26 +109,26 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             bill=hot.bill,
             templates=tuple(ranked),
             statement=top.text,
-            evidence=tuple(_evidence(hot, top, seen)),
+            evidence=tuple(_evidence(hot, top, evidence)),
             candidates=tuple(changes(hot.table, [hot.statements[number] for number in ranked])),
             against=("Sessions that must change one row take turns: only fewer or shorter turns help.",),
             proof="Compare both ways with uncork run, with as many clients as queue now.",
         )
 
 
-def _evidence(hot: HotRows, top: Statement, seen: Evidence) -> Iterator[str]:
-    waiting = sum(seen.busy(number, {"Lock"}) * part for number, part in hot.parts.items())
+def _evidence(hot: HotRows, top: Statement, evidence: Evidence) -> Iterator[str]:
+    waiting = sum(evidence.busy(number, {"Lock"}) * part for number, part in hot.parts.items())
     yield f"On average {waiting:.2f} sessions wait for a row of {hot.table} that another session has locked."
-    rows = seen.rows(hot.table)
+    rows = evidence.rows(hot.table)
     if rows:
         yield f"Table {hot.table} has {count_words(round(rows), 'row')}."
     if top.calls:
-        calls = format_count(round(top.calls / seen.seconds))
+        calls = format_count(round(top.calls / evidence.seconds))
         yield f"The statement is executed {calls} times a second by all sessions together."
-    within = updated_within(top, seen)
+    within = updated_within(top, evidence)
     if within is not None and within[1].table == hot.table:
         yield f"The statement updates it in function {within[0]}."
-    holder = max(hot.blockers, key=lambda one: one.sessions, default=None)
+    holder = max(hot.blockers, key=lambda blocker: blocker.sessions, default=None)
     if holder is None:
         return
     text = f": {short_template(holder.text)}" if holder.text else "."
@@ -183,21 +185,21 @@ def changes(table: str, statements: Sequence[tuple[Statement, Written]]) -> Iter
     )
 
 
-def _skip_locked(one: Statement) -> Candidate:
-    sql = _OF_UPDATE.sub(lambda match: f"{match[0]} SKIP LOCKED", one.sql or one.text, count=1)
+def _skip_locked(statement: Statement) -> Candidate:
+    sql = _OF_UPDATE.sub(lambda match: f"{match[0]} SKIP LOCKED", statement.sql or statement.text, count=1)
     return Candidate(
         "statement",
         "Add SKIP LOCKED, so that each worker takes the next job that no other worker has locked.",
         sql=sql if "SKIP LOCKED" in sql else "",
-        undo=one.sql or one.text,
+        undo=statement.sql or statement.text,
         same_answers=False,
         against=("Jobs are no longer taken in strict order.",),
     )
 
 
-def _draws(one: Statement, what: Written) -> bool:
+def _draws(statement: Statement, what: Written) -> bool:
     """Return whether a statement returns the counter that it raises: its value is a number for the client."""
-    returned = (one.sql or one.text).lower().rpartition(" returning ")
+    returned = (statement.sql or statement.text).lower().rpartition(" returning ")
     return (
         bool(returned[1]) and re.search(rf"\*|\b{re.escape(what.counter.lower())}\b", returned[2]) is not None
     )

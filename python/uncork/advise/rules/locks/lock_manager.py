@@ -23,21 +23,21 @@ _PLACES: Final = 16
 _JOINED: Final = {"Append", "Merge Append"}
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    queueing = {number for hot_row in hot_rows(seen) for number in hot_row.statements}
-    waiting = seen.sessions_where(_waits)
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    queueing = {number for hot_row in hot_rows(evidence) for number in hot_row.statements}
+    waiting = evidence.sessions_where(_waits)
     many = {
         number: locks
         for number in waiting
-        if number in seen.statements
+        if number in evidence.statements
         and number not in queueing
-        and (locks := _locks(seen.statements[number], seen)) > _places(seen)
+        and (locks := _locks(evidence.statements[number], evidence)) > _places(evidence)
     }
-    bill = seen.bill(lambda piece: float(_waits(piece) and piece.template in many))
+    bill = evidence.bill(lambda piece: float(_waits(piece) and piece.template in many))
     if not many:
         return
-    top = seen.statements[next(iter(many))]
-    table = _table(top, seen)
+    top = evidence.statements[next(iter(many))]
+    table = _table(top, evidence)
     yield Finding(
         RULE.name,
         f"Calls queue to lock {format_count(many[top.number])} tables and indexes of {table} each",
@@ -48,9 +48,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         evidence=(
             f"On average {sum(waiting[number] for number in many):.2f} sessions wait for the list of locks, "
             "which all sessions share (LWLock LockManager).",
-            f"A session can lock {_places(seen)} tables and indexes without it.",
+            f"A session can lock {_places(evidence)} tables and indexes without it.",
         ),
-        candidates=tuple(_candidates(top, table, seen)),
+        candidates=tuple(_candidates(top, table, evidence)),
         proof="Compare both with uncork run, with as many clients as there are now.",
     )
 
@@ -59,41 +59,41 @@ def _waits(piece: Piece) -> bool:
     return piece.wait_class == "LWLock" and piece.wait_event == _EVENT
 
 
-def _places(seen: Evidence) -> int:
-    if seen.major < 18:
+def _places(evidence: Evidence) -> int:
+    if evidence.major < 18:
         return _PLACES
-    value = seen.catalogue.setting("max_locks_per_transaction")
+    value = evidence.catalogue.setting("max_locks_per_transaction")
     return max(_PLACES, int(value)) if value.isdigit() else 4 * _PLACES
 
 
-def _locks(one: Statement, seen: Evidence) -> int:
+def _locks(statement: Statement, evidence: Evidence) -> int:
     """Estimate how many tables and indexes a call locks, by its plan and the indexes of its tables."""
-    if one.plan is None:
+    if statement.plan is None:
         return 0
     found = 0
-    for node in one.plan.root.walk():
+    for node in statement.plan.root.walk():
         if node.kind in _JOINED:
             found += node.removed_parts
         if node.relation and node.kind != "Bitmap Index Scan":
-            table = table_of(node, seen)
-            found += 1 + len(seen.indexes.get(table, seen.indexes.get(node.relation, ())))
+            table = table_of(node, evidence)
+            found += 1 + len(evidence.indexes.get(table, evidence.indexes.get(node.relation, ())))
     return found
 
 
-def _table(one: Statement, seen: Evidence) -> str:
+def _table(statement: Statement, evidence: Evidence) -> str:
     """Return the table of a statement of which a plan reads most parts."""
     found: dict[str, int] = {}
-    if one.plan is not None:
-        for node in one.plan.root.walk():
+    if statement.plan is not None:
+        for node in statement.plan.root.walk():
             if node.relation:
-                name = table_of(node, seen)
+                name = table_of(node, evidence)
                 found[name] = found.get(name, 0) + 1
     return max(found, key=lambda name: found[name])
 
 
-def _candidates(one: Statement, table: str, seen: Evidence) -> Iterator[Candidate]:
-    parts = next((each for each in partitioned(seen) if each.table == table), None)
-    removed = one.plan is not None and any(node.removed_parts for node in one.plan.root.walk())
+def _candidates(statement: Statement, table: str, evidence: Evidence) -> Iterator[Candidate]:
+    parts = next((each for each in partitioned(evidence) if each.table == table), None)
+    removed = statement.plan is not None and any(node.removed_parts for node in statement.plan.root.walk())
     if removed:
         yield Candidate(
             "setting",
@@ -114,7 +114,7 @@ def _candidates(one: Statement, table: str, seen: Evidence) -> Iterator[Candidat
             f"Keep fewer and larger partitions of {table}.",
             against=("Rows must be copied; deleting old rows by DROP TABLE becomes coarser.",),
         )
-    number = len(seen.indexes.get(table, ()))
+    number = len(evidence.indexes.get(table, ()))
     if number > 1 and not removed:
         yield Candidate(
             "client",
@@ -127,7 +127,7 @@ def _candidates(one: Statement, table: str, seen: Evidence) -> Iterator[Candidat
             "ddl",
             f"Drop indexes of {table} that nothing needs: planning locks all {format_count(number)} of them.",
         )
-    if seen.major >= 18:
+    if evidence.major >= 18:
         yield Candidate(
             "setting",
             "Let sessions note more locks on their own.",

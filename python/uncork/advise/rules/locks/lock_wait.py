@@ -23,25 +23,25 @@ _SHORT_SHARE: Final = 0.5
 turns; from half on, the queue costs more than the work, and removing it could double the throughput."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     """Transactions of another finding (forgotten ones, loops, locks of tables, hot rows) are left to it."""
-    causes = blockers_by_cause(seen)
+    causes = blockers_by_cause(evidence)
     long = list(causes.get(Cause.LONG, ()))
-    short = [] if hot_rows(seen) else list(causes.get(Cause.SHORT, ()))
-    tables = [] if table_locks(seen) else list(causes.get(Cause.TABLE, ()))
+    short = [] if hot_rows(evidence) else list(causes.get(Cause.SHORT, ()))
+    tables = [] if table_locks(evidence) else list(causes.get(Cause.TABLE, ()))
     others = [*long, *short, *tables]
     if not others:
         return
     blockers = [one for found in causes.values() for one in found]
     reported = sum(blocker.sessions for blocker in blockers) - sum(one.sessions for one in others)
-    bill = seen.bill_of_waiting("Lock", max(0.0, seen.of_class("Lock") - reported))
+    bill = evidence.bill_of_waiting("Lock", max(0.0, evidence.of_class("Lock") - reported))
     most = max(others, key=lambda one: one.sessions)
     slow = most in long
     if not slow and bill.share < _SHORT_SHARE:
         return
     name = f"application {most.application}" if most.application else "an unknown session"
     waited = f"Up to {count_words(most.most, 'session')} at once waited for"
-    held = holds_ns(most, seen)
+    held = holds_ns(most, evidence)
     if most.state == PREPARED:
         headline = f"{waited} locks of a prepared transaction"
     elif slow and held is not None:

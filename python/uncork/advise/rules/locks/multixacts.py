@@ -20,26 +20,27 @@ _BUFFERS: Final = ("multixact_offset_buffers", "multixact_member_buffers")
 _WRITES: Final = frozenset({"insert", "update", "merge", "copy"})
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    if not any(map(_waits, seen.pieces)):
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    if not any(map(_waits, evidence.pieces)):
         return
-    templates = [number for number in seen.sessions_where(_waits) if number in seen.statements]
-    statements = [seen.statements[number] for number in templates]
-    parents = list(dict.fromkeys(table for statement in statements for table in _shared(statement, seen)))
+    templates = [number for number in evidence.sessions_where(_waits) if number in evidence.statements]
+    statements = [evidence.statements[number] for number in templates]
+    parents = list(dict.fromkeys(table for statement in statements for table in _shared(statement, evidence)))
     where = f" of {series_words(parents[:2])}" if parents else ""
     yield Finding(
         RULE.name,
         f"Many transactions at once lock the same rows{where} in shared mode",
         objects=(*parents[:2],) or ("multixacts",),
-        bill=seen.bill(lambda piece: float(_waits(piece))),
+        bill=evidence.bill(lambda piece: float(_waits(piece))),
         templates=tuple(templates),
         statement=statements[0].text if statements else "",
         evidence=(
-            f"On average {sum(one.sessions for one in seen.pieces if _waits(one)):.2f} sessions wait for the "
+            f"On average {sum(one.sessions for one in evidence.pieces if _waits(one)):.2f} sessions "
+            "wait for the "
             "server's lists of transactions that lock a row together (multixacts).",
             *(f"The foreign keys of the written tables lock rows of {name}." for name in parents[:3]),
         ),
-        candidates=tuple(_candidates(parents, statements, seen)),
+        candidates=tuple(_candidates(parents, statements, evidence)),
         proof="Compare both ways with uncork run, with as many clients as there are now.",
     )
 
@@ -48,19 +49,19 @@ def _waits(piece: Piece) -> bool:
     return piece.wait_class in ("LWLock", "IO") and piece.wait_event.lower().startswith("multixact")
 
 
-def _shared(one: Statement, seen: Evidence) -> Iterator[str]:
+def _shared(statement: Statement, evidence: Evidence) -> Iterator[str]:
     """Yield the tables whose rows a statement locks in shared mode: those of foreign keys, or its own."""
-    if one.shape is None:
+    if statement.shape is None:
         return
-    if "share" in one.shape.locking:
-        yield from (use.name for use in one.shape.tables if use.kind == "table")
-    if one.shape.kind in _WRITES:
-        for use in one.shape.tables:
+    if "share" in statement.shape.locking:
+        yield from (use.name for use in statement.shape.tables if use.kind == "table")
+    if statement.shape.kind in _WRITES:
+        for use in statement.shape.tables:
             if use.changed:
-                yield from (key.referred for key in seen.keys_of.get(use.name, ()))
+                yield from (key.referred for key in evidence.keys_of.get(use.name, ()))
 
 
-def _candidates(parents: list[str], statements: list[Statement], seen: Evidence) -> Iterator[Candidate]:
+def _candidates(parents: list[str], statements: list[Statement], evidence: Evidence) -> Iterator[Candidate]:
     rows = f"rows of {parents[0]}" if parents else "the same rows"
     yield Candidate(
         "client",
@@ -79,7 +80,7 @@ def _candidates(parents: list[str], statements: list[Statement], seen: Evidence)
             same_answers=False,
             against=("Another transaction can change the row meanwhile.",),
         )
-    known = [name for name in _BUFFERS if seen.catalogue.setting(name)]
+    known = [name for name in _BUFFERS if evidence.catalogue.setting(name)]
     if known:
         yield Candidate(
             "setting",

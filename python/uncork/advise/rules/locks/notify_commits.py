@@ -23,18 +23,18 @@ _OWN_FLUSH: Final = 0.5
 in progress when it begins."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    behind = blockers_by_cause(seen).get(Cause.COMMIT, ())
-    sources = notifiers(seen)
-    waiting = sum(piece.sessions for piece in seen.pieces if _queues(piece))
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    behind = blockers_by_cause(evidence).get(Cause.COMMIT, ())
+    sources = notifiers(evidence)
+    waiting = sum(piece.sessions for piece in evidence.pieces if _queues(piece))
     if not behind or not sources or not waiting:
         return
     templates = sorted(
-        {piece.template for piece in seen.pieces if _queues(piece) and piece.template is not None},
-        key=lambda number: -seen.busy(number, {"Lock"}),
+        {piece.template for piece in evidence.pieces if _queues(piece) and piece.template is not None},
+        key=lambda number: -evidence.busy(number, {"Lock"}),
     )
     flushing = sum(
-        piece.sessions for piece in seen.pieces if piece.template in templates and piece.waits_for_wal
+        piece.sessions for piece in evidence.pieces if piece.template in templates and piece.waits_for_wal
     )
     saved = partial(_saved, part=max(0.0, 1 - _OWN_FLUSH * flushing / waiting))
     source = sources[0]
@@ -46,9 +46,9 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         RULE.name,
         f"{count} queue to commit, because {who} sends NOTIFY",
         objects=(source.removeprefix("function "),) if named else (behind[0].application or "NOTIFY",),
-        bill=seen.bill(saved),
+        bill=evidence.bill(saved),
         templates=tuple(templates),
-        statement="" if not templates else seen.statements[templates[0]].text,
+        statement="" if not templates else evidence.statements[templates[0]].text,
         evidence=(
             f"On average {waiting:.2f} sessions wait for the lock of commits with NOTIFY. The whole server "
             "has one, which each of them holds until its commit is on disk.",

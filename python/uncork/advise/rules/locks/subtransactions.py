@@ -26,21 +26,23 @@ _SAVEPOINT: Final = re.compile(r"(?:savepoint|release)\b")
 _HANDLES: Final = re.compile(r"\bexception\s+when\b", re.IGNORECASE)
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    if not any(map(_waits, seen.pieces)):
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    if not any(map(_waits, evidence.pieces)):
         return
-    templates = list(seen.sessions_where(_waits))
-    who, functions = _application(seen), _functions(seen)
+    templates = list(evidence.sessions_where(_waits))
+    who, functions = _application(evidence), _functions(evidence)
     source = f"application {who}" if who else f"function {functions[0]}" if functions else "transactions"
     yield Finding(
         RULE.name,
         f"Sessions wait to look up subtransactions: {source} has more than {_LISTED} in a transaction",
         objects=(who or (functions[0] if functions else "savepoints"),),
-        bill=seen.bill(lambda piece: float(_waits(piece))),
+        bill=evidence.bill(lambda piece: float(_waits(piece))),
         templates=tuple(templates),
-        statement=seen.statements[templates[0]].text if templates and templates[0] in seen.statements else "",
-        evidence=tuple(_evidence(seen)),
-        candidates=tuple(_candidates(who, functions, seen)),
+        statement=evidence.statements[templates[0]].text
+        if templates and templates[0] in evidence.statements
+        else "",
+        evidence=tuple(_evidence(evidence)),
+        candidates=tuple(_candidates(who, functions, evidence)),
         against=(
             "The time in which sessions look up subtransactions without waiting is not part of the cost.",
         ),
@@ -53,38 +55,38 @@ def _waits(piece: Piece) -> bool:
     return piece.wait_class == "LWLock" and piece.wait_event in _EVENTS
 
 
-def _application(seen: Evidence) -> str:
+def _application(evidence: Evidence) -> str:
     """Return the application that spends most time in transactions with savepoints; empty if none does."""
     users: dict[str, float] = defaultdict(float)
-    for piece in seen.pieces:
-        statement = seen.statements.get(-1 if piece.template is None else piece.template)
+    for piece in evidence.pieces:
+        statement = evidence.statements.get(-1 if piece.template is None else piece.template)
         if statement is not None and _SAVEPOINT.match(statement.text):
             users[piece.application or piece.user] += piece.sessions
     return max(users, key=lambda name: users[name], default="")
 
 
-def _functions(seen: Evidence) -> list[str]:
+def _functions(evidence: Evidence) -> list[str]:
     """Return the functions that handle exceptions, which begin a subtransaction each time."""
     found = [
         function.name
-        for statement in seen.costliest()
-        for function in functions_of(statement, seen)
+        for statement in evidence.costliest()
+        for function in functions_of(statement, evidence)
         if _HANDLES.search(function.source)
     ]
     return list(dict.fromkeys(found))
 
 
-def _evidence(seen: Evidence) -> Iterator[str]:
-    waiting = sum(piece.sessions for piece in seen.pieces if _waits(piece))
+def _evidence(evidence: Evidence) -> Iterator[str]:
+    waiting = sum(piece.sessions for piece in evidence.pieces if _waits(piece))
     yield f"On average {waiting:.2f} sessions wait for the server's cache of subtransactions."
     made = sum(
         statement.calls or 0
-        for statement in seen.statements.values()
+        for statement in evidence.statements.values()
         if statement.text.startswith("savepoint")
     )
     if made:
-        yield f"Sessions set {format_count(round(made / seen.seconds))} savepoints a second."
-    holder = oldest_holder(seen)
+        yield f"Sessions set {format_count(round(made / evidence.seconds))} savepoints a second."
+    holder = oldest_holder(evidence)
     if holder is not None and holder.open_ns:
         opened = format_duration(float(holder.open_ns))
         yield (
@@ -93,7 +95,7 @@ def _evidence(seen: Evidence) -> Iterator[str]:
         )
 
 
-def _candidates(who: str, functions: list[str], seen: Evidence) -> Iterator[Candidate]:
+def _candidates(who: str, functions: list[str], evidence: Evidence) -> Iterator[Candidate]:
     if who or not functions:
         name = f"application {who}" if who else "applications"
         yield Candidate(
@@ -118,7 +120,7 @@ def _candidates(who: str, functions: list[str], seen: Evidence) -> Iterator[Cand
         undo="ALTER SYSTEM RESET idle_in_transaction_session_timeout; SELECT pg_reload_conf();",
         against=("Sessions that are idle in a transaction for longer are disconnected.",),
     )
-    if seen.catalogue.setting("subtransaction_buffers"):
+    if evidence.catalogue.setting("subtransaction_buffers"):
         yield Candidate(
             "setting",
             "Enlarge the cache of subtransactions, which eases the waits if it is too small.",

@@ -70,12 +70,12 @@ class TableLock:
     bill: Bill
 
 
-def table_locks(seen: Evidence) -> list[TableLock]:
+def table_locks(evidence: Evidence) -> list[TableLock]:
     """Return the commands whose locks of tables other sessions wait for, the costliest first."""
-    blockers = blockers_by_cause(seen).get(Cause.TABLE, ())
+    blockers = blockers_by_cause(evidence).get(Cause.TABLE, ())
     found: dict[int, list[tuple[str, str, bool, BlockerFacts]]] = {}
     for blocker in blockers:
-        lock = _lock_of(blocker, seen)
+        lock = _lock_of(blocker, evidence)
         if lock is not None:
             command, table, template, queues = lock
             found.setdefault(template, []).append((command, table, queues, blocker))
@@ -84,38 +84,39 @@ def table_locks(seen: Evidence) -> list[TableLock]:
         command, table, queues, _ = each[0]
         behind = tuple(one for *_, one in each)
         held = sum(one.sessions for one in behind)
-        bill = seen.bill_of_waiting("Lock", held)
+        bill = evidence.bill_of_waiting("Lock", held)
         if worth(bill):
-            text = seen.statements[template].sql or seen.statements[template].text
+            text = evidence.statements[template].sql or evidence.statements[template].text
             locks.append(TableLock(command, table, template, text, queues, behind, bill))
-    return sorted(locks, key=lambda one: -one.bill.share)
+    return sorted(locks, key=lambda lock: -lock.bill.share)
 
 
-def _lock_of(one: BlockerFacts, seen: Evidence) -> tuple[str, str, int, bool] | None:
+def _lock_of(blocker: BlockerFacts, evidence: Evidence) -> tuple[str, str, int, bool] | None:
     """Return the command, the table and the template of the lock that sessions wait for.
 
     It is what the blocker executes; else what waits at the head of the queue behind it; else an explicit
     LOCK that was counted, because the blocker goes on with its transaction after it.
     """
-    if one.template is not None and (lock := locking_command(one.text)) is not None:
-        return (*lock, one.template, False)
-    for waiter in one.waiters:
+    if blocker.template is not None and (lock := locking_command(blocker.text)) is not None:
+        return (*lock, blocker.template, False)
+    for waiter in blocker.waiters:
         lock = locking_command(waiter.text) if waiter.event == "relation" else None
         if waiter.template is not None and lock is not None:
-            return (*lock, waiter.template, (holds_ns(one, seen) or 0.0) >= LONG_NS)
-    ranked = sorted(seen.statements.values(), key=lambda each: -(each.calls or 0))
+            return (*lock, waiter.template, (holds_ns(blocker, evidence) or 0.0) >= LONG_NS)
+    ranked = sorted(evidence.statements.values(), key=lambda each: -(each.calls or 0))
     explicit = ((each, locking_command(each.text)) for each in ranked)
     for each, lock in explicit:
-        if lock is not None and lock[0] == "LOCK TABLE" and _touches(one, lock[1]):
+        if lock is not None and lock[0] == "LOCK TABLE" and _touches(blocker, lock[1]):
             return (*lock, each.number, False)
     return None
 
 
-def _touches(one: BlockerFacts, table: str) -> bool:
+def _touches(blocker: BlockerFacts, table: str) -> bool:
     """Return whether those who wait, or the blocker, use a table, as far as their statements are known."""
     name = re.compile(rf"(?<![\w$]){re.escape(table.rpartition('.')[2])}(?![\w$])")
     return any(
-        name.search(text.replace('"', "")) for text in (one.text, *(each.text for each in one.waiters))
+        name.search(text.replace('"', ""))
+        for text in (blocker.text, *(waiter.text for waiter in blocker.waiters))
     )
 
 
@@ -128,9 +129,9 @@ def locking_command(text: str) -> tuple[str, str] | None:
     return None
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for lock in table_locks(seen):
-        most = max(lock.blockers, key=lambda one: one.sessions)
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    for lock in table_locks(evidence):
+        most = max(lock.blockers, key=lambda blocker: blocker.sessions)
         table = lock.table or "a table"
         sessions = "1 session" if most.most == 1 else f"up to {format_count(most.most)} sessions"
         waits = " waits for a long transaction and" if lock.queues else ""
@@ -141,7 +142,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             objects=(table,),
             bill=lock.bill,
             templates=(lock.template,),
-            statement=seen.statements[lock.template].text,
+            statement=evidence.statements[lock.template].text,
             evidence=tuple(_evidence(lock, most)),
             candidates=tuple(lock_candidates(lock)),
             proof="Compare both ways with uncork run, with as many clients as wait now.",

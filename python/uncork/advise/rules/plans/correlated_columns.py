@@ -30,24 +30,24 @@ _FEWER: Final = 5.0
 With less, multiplying them does not change the plan."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
-    if statement.plan is None or any(outdated(table, seen) for table in relations(statement)):
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
+    if statement.plan is None or any(outdated(table, evidence) for table in relations(statement)):
         return None
-    mean = duration_ns(statement, seen)
-    scan = next(iter(_multiplied(statement, seen)), None)
-    once = once_ns(relations(statement), seen)
+    mean = duration_ns(statement, evidence)
+    scan = next(iter(_multiplied(statement, evidence)), None)
+    once = once_ns(relations(statement), evidence)
     if scan is None or once is None or not mean:
         return None
     node, columns = scan
-    if not many_more_rows(node) and (slower_than_planned(statement, seen) or 0.0) < SLOWER:
+    if not many_more_rows(node) and (slower_than_planned(statement, evidence) or 0.0) < SLOWER:
         return None
     table, takes = node.relation, format_duration(mean)
-    most = min(seen.rows(table) / (seen.distinct(table, column) or 1.0) for column in columns)
+    most = min(evidence.rows(table) / (evidence.distinct(table, column) or 1.0) for column in columns)
     return Finding(
         RULE.name,
         f"The planner takes columns {' and '.join(columns[:3])} of {table} for independent",
         objects=(table, *columns),
-        bill=seen.bill_of({statement.number: max(0.0, 1 - once / mean)}),
+        bill=evidence.bill_of({statement.number: max(0.0, 1 - once / mean)}),
         templates=(statement.number,),
         statement=statement.text,
         evidence=(
@@ -60,34 +60,36 @@ def _find(statement: Statement, seen: Evidence) -> Finding | None:
     )
 
 
-def _multiplied(one: Statement, seen: Evidence) -> Iterator[tuple[PlanNode, tuple[str, ...]]]:
+def _multiplied(statement: Statement, evidence: Evidence) -> Iterator[tuple[PlanNode, tuple[str, ...]]]:
     """Yield scans of large tables whose estimate is the product of several columns' selectivities.
 
     Only joins count: a plan of one table is the same for any number of rows.
     """
-    if one.shape is None or one.plan is None:
+    if statement.shape is None or statement.plan is None:
         return
-    nodes = [node for node in one.plan.root.walk() if node.relation]
+    nodes = [node for node in statement.plan.root.walk() if node.relation]
     if len(nodes) < 2:
         return
     for node in nodes:
-        rows = seen.rows(node.relation)
+        rows = evidence.rows(node.relation)
         columns = tuple(
             dict.fromkeys(
-                each.column
-                for each in one.shape.predicates
-                if each.table == node.relation
-                and each.alias in {"", node.alias}
-                and each.column
-                and each.operator == "="
-                and each.value in {"parameter", "constant"}
-                and not each.alternative
+                predicate.column
+                for predicate in statement.shape.predicates
+                if predicate.table == node.relation
+                and predicate.alias in {"", node.alias}
+                and predicate.column
+                and predicate.operator == "="
+                and predicate.value in {"parameter", "constant"}
+                and not predicate.alternative
             )
         )
-        each_rows = [rows / distinct for name in columns if (distinct := seen.distinct(node.relation, name))]
+        each_rows = [
+            rows / distinct for name in columns if (distinct := evidence.distinct(node.relation, name))
+        ]
         if rows < LARGE_ROWS or len(columns) < 2 or len(each_rows) < len(columns):
             continue
-        product = rows * prod(each / rows for each in each_rows)
+        product = rows * prod(each_row / rows for each_row in each_rows)
         if node.rows * _FEWER <= min(each_rows) and product * _FEWER <= min(each_rows):
             yield node, columns
 

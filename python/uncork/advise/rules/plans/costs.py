@@ -39,26 +39,26 @@ def believed_ns(cost: float) -> float:
     return cost * _COST_NS
 
 
-def duration_ns(one: Statement, seen: Evidence) -> float | None:
+def duration_ns(statement: Statement, evidence: Evidence) -> float | None:
     """Return the mean time of a call, or the length of the watch if sessions executed one all the time."""
-    if one.mean_ns is not None or seen.database is None or seen.database.counted_ns is None:
-        return one.mean_ns
-    return seen.seconds * 1e9 if seen.busy(one.number) >= _ALL_THE_TIME else None
+    if statement.mean_ns is not None or evidence.database is None or evidence.database.counted_ns is None:
+        return statement.mean_ns
+    return evidence.seconds * 1e9 if evidence.busy(statement.number) >= _ALL_THE_TIME else None
 
 
-def slower_than_planned(one: Statement, seen: Evidence) -> float | None:
+def slower_than_planned(statement: Statement, evidence: Evidence) -> float | None:
     """Return how many times longer a call works than its plan's cost explains; None if that is unknown.
 
     Of several plans, the costliest counts. Only time on CPU counts, without compiling. A function of a user
     has an arbitrary cost, so a statement that calls one is unknown.
     """
-    mean = duration_ns(one, seen)
-    if not one.plans or mean is None or own_functions(one, seen):
+    mean = duration_ns(statement, evidence)
+    if not statement.plans or mean is None or own_functions(statement, evidence):
         return None
-    spent = mean - (one.a_call(one.jit_ns) or 0.0)
-    most = max(plan.root.cost for plan in one.plans)
-    whole = seen.all_of(one.number)
-    working = seen.busy(one.number, {CPU}) / whole if whole else 1.0
+    spent = mean - (statement.a_call(statement.jit_ns) or 0.0)
+    most = max(plan.root.cost for plan in statement.plans)
+    whole = evidence.all_of(statement.number)
+    working = evidence.busy(statement.number, {CPU}) / whole if whole else 1.0
     return spent * working / max(1.0, believed_ns(most))
 
 
@@ -76,50 +76,54 @@ def rows_returned(node: PlanNode) -> float:
     return node.rows * (_PARALLEL if node.parallel else 1.0)
 
 
-def own_functions(one: Statement, seen: Evidence) -> tuple[str, ...]:
+def own_functions(statement: Statement, evidence: Evidence) -> tuple[str, ...]:
     """Return the functions of users that a statement calls, with their schema unless it is public."""
-    if not seen.catalogue.functions:
+    if not evidence.catalogue.functions:
         return ()
     found = []
-    called = None if one.shape is None else {name.rpartition(".")[2] for name in one.shape.functions}
-    for function in seen.catalogue.functions:
+    called = (
+        None if statement.shape is None else {name.rpartition(".")[2] for name in statement.shape.functions}
+    )
+    for function in evidence.catalogue.functions:
         bare = function.name.rpartition(".")[2]
         if called is None:
-            if re.search(_WORD.format(name=re.escape(bare.lower())), one.text):
+            if re.search(_WORD.format(name=re.escape(bare.lower())), statement.text):
                 found.append(function.name)
         elif bare in called:
             found.append(function.name)
     return tuple(dict.fromkeys(found))
 
 
-def relations(one: Statement) -> tuple[str, ...]:
+def relations(statement: Statement) -> tuple[str, ...]:
     """Return the tables that a statement reads, by its plan, else by its text."""
-    if one.plan is not None:
+    if statement.plan is not None:
         found = [
-            node.relation for node in one.plan.root.walk() if node.relation and node.kind != "ModifyTable"
+            node.relation
+            for node in statement.plan.root.walk()
+            if node.relation and node.kind != "ModifyTable"
         ]
         if found:
             return tuple(dict.fromkeys(found))
-    if one.shape is None:
+    if statement.shape is None:
         return ()
     # An UPDATE or DELETE reads the table that it changes; an INSERT does not.
-    read = (use for use in one.shape.tables if not use.changed or one.shape.kind != "insert")
+    read = (use for use in statement.shape.tables if not use.changed or statement.shape.kind != "insert")
     return tuple(dict.fromkeys(use.name for use in read if use.kind == "table"))
 
 
-def once_ns(tables: Collection[str], seen: Evidence) -> float | None:
+def once_ns(tables: Collection[str], evidence: Evidence) -> float | None:
     """Return how long it takes at most to read each table once; None if a table is unknown."""
     cost = 0.0
     for table in tables:
-        facts = seen.tables.get(table)
+        facts = evidence.tables.get(table)
         if facts is None or facts.bytes is None:
             return None
-        cost += facts.bytes / seen.block_bytes + _ROW * max(seen.rows(table), float(facts.live or 0))
+        cost += facts.bytes / evidence.block_bytes + _ROW * max(evidence.rows(table), float(facts.live or 0))
     return believed_ns(cost)
 
 
 def with_loops(
-    node: PlanNode, seen: Evidence, loops: float = 1.0, fills: float | None = None
+    node: PlanNode, evidence: Evidence, loops: float = 1.0, fills: float | None = None
 ) -> Iterator[tuple[PlanNode, float]]:
     """Yield each node of a plan with the number of times that the planner expects it to be executed.
 
@@ -134,34 +138,34 @@ def with_loops(
         if node.runs_once(child):
             times = 1.0
         elif child.role == "SubPlan":
-            times = inside * _rows_tested(node, child, seen)
+            times = inside * _rows_tested(node, child, evidence)
         elif child.role == "Inner" and node.kind == "Nested Loop" and outer is not None:
             times = inside * max(1.0, outer.rows)
             once = inside if child.kind == "Materialize" else None
-        yield from with_loops(child, seen, times, once)
+        yield from with_loops(child, evidence, times, once)
 
 
-def _rows_tested(node: PlanNode, child: PlanNode, seen: Evidence) -> float:
+def _rows_tested(node: PlanNode, child: PlanNode, evidence: Evidence) -> float:
     """Return for how many rows of a node a subplan is executed: a filter tests more rows than it returns."""
     if child.subplan and child.subplan in node.condition("Filter"):
         if node.kind == "Seq Scan":
-            return max(node.rows, seen.rows(node.relation))
+            return max(node.rows, evidence.rows(node.relation))
         below = [plan_node.rows for plan_node in node.children if plan_node.role in {"Outer", "Subquery"}]
         return max([node.rows, *below])
     return max(1.0, node.rows)
 
 
-def setting_for(one: Statement, seen: Evidence, name: str, value: str) -> tuple[str, str]:
+def setting_for(statement: Statement, evidence: Evidence, name: str, value: str) -> tuple[str, str]:
     """Return SQL that sets a parameter for the role that sends a statement, and SQL that resets it.
 
     Both are empty if neither the role nor the database is known.
     """
     users: dict[str, float] = {}
-    for piece in seen.pieces_of(one.number):
+    for piece in evidence.pieces_of(statement.number):
         if piece.user:
             users[piece.user] = users.get(piece.user, 0.0) + piece.sessions
     user = max(users, key=lambda each: users[each], default="")
-    database = "" if seen.database is None else seen.database.database
+    database = "" if evidence.database is None else evidence.database.database
     if user and database:
         whom = f"ROLE {quoted(user)} IN DATABASE {quoted(database)}"
     elif user or database:

@@ -32,38 +32,38 @@ _TYPES: Final = frozenset(
 """Types of which equal values are the same, so that it does not matter which row gives a value."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
     named = None if statement.shape is None else _column(statement.shape)
     order = values_order(statement.sql)
     values = statement.a_call(statement.rows)
     if named is None or order is None or values is None or not statement.mean_ns:
         return None
     table, name = named
-    column = seen.column(table, name)
+    column = evidence.column(table, name)
     if column is None or column.type not in _TYPES or column.collation:
         return None
     descents_ns = (values + 2) * _DESCENT_NS
     if (
-        seen.rows(table) < LARGE_ROWS
-        or not seen.is_traffic(statement)
+        evidence.rows(table) < LARGE_ROWS
+        or not evidence.is_traffic(statement)
         or descents_ns > _MOST * statement.mean_ns
     ):
         return None
-    rows = format_count(float(f"{seen.rows(table):.2g}"))
+    rows = format_count(float(f"{evidence.rows(table):.2g}"))
     descents, few = round(values) + 2, count_words(round(values), "value")
     return Finding(
         RULE.name,
         f"Each call reads all {rows} rows of {table} for {few} of {name}",
         objects=(table, name),
-        bill=seen.bill_of({statement.number: 1 - descents_ns / statement.mean_ns}),
+        bill=evidence.bill_of({statement.number: 1 - descents_ns / statement.mean_ns}),
         templates=(statement.number,),
         statement=statement.text,
         evidence=(
-            f"It is called {(statement.calls or 0) / seen.seconds:.2g} times a second.",
+            f"It is called {(statement.calls or 0) / evidence.seconds:.2g} times a second.",
             f"A call takes {format_duration(statement.mean_ns)}.",
             f"{count_words(descents, 'descent')} of an index take about {format_duration(descents_ns)}.",
         ),
-        candidates=tuple(_candidates(statement, column, order, seen)),
+        candidates=tuple(_candidates(statement, column, order, evidence)),
         proof="Compare both statements with uncork run.",
     )
 
@@ -83,15 +83,17 @@ def _column(shape: StatementShape) -> tuple[str, str] | None:
     return (shape.tables[0].name, name) if not grouped or grouped == [name] else None
 
 
-def _candidates(one: Statement, column: ColumnFacts, order: str, seen: Evidence) -> Iterator[Candidate]:
+def _candidates(
+    statement: Statement, column: ColumnFacts, order: str, evidence: Evidence
+) -> Iterator[Candidate]:
     table, name = column.table, column.name
-    served = seen.indexed(table, name, completely=True)
+    served = evidence.indexed(table, name, completely=True)
     index = quoted(f"{table.rpartition('.')[2]}_{name}_idx")
     rewritten = Candidate(
         "statement",
         f"Find each value of {name} with one descent of the index: the least, then the least above it.",
         sql=_loose(column, order),
-        undo=one.sql,
+        undo=statement.sql,
         against=(f"It is slower once {name} has many values.",),
         unprovable="" if served else f"Without an index on {name} it reads the table for each value.",
     )

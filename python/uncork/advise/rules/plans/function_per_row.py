@@ -50,25 +50,25 @@ def _find(statement: Statement, seen: Evidence) -> Finding | None:
     return None
 
 
-def _cost(one: Statement, function: FunctionFacts, seen: Evidence) -> tuple[float, str] | None:
+def _cost(statement: Statement, function: FunctionFacts, evidence: Evidence) -> tuple[float, str] | None:
     """Return which fraction of a statement's time a function takes, and the evidence; None if few calls.
 
     The best evidence is the counters of the function, then its own queries among the nested statements, then
     how much longer the statement takes than its plan without the function.
     """
-    calls, mean = one.calls or 1, one.mean_ns or 1.0
+    calls, mean = statement.calls or 1, statement.mean_ns or 1.0
     if function.calls is not None and function.total_ms is not None:
         others = sum(
             each.calls or 0
-            for each in seen.statements.values()
-            if not each.nested and function.name in own_functions(each, seen)
+            for each in evidence.statements.values()
+            if not each.nested and function.name in own_functions(each, evidence)
         )
         each = function.calls / max(1, others)
         if each < _CALLS:
             return None
         taken = min(1.0, function.total_ms * 1e6 / max(1, others) / mean)
         return taken, f"Each call of the statement executes the function {format_count(round(each))} times."
-    nested = [each for each in seen.statements.values() if each.nested and _within(each, function)]
+    nested = [each for each in evidence.statements.values() if each.nested and _within(each, function)]
     repeated = [each for each in nested if (each.calls or 0) >= _CALLS * calls]
     if repeated:
         top = max(repeated, key=lambda each: (each.mean_ns or 0.0) * (each.calls or 0))
@@ -76,29 +76,38 @@ def _cost(one: Statement, function: FunctionFacts, seen: Evidence) -> tuple[floa
         many = format_count(round((top.calls or 0) / calls))
         # Calling the function and its query costs about as much as executing a query of a few rows.
         return min(1.0, 2 * taken), f"The query of the function runs {many} times for each call: {top.text}"
-    place = None if one.plan is None else _place(one.plan.root, function)
-    if one.plan is None or place is None or mean < SLOWER / 2 * believed_ns(one.plan.root.cost):
+    place = None if statement.plan is None else _place(statement.plan.root, function)
+    if statement.plan is None or place is None or mean < SLOWER / 2 * believed_ns(statement.plan.root.cost):
         return None
-    rows = max([place.rows, seen.rows(place.relation), *(child.rows for child in place.children)])
+    rows = max([place.rows, evidence.rows(place.relation), *(child.rows for child in place.children)])
     if rows < _CALLS:
         return None
-    saved = 1 - believed_ns(one.plan.root.cost) / mean
+    saved = 1 - believed_ns(statement.plan.root.cost) / mean
     return saved, f"{place.kind} executes the function for up to {format_count(round(rows))} rows."
 
 
-def _index_lost(one: Statement, function: FunctionFacts, seen: Evidence) -> tuple[float, str] | None:
+def _index_lost(
+    statement: Statement, function: FunctionFacts, evidence: Evidence
+) -> tuple[float, str] | None:
     """Return the wasted fraction of a full scan, if an index cannot be compared with a volatile result."""
-    place = None if one.plan is None else _place(one.plan.root, function)
-    if place is None or place.kind != "Seq Scan" or function.volatility != "volatile" or one.shape is None:
+    place = None if statement.plan is None else _place(statement.plan.root, function)
+    if (
+        place is None
+        or place.kind != "Seq Scan"
+        or function.volatility != "volatile"
+        or statement.shape is None
+    ):
         return None
-    rows = seen.rows(place.relation)
+    rows = evidence.rows(place.relation)
     compared = {
-        each.column
-        for each in one.shape.predicates
-        if each.table == place.relation and each.value == "expression" and each.operator in _INDEXED
+        predicate.column
+        for predicate in statement.shape.predicates
+        if predicate.table == place.relation
+        and predicate.value == "expression"
+        and predicate.operator in _INDEXED
     }
-    served = any(seen.indexed(place.relation, column) for column in compared)
-    if not served or rows < LARGE_ROWS or not _same_for_all(one, function):
+    served = any(evidence.indexed(place.relation, column) for column in compared)
+    if not served or rows < LARGE_ROWS or not _same_for_all(statement, function):
         return None
     name = f"No index of {place.relation} is used, because the result of a VOLATILE function may change."
     return max(0.0, 1 - place.rows / rows), name
@@ -125,15 +134,17 @@ def _place(root: PlanNode, function: FunctionFacts) -> PlanNode | None:
     return found
 
 
-def _same_for_all(one: Statement, function: FunctionFacts) -> bool:
+def _same_for_all(statement: Statement, function: FunctionFacts) -> bool:
     """Return whether the arguments are the same for all rows of the statement: parameters and constants."""
     bare = re.escape(function.name.rpartition(".")[2])
-    calls = re.findall(rf"\b{bare}\s*\(([^()]*)\)", one.sql or one.text, re.IGNORECASE)
+    calls = re.findall(rf"\b{bare}\s*\(([^()]*)\)", statement.sql or statement.text, re.IGNORECASE)
     return bool(calls) and all(not _PARAMETERS.sub("", call).strip(" ,?()") for call in calls)
 
 
-def _finding(one: Statement, function: FunctionFacts, bill: Bill, evidence: str, seen: Evidence) -> Finding:
-    constant = _same_for_all(one, function)
+def _finding(
+    statement: Statement, function: FunctionFacts, bill: Bill, evidence: str, seen: Evidence
+) -> Finding:
+    constant = _same_for_all(statement, function)
     reads = bool(_QUERY.search(function.source))
     cause = (
         f"Function {function.name} is executed again for each row, though its arguments are the same"
@@ -141,18 +152,20 @@ def _finding(one: Statement, function: FunctionFacts, bill: Bill, evidence: str,
         else f"Function {function.name} is executed for each row"
         + (", with a query of its own" if reads else "")
     )
-    large = [name for name, rows in ((each, seen.rows(each)) for each in seen.tables) if rows >= LARGE_ROWS]
-    read = [name for name in large if one.uses(name)]
+    large = [
+        name for name, rows in ((table, seen.rows(table)) for table in seen.tables) if rows >= LARGE_ROWS
+    ]
+    read = [name for name in large if statement.uses(name)]
     return Finding(
         RULE.name,
         cause,
         objects=(function.name, *read[:1]),
         bill=bill,
-        templates=(one.number,),
-        statement=one.text,
+        templates=(statement.number,),
+        statement=statement.text,
         evidence=(
             evidence,
-            f"A call of the statement takes {format_duration(one.mean_ns or 0.0)}.",
+            f"A call of the statement takes {format_duration(statement.mean_ns or 0.0)}.",
             f"The function is declared {function.volatility.upper()}, in {function.language}.",
         ),
         candidates=tuple(_candidates(function, constant=constant, reads=reads)),

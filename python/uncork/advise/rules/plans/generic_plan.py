@@ -40,25 +40,25 @@ class _Skewed:
     frequency: float
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
     generic = next((plan for plan in statement.plans if plan.source == "generic"), None)
-    skewed = None if generic is None else _skewed(statement, seen)
+    skewed = None if generic is None else _skewed(statement, evidence)
     if generic is None or skewed is None or not statement.mean_ns:
         return None
-    if own_functions(statement, seen) or any(outdated(table, seen) for table in relations(statement)):
+    if own_functions(statement, evidence) or any(outdated(table, evidence) for table in relations(statement)):
         return None
-    cost = _own_cost(statement, generic, skewed, seen)
-    whole = seen.all_of(statement.number)
-    spent = statement.mean_ns * (seen.busy(statement.number, {CPU}) / whole if whole else 1.0)
+    cost = _own_cost(statement, generic, skewed, evidence)
+    whole = evidence.all_of(statement.number)
+    spent = statement.mean_ns * (evidence.busy(statement.number, {CPU}) / whole if whole else 1.0)
     if cost is None or not spent or believed_ns(cost) * _CHEAPER > spent:
         return None
     table, column = skewed.table, skewed.column
-    sql, undo = setting_for(statement, seen, "plan_cache_mode", "force_custom_plan")
+    sql, undo = setting_for(statement, evidence, "plan_cache_mode", "force_custom_plan")
     return Finding(
         RULE.name,
         f"A generic plan ignores which value of {table}.{column} a prepared statement compares",
         objects=(table, column, "plan_cache_mode"),
-        bill=seen.bill_of({statement.number: 1 - believed_ns(cost) / spent}),
+        bill=evidence.bill_of({statement.number: 1 - believed_ns(cost) / spent}),
         templates=(statement.number,),
         statement=statement.text,
         evidence=(
@@ -85,26 +85,34 @@ def _find(statement: Statement, seen: Evidence) -> Finding | None:
     )
 
 
-def _own_cost(one: Statement, generic: StatementPlan, skewed: _Skewed, seen: Evidence) -> float | None:
+def _own_cost(
+    statement: Statement, generic: StatementPlan, skewed: _Skewed, evidence: Evidence
+) -> float | None:
     """Return the cost of the plan for the values of the calls; None if it is the generic one, or unknown."""
-    own = _for_values(one)
+    own = _for_values(statement)
     if own is not None and _operations(generic.root) != _operations(own.root):
         return own.root.cost
-    found = one.a_call(one.rows)
+    found = statement.a_call(statement.rows)
     scan = next((node for node in generic.root.walk() if node.relation == skewed.table), None)
-    if found is None or scan is None or one.shape is None or one.shape.aggregates or one.shape.limit:
+    if (
+        found is None
+        or scan is None
+        or statement.shape is None
+        or statement.shape.aggregates
+        or statement.shape.limit
+    ):
         return None
-    if scan.kind != "Seq Scan" or len(relations(one)) > 1 or scan.rows < _FEWER * (found + 1):
+    if scan.kind != "Seq Scan" or len(relations(statement)) > 1 or scan.rows < _FEWER * (found + 1):
         return None
-    served = seen.indexed(skewed.table, skewed.column, completely=True)
+    served = evidence.indexed(skewed.table, skewed.column, completely=True)
     return _DESCEND + _RANDOM_PAGE * found if served else None
 
 
-def _for_values(one: Statement) -> StatementPlan | None:
+def _for_values(statement: Statement) -> StatementPlan | None:
     """Return the plan for values that return as many rows as a call did; else the costliest plan."""
-    plans = [plan for plan in one.plans if plan.source in {"drawn", "seen"}]
-    found = one.a_call(one.rows)
-    if found is None or one.shape is None or one.shape.aggregates or one.shape.limit:
+    plans = [plan for plan in statement.plans if plan.source in {"drawn", "seen"}]
+    found = statement.a_call(statement.rows)
+    if found is None or statement.shape is None or statement.shape.aggregates or statement.shape.limit:
         return max(plans, key=lambda plan: plan.root.cost, default=None)
     return min(plans, key=lambda plan: (abs(plan.root.rows - found), -plan.root.cost), default=None)
 
@@ -113,16 +121,16 @@ def _operations(node: PlanNode) -> tuple[Any, ...]:
     return (node.kind, node.relation, node.index, *(_operations(child) for child in node.children))
 
 
-def _skewed(one: Statement, seen: Evidence) -> _Skewed | None:
+def _skewed(statement: Statement, evidence: Evidence) -> _Skewed | None:
     """Return the first condition on a column whose values are unevenly frequent."""
-    if one.shape is None:
+    if statement.shape is None:
         return None
-    for each in one.shape.predicates:
-        column = seen.column(each.table, each.column)
-        distinct = seen.distinct(each.table, each.column)
+    for predicate in statement.shape.predicates:
+        column = evidence.column(predicate.table, predicate.column)
+        distinct = evidence.distinct(predicate.table, predicate.column)
         if column is None or not column.common or not distinct:
             continue
-        if each.operator not in {"=", "in"} or each.value not in {"parameter", "expression"}:
+        if predicate.operator not in {"=", "in"} or predicate.value not in {"parameter", "expression"}:
             continue
         value, frequency = column.common[0]
         rest = distinct - len(column.common)
@@ -131,7 +139,7 @@ def _skewed(one: Statement, seen: Evidence) -> _Skewed | None:
             rare = min(rare, max(0.0, 1.0 - sum(share for _, share in column.common)) / rest)
         uneven = frequency * distinct >= _SKEWED or rare * distinct * _SKEWED <= 1
         if frequency >= _COMMON and uneven:
-            return _Skewed(each.table, each.column, value, frequency)
+            return _Skewed(predicate.table, predicate.column, value, frequency)
     return None
 
 

@@ -36,39 +36,43 @@ _FEW: Final = 0.01
 """Fraction of the table up to which the intervals that contain a value are few."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
     shape, blocks, returned = statement.shape, blocks_a_call(statement), statement.a_call(statement.rows)
     if shape is None or shape.kind != "select" or shape.limit or shape.aggregates:
         return None
     if blocks is None or returned is None or blocks < _BLOCKS * (_NEEDED + returned):
         return None
-    for use in uses_of(statement, seen):
-        bounds = _bounds(use, seen)
-        if bounds is not None and use.alone and returned <= _FEW * seen.rows(use.table.name):
+    for use in uses_of(statement, evidence):
+        bounds = _bounds(use, evidence)
+        if bounds is not None and use.alone and returned <= _FEW * evidence.rows(use.table.name):
             table, first, last = use.table.name, bounds[0].column, bounds[1].column
             return Finding(
                 RULE.name,
                 f"An index on {first} and {last} of {table} finds intervals by one bound only",
                 objects=(table, first, last),
-                bill=seen.bill_of({statement.number: 1 - (_NEEDED + returned) / blocks}),
+                bill=evidence.bill_of({statement.number: 1 - (_NEEDED + returned) / blocks}),
                 templates=(statement.number,),
                 statement=statement.text,
-                evidence=tuple(_evidence(statement, use, blocks, returned, seen)),
-                candidates=tuple(_candidates(use, *bounds, seen)),
+                evidence=tuple(_evidence(statement, use, blocks, returned, evidence)),
+                candidates=tuple(_candidates(use, *bounds, evidence)),
                 proof="Compare both statements, with the index on the range, in uncork run.",
             )
     return None
 
 
-def _bounds(use: Use, seen: Evidence) -> tuple[Predicate, Predicate] | None:
+def _bounds(use: Use, evidence: Evidence) -> tuple[Predicate, Predicate] | None:
     """Return the conditions on the lower and the upper bound, if a statement searches by nothing else."""
-    plain = [each for each in use.predicates if each.column and not each.cast and not each.negated]
+    plain = [
+        predicate
+        for predicate in use.predicates
+        if predicate.column and not predicate.cast and not predicate.negated
+    ]
     lower = [each for each in plain if each.operator in ("<", "<=")]
     upper = [each for each in plain if each.operator in (">", ">=")]
     if len(use.predicates) != 2 or len(lower) != 1 or len(upper) != 1 or use.alternatives:
         return None
     first, last = lower[0], upper[0]
-    columns = [seen.column(use.table.name, each.column) for each in (first, last)]
+    columns = [evidence.column(use.table.name, each.column) for each in (first, last)]
     types = {None if found is None else found.type for found in columns}
     compared = {first.value, last.value} <= {"parameter", "constant", "expression"}
     if first.column == last.column or not compared or len(types) != 1 or not types <= set(_RANGES):
@@ -76,19 +80,22 @@ def _bounds(use: Use, seen: Evidence) -> tuple[Predicate, Predicate] | None:
     return first, last
 
 
-def _evidence(one: Statement, use: Use, blocks: float, returned: float, seen: Evidence) -> Iterator[str]:
-    rows = format_count(round(seen.rows(use.table.name)))
+def _evidence(
+    statement: Statement, use: Use, blocks: float, returned: float, evidence: Evidence
+) -> Iterator[str]:
+    rows = format_count(round(evidence.rows(use.table.name)))
     yield f"Table {use.table.name} has {rows} rows."
     yield (
-        f"Each of {count_words(one.calls or 0, 'call')} reads {count_words(round(blocks), 'block')} and "
+        f"Each of {count_words(statement.calls or 0, 'call')} reads "
+        f"{count_words(round(blocks), 'block')} and "
         f"returns {count_words(round(returned), 'row')}: it reads all intervals that begin before the value, "
         "or all that end after it."
     )
 
 
-def _candidates(use: Use, first: Predicate, last: Predicate, seen: Evidence) -> Iterator[Candidate]:
+def _candidates(use: Use, first: Predicate, last: Predicate, evidence: Evidence) -> Iterator[Candidate]:
     table = use.table.name
-    known = [seen.column(table, each.column) for each in (first, last)]
+    known = [evidence.column(table, each.column) for each in (first, last)]
     kind = next(_RANGES[found.type] for found in known if found is not None)
     inclusive = f"{'[' if first.operator == '<=' else '('}{']' if last.operator == '>=' else ')'}"
     span = f"{kind}({quoted(first.column)}, {quoted(last.column)}, '{inclusive}')"

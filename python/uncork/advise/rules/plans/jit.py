@@ -17,44 +17,44 @@ _GAIN: Final = 0.25
 developers measured 20 to 30 % on the queries of TPC-H that gain most."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     """The time of compiling is a part of each statement's execution time."""
     lost = {
         statement.number: part
-        for statement in seen.statements.values()
+        for statement in evidence.statements.values()
         if statement.jit_ns
         and statement.mean_ns
         and statement.calls
-        and seen.is_traffic(statement)
+        and evidence.is_traffic(statement)
         and (part := _lost(statement)) > 0
     }
     if not lost:
         return
-    numbers = sorted(lost, key=lambda number: -(seen.statements[number].jit_ns or 0.0))
-    top = seen.statements[numbers[0]]
+    numbers = sorted(lost, key=lambda number: -(evidence.statements[number].jit_ns or 0.0))
+    top = evidence.statements[numbers[0]]
     yield Finding(
         RULE.name,
         f"Compiling (jit) takes {format_duration(top.a_call(top.jit_ns) or 0.0)} of the "
         f"{format_duration(top.mean_ns or 0.0)} of a repeated statement",
         objects=("jit",),
-        bill=seen.bill_of(lost),
+        bill=evidence.bill_of(lost),
         templates=tuple(numbers),
         statement=top.text,
-        evidence=tuple(_evidence(top, seen)),
-        candidates=tuple(_candidates(top, numbers, seen)),
+        evidence=tuple(_evidence(top, evidence)),
+        candidates=tuple(_candidates(top, numbers, evidence)),
         proof="Compare jit = on and off with uncork run.",
     )
 
 
-def _lost(one: Statement) -> float:
+def _lost(statement: Statement) -> float:
     """Return the fraction of a statement's time that compiling costs beyond what it can gain."""
-    mean = one.mean_ns or 1.0
-    compiling = one.a_call(one.jit_ns) or 0.0
+    mean = statement.mean_ns or 1.0
+    compiling = statement.a_call(statement.jit_ns) or 0.0
     return min(1.0, (compiling - _GAIN * max(0.0, mean - compiling)) / mean)
 
 
-def _evidence(top: Statement, seen: Evidence) -> Iterator[str]:
-    above = seen.catalogue.setting("jit_above_cost")
+def _evidence(top: Statement, evidence: Evidence) -> Iterator[str]:
+    above = evidence.catalogue.setting("jit_above_cost")
     plan = top.plan
     if plan is None:
         return
@@ -67,8 +67,8 @@ def _evidence(top: Statement, seen: Evidence) -> Iterator[str]:
         yield f"The plan has {scans} scans, whose expressions are compiled one by one."
 
 
-def _candidates(top: Statement, numbers: list[int], seen: Evidence) -> Iterator[Candidate]:
-    sql, undo = setting_for(top, seen, "jit", "off")
+def _candidates(top: Statement, numbers: list[int], evidence: Evidence) -> Iterator[Candidate]:
+    sql, undo = setting_for(top, evidence, "jit", "off")
     yield Candidate(
         "setting",
         "Turn jit off for the role that sends these statements.",
@@ -76,9 +76,9 @@ def _candidates(top: Statement, numbers: list[int], seen: Evidence) -> Iterator[
         undo=undo,
         against=("Long reports of the same role may gain from jit: let them SET jit = on.",),
     )
-    costs = [plan.root.cost for number in numbers if (plan := seen.statements[number].plan) is not None]
+    costs = [plan.root.cost for number in numbers if (plan := evidence.statements[number].plan) is not None]
     cost = _round_up(2 * max(costs)) if costs else 0
-    sql, undo = setting_for(top, seen, "jit_above_cost", str(cost)) if cost else ("", "")
+    sql, undo = setting_for(top, evidence, "jit_above_cost", str(cost)) if cost else ("", "")
     yield Candidate("setting", "Raise jit_above_cost above the cost of these statements.", sql=sql, undo=undo)
 
 

@@ -27,27 +27,27 @@ _NEEDED: Final = 0.1
 the planner uses an index up to about this fraction."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
-    for common, saved in stored_in_vain(statement, seen):
-        bill = seen.bill_of({statement.number: saved})
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
+    for common, saved in stored_in_vain(statement, evidence):
+        bill = evidence.bill_of({statement.number: saved})
         if statement.plan is not None and worth(bill):
             return _finding(statement, statement.plan.root, common, bill)
     return None
 
 
-def stored_in_vain(one: Statement, seen: Evidence) -> Iterator[tuple[CommonTable, float]]:
+def stored_in_vain(statement: Statement, evidence: Evidence) -> Iterator[tuple[CommonTable, float]]:
     """Yield common tables that a statement stores for few rows, with the fraction of time wasted."""
-    if one.plan is None or one.shape is None:
+    if statement.plan is None or statement.shape is None:
         return
-    for common in one.shape.common_tables:
+    for common in statement.shape.common_tables:
         if common.recursive or common.changes or common.materialized is False:
             continue
-        saved = _saved(one.plan.root, common, seen)
+        saved = _saved(statement.plan.root, common, evidence)
         if saved > 0:
             yield common, saved
 
 
-def _saved(root: PlanNode, common: CommonTable, seen: Evidence) -> float:
+def _saved(root: PlanNode, common: CommonTable, evidence: Evidence) -> float:
     """Return which fraction of the time is spent on rows that no scan of the common table needs."""
     source = next((node for node in root.walk() if node.subplan == f"CTE {common.name}"), None)
     scans = [node for node in root.walk() if node.kind == "CTE Scan" and node.common == common.name]
@@ -59,7 +59,7 @@ def _saved(root: PlanNode, common: CommonTable, seen: Evidence) -> float:
     grouped = [node.key("Group Key") for node in source.walk() if node.kind == "Aggregate"]
     if any(not _pass(node.condition("Filter"), keys) for node in scans for keys in grouped):
         return 0.0
-    read = max((seen.rows(node.relation) for node in source.walk() if node.relation), default=0.0)
+    read = max((evidence.rows(node.relation) for node in source.walk() if node.relation), default=0.0)
     if max(read, source.rows) < LARGE_ROWS:
         return 0.0
     needed = sum(node.rows for node in scans) / max(1.0, source.rows)
@@ -74,7 +74,7 @@ def _pass(condition: str, keys: Sequence[str]) -> bool:
     return bool(compared) and compared <= {key.rpartition(".")[2].strip('"') for key in keys}
 
 
-def _finding(one: Statement, root: PlanNode, common: CommonTable, bill: Bill) -> Finding:
+def _finding(statement: Statement, root: PlanNode, common: CommonTable, bill: Bill) -> Finding:
     source = next(node for node in root.walk() if node.subplan == f"CTE {common.name}")
     scan = next(node for node in root.walk() if node.kind == "CTE Scan" and node.common == common.name)
     why = (
@@ -88,8 +88,8 @@ def _finding(one: Statement, root: PlanNode, common: CommonTable, bill: Bill) ->
         f"Common table {common.name} is computed completely before its rows are filtered",
         objects=(common.name, *tables),
         bill=bill,
-        templates=(one.number,),
-        statement=one.text,
+        templates=(statement.number,),
+        statement=statement.text,
         evidence=(
             f"The planner expects {format_count(source.rows)} rows in it, of which "
             f"{format_count(scan.rows)} pass the filter {scan.condition('Filter')}.",
@@ -100,7 +100,7 @@ def _finding(one: Statement, root: PlanNode, common: CommonTable, bill: Bill) ->
                 "statement",
                 f"Declare {common.name} AS NOT MATERIALIZED, so that filters reach its tables and their "
                 "indexes.",
-                sql=not_materialized(one.sql, common.name),
+                sql=not_materialized(statement.sql, common.name),
                 against=("Its query is executed once for each use; volatile functions in it prevent this.",),
             ),
         ),

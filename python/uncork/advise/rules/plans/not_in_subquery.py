@@ -23,40 +23,42 @@ _LOOK_UP: Final = 20.0
 """How many rows of the subquery PostgreSQL hashes in the time in which it looks up one by an index."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
     if statement.text.count("select") < 2 or statement.shape is None:
         return None
-    parts = [each for each in statement.shape.subqueries if each.kind == "not in" and each.tables]
-    return _finding(statement, parts[0], seen) if parts else None
+    parts = [
+        subquery for subquery in statement.shape.subqueries if subquery.kind == "not in" and subquery.tables
+    ]
+    return _finding(statement, parts[0], evidence) if parts else None
 
 
-def _saved(one: Statement, part: Subquery, seen: Evidence) -> float:
+def _saved(statement: Statement, part: Subquery, evidence: Evidence) -> float:
     """Return which fraction of the time an anti-join would save.
 
     A subplan that is not hashed compares each row with all rows of the subquery. A hashed one is as fast as
     an anti-join, unless the hash table is built for few rows, which an index would look up.
     """
-    mean = duration_ns(one, seen) or 0.0
-    once = once_ns(relations(one), seen)
+    mean = duration_ns(statement, evidence) or 0.0
+    once = once_ns(relations(statement), evidence)
     read_once = 0.0 if once is None or not mean else max(0.0, 1 - once / mean)
-    if one.plan is None:
+    if statement.plan is None:
         return read_once
-    found = next(iter(_subplans(one.plan.root)), None)
+    found = next(iter(_subplans(statement.plan.root)), None)
     if found is None:
         return 0.0
     above, subplan, hashed = found
     if mean < believed_ns(subplan.cost) * _FASTEST:
         return 0.0  # The plan is for other values: the calls read fewer rows.
-    tested = _rows_tested(above, seen)
-    served = part.returns is not None and seen.indexed(part.returns.table, part.returns.column)
+    tested = _rows_tested(above, evidence)
+    served = part.returns is not None and evidence.indexed(part.returns.table, part.returns.column)
     if served and tested * _LOOK_UP <= subplan.rows:
         # The hash table is built before the first row.
-        building = max(subplan.cost, above.startup_cost) / max(1.0, one.plan.root.cost)
+        building = max(subplan.cost, above.startup_cost) / max(1.0, statement.plan.root.cost)
         return min(1.0, building) * (1 - tested * _LOOK_UP / subplan.rows)
     return 0.0 if hashed else read_once
 
 
-def _rows_tested(node: PlanNode, seen: Evidence) -> float:
+def _rows_tested(node: PlanNode, evidence: Evidence) -> float:
     """Return how many rows reach NOT IN: the planner expects that it removes half of them."""
     below = [child.rows for child in node.children if child.role != "SubPlan"]
     return max([1.0, 2 * node.rows, *below])
@@ -71,14 +73,14 @@ def _subplans(root: PlanNode) -> Iterator[tuple[PlanNode, PlanNode, bool]]:
                 yield node, child, f"hashed {child.subplan})" in condition
 
 
-def _finding(one: Statement, part: Subquery, seen: Evidence) -> Finding:
+def _finding(statement: Statement, part: Subquery, evidence: Evidence) -> Finding:
     table = part.tables[0]
     compared = part.compared.column if part.compared is not None else "a column"
     nullable = [
         f"{name.table}.{name.column}"
         for name in (part.compared, part.returns)
         if name is not None
-        and ((column := seen.column(name.table, name.column)) is None or not column.not_null)
+        and ((column := evidence.column(name.table, name.column)) is None or not column.not_null)
     ]
     same = not nullable and part.compared is not None and part.returns is not None
     against = (
@@ -90,20 +92,20 @@ def _finding(one: Statement, part: Subquery, seen: Evidence) -> Finding:
         )
     )
     outer = "" if part.compared is None else sql_name(part.compared.table)
-    memory, undo = setting_for(one, seen, "work_mem", "64MB")
+    memory, undo = setting_for(statement, evidence, "work_mem", "64MB")
     return Finding(
         RULE.name,
         f"NOT IN compares {compared} with rows of {table} instead of an anti-join",
         objects=(table, compared),
-        bill=seen.bill_of({one.number: _saved(one, part, seen)}),
-        templates=(one.number,),
-        statement=one.text,
-        evidence=tuple(_evidence(one, table, seen)),
+        bill=evidence.bill_of({statement.number: _saved(statement, part, evidence)}),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=tuple(_evidence(statement, table, evidence)),
         candidates=(
             Candidate(
                 "statement",
                 "Use NOT EXISTS, which PostgreSQL executes as an anti-join.",
-                sql=not_exists(one.sql, outer),
+                sql=not_exists(statement.sql, outer),
                 same_answers=same,
                 against=against,
             ),
@@ -119,20 +121,20 @@ def _finding(one: Statement, part: Subquery, seen: Evidence) -> Finding:
     )
 
 
-def _evidence(one: Statement, table: str, seen: Evidence) -> Iterator[str]:
-    if one.plan is not None:
-        for above, subplan, hashed in _subplans(one.plan.root):
+def _evidence(statement: Statement, table: str, evidence: Evidence) -> Iterator[str]:
+    if statement.plan is not None:
+        for above, subplan, hashed in _subplans(statement.plan.root):
             if not hashed:
                 inner = format_count(round(subplan.rows))
                 yield (
                     f"The plan tests {above.relation or 'each row'} against a subplan that is not hashed, "
                     f"with {inner} rows: its hash table would not fit into work_mem."
                 )
-    rows = seen.rows(table)
+    rows = evidence.rows(table)
     if rows:
         yield f"Table {table} has {format_count(round(rows))} rows."
-    if one.mean_ns:
-        yield f"A call takes {format_duration(one.mean_ns)}."
+    if statement.mean_ns:
+        yield f"A call takes {format_duration(statement.mean_ns)}."
 
 
 RULE: Final = Rule("not-in-subquery", each_statement(_find))

@@ -28,85 +28,89 @@ _BLOCKS: Final = 50.0
 """Blocks per call below which reading takes less than the round trip of the client."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
     shape = statement.shape
     if shape is None or not (shape.offset and shape.limit) or shape.aggregates or shape.distinct:
         return None
     returned, blocks = statement.a_call(statement.rows), statement.a_call(statement.blocks)
-    read, kept = _rows_read(statement, seen), _kept(statement, seen)
+    read, kept = _rows_read(statement, evidence), _kept(statement, evidence)
     if returned is None or read is None or kept is None or (blocks or _BLOCKS) < _BLOCKS:
         return None
     read *= kept  # what a filter discards is not the fault of OFFSET
-    return _finding(statement, shape, returned, read, seen) if read >= _READ * (returned + 1) else None
+    return _finding(statement, shape, returned, read, evidence) if read >= _READ * (returned + 1) else None
 
 
-def _rows_read(one: Statement, seen: Evidence) -> float | None:
+def _rows_read(statement: Statement, evidence: Evidence) -> float | None:
     """Return how many rows a call reads of its first table, by the table's counters, if no more are read."""
-    shape = one.shape
+    shape = statement.shape
     if shape is None:
         return None
     use = next((use for use in shape.tables if use.kind == "table" and use.level == 0), None)
-    facts = None if use is None else seen.tables.get(use.name)
+    facts = None if use is None else evidence.tables.get(use.name)
     others = sum(
-        seen.busy(each.number)
-        for each in seen.statements.values()
-        if each.number != one.number
+        evidence.busy(each.number)
+        for each in evidence.statements.values()
+        if each.number != statement.number
         and each.shape is not None
         and use is not None
         and any(other.name == use.name for other in each.shape.tables)
     )
-    if facts is None or not one.calls:
+    if facts is None or not statement.calls:
         return None
     # Other statements that read the table count by the time that they take.
-    mine = seen.busy(one.number) / (seen.busy(one.number) + others) if others else 1.0
-    counted = mine * (facts.index_rows + facts.seq_rows) / one.calls
-    if one.plan is not None and any(node.kind == "Index Only Scan" for node in one.plan.root.walk()):
+    mine = evidence.busy(statement.number) / (evidence.busy(statement.number) + others) if others else 1.0
+    counted = mine * (facts.index_rows + facts.seq_rows) / statement.calls
+    if statement.plan is not None and any(
+        node.kind == "Index Only Scan" for node in statement.plan.root.walk()
+    ):
         # It counts no rows of the table, but reads a block for each hundred rows or fewer.
-        return max(counted, one.a_call(one.blocks) or 0.0)
+        return max(counted, statement.a_call(statement.blocks) or 0.0)
     return counted
 
 
-def _kept(one: Statement, seen: Evidence) -> float | None:
+def _kept(statement: Statement, evidence: Evidence) -> float | None:
     """Return which fraction of the rows that the plan reads passes its filter, if it reads them in order.
 
     None if it sorts all rows, or filters most of them: an index must come first.
     """
-    if one.plan is None:
+    if statement.plan is None:
         return 1.0
-    scans = [node for node in one.plan.root.walk() if node.relation]
-    if not scans or any(node.kind == "Sort" for node in one.plan.root.walk()):
+    scans = [node for node in statement.plan.root.walk() if node.relation]
+    if not scans or any(node.kind == "Sort" for node in statement.plan.root.walk()):
         return None
     if not scans[0].condition("Filter"):
         return 1.0
-    table = table_of(scans[0], seen)
+    table = table_of(scans[0], evidence)
     filtered = [
-        each
-        for each in (() if one.shape is None else one.shape.predicates)
-        if each.table == table and each.clause == "where" and not _searched(each, scans[0])
+        predicate
+        for predicate in (() if statement.shape is None else statement.shape.predicates)
+        if predicate.table == table and predicate.clause == "where" and not _searched(predicate, scans[0])
     ]
     unknown = any(each.alternative or not each.column for each in filtered)
-    part = None if unknown or not filtered else _passing(filtered, table, seen)
+    part = None if unknown or not filtered else _passing(filtered, table, evidence)
     return part if part is not None and part >= _PASSES else None
 
 
-def _passing(filtered: Sequence[Predicate], table: str, seen: Evidence) -> float | None:
+def _passing(filtered: Sequence[Predicate], table: str, evidence: Evidence) -> float | None:
     """Return the fraction of rows that pass a filter; `<>` passes the rows that `=` rejects."""
     product = 1.0
     for each in filtered:
         opposite = replace(each, operator={"<>": "=", "not in": "in"}.get(each.operator, each.operator))
-        part = fraction(opposite, table, seen)
+        part = fraction(opposite, table, evidence)
         if part is None:
             return None
         product *= part if opposite == each else 1 - part
     return product
 
 
-def _searched(one: Predicate, scan: PlanNode) -> bool:
+def _searched(predicate: Predicate, scan: PlanNode) -> bool:
     """Return whether the scan searches its index for a predicate, so that no row is discarded for it."""
-    return re.search(rf"\b{re.escape(one.column)}\b", scan.condition("Index Cond")) is not None
+    return re.search(rf"\b{re.escape(predicate.column)}\b", scan.condition("Index Cond")) is not None
 
 
-def _finding(one: Statement, shape: StatementShape, returned: float, read: float, seen: Evidence) -> Finding:
+def _finding(
+    statement: Statement, shape: StatementShape, returned: float, read: float, evidence: Evidence
+) -> Finding:
     keys = tuple(key for key in shape.order if key.level == 0)
     use = next(use for use in shape.tables if use.kind == "table" and use.level == 0)
     return Finding(
@@ -114,20 +118,20 @@ def _finding(one: Statement, shape: StatementShape, returned: float, read: float
         f"OFFSET reads {format_count(round(read))} rows of {use.name} for {format_count(round(returned))} "
         "rows",
         objects=(use.name, *(key.column for key in keys if key.column)),
-        bill=seen.bill_of({one.number: 1 - returned / read}),
-        templates=(one.number,),
-        statement=one.text,
+        bill=evidence.bill_of({statement.number: 1 - returned / read}),
+        templates=(statement.number,),
+        statement=statement.text,
         evidence=(
             "OFFSET reads the rows of all pages before and discards them, so each page takes longer than "
             "the one before.",
         ),
-        candidates=(_candidate(one, use.name, use.alias, keys, seen),),
+        candidates=(_candidate(statement, use.name, use.alias, keys, evidence),),
         proof="Compare OFFSET and the condition on the key with uncork run, for a page far from the first.",
     )
 
 
 def _candidate(
-    one: Statement, table: str, alias: str, keys: tuple[OrderKey, ...], seen: Evidence
+    statement: Statement, table: str, alias: str, keys: tuple[OrderKey, ...], evidence: Evidence
 ) -> Candidate:
     against = [
         "The client must keep the last row of a page; it cannot jump to a page by its number.",
@@ -139,9 +143,9 @@ def _candidate(
         return Candidate("statement", text, same_answers=False, against=tuple(against))
     columns = [key.column for key in keys]
     unique = [
-        each.columns
-        for each in seen.catalogue.constraints
-        if each.table == table and each.kind in {"primary key", "unique"}
+        constraint.columns
+        for constraint in evidence.catalogue.constraints
+        if constraint.table == table and constraint.kind in {"primary key", "unique"}
     ]
     if not any(set(each) <= set(columns) for each in unique):
         primary = min(unique, key=len, default=())
@@ -150,10 +154,14 @@ def _candidate(
             against.append("Add a unique column to the order: rows with equal values could be skipped.")
         else:
             against.append(f"Rows with equal values need {', '.join(primary)} as the last part of the order.")
-    if any((column := seen.column(table, name)) is not None and not column.not_null for name in columns):
+    if any((column := evidence.column(table, name)) is not None and not column.not_null for name in columns):
         against.append("Rows with NULL in such a column are on no page.")
     prefix = f"{quoted(alias)}." if alias and alias != table else f"{sql_name(table)}."
-    names = [quoted(name) for name in columns] if _alone(one) else [prefix + quoted(name) for name in columns]
+    names = (
+        [quoted(name) for name in columns]
+        if _alone(statement)
+        else [prefix + quoted(name) for name in columns]
+    )
     operator = "<" if keys[0].descending else ">"
     values = ", ".join(f"${place + 1}" for place in range(len(names)))
     condition = f"({', '.join(names)}) {operator} ({values})"
@@ -167,14 +175,14 @@ def _candidate(
     return Candidate(
         "statement",
         f"Continue after the last row of the page before: WHERE {condition}, with its values, and no OFFSET.",
-        sql=keyset(one.sql, names, descending=keys[0].descending) if one.sql else "",
+        sql=keyset(statement.sql, names, descending=keys[0].descending) if statement.sql else "",
         same_answers=False,
         against=tuple(against),
     )
 
 
-def _alone(one: Statement) -> bool:
-    return one.shape is not None and len(one.shape.tables) == 1
+def _alone(statement: Statement) -> bool:
+    return statement.shape is not None and len(statement.shape.tables) == 1
 
 
 RULE: Final = Rule("offset-pagination", each_statement(_find), of_tables=True)

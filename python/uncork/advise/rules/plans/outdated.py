@@ -17,14 +17,14 @@ _LEAST: Final = 1_000
 """Changed rows below which a table is small enough for any plan."""
 
 
-def never_analysed(facts: TableFacts, seen: Evidence) -> bool:
+def never_analysed(facts: TableFacts, evidence: Evidence) -> bool:
     """Return whether a table has no statistics. An unreadable catalogue counts as statistics."""
-    columns = seen.catalogue.columns.get(facts.name, ())
+    columns = evidence.catalogue.columns.get(facts.name, ())
     if any(column.distinct is not None for column in columns):
         return False
     if facts.analysed_us is not None:
         return False
-    if seen.is_standby:
+    if evidence.is_standby:
         return facts.rows is None  # a standby has the primary's statistics, but does not know their time
     # Without reltuples, neither VACUUM, ANALYZE nor CREATE INDEX has ever counted the rows.
     return facts.rows is None or bool(columns)
@@ -35,16 +35,16 @@ def changed_part(facts: TableFacts) -> float:
     return (facts.modified or 0) / max(1.0, float(facts.live or 0), facts.rows or 0.0)
 
 
-def outdated(table: str, seen: Evidence) -> bool:
+def outdated(table: str, evidence: Evidence) -> bool:
     """Return whether a table was never analysed, or not since much of it changed."""
-    facts = seen.tables.get(table)
+    facts = evidence.tables.get(table)
     if facts is None or max(float(facts.live or 0), facts.rows or 0.0) < _LEAST:
         return False
-    if never_analysed(facts, seen):
+    if never_analysed(facts, evidence):
         return True
     return (facts.modified or 0) >= _LEAST and changed_part(facts) >= _CHANGED
 
 
-def misled(one: Statement, table: str, seen: Evidence) -> bool:
+def misled(statement: Statement, table: str, evidence: Evidence) -> bool:
     """Return whether a table's statistics are the reason why a statement works longer than its scans take."""
-    return outdated(table, seen) and (slower_than_planned(one, seen) or 0.0) >= SLOWER
+    return outdated(table, evidence) and (slower_than_planned(statement, evidence) or 0.0) >= SLOWER

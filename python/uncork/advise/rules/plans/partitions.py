@@ -29,12 +29,12 @@ class Partitioned:
     parts: int
 
 
-def partitioned(seen: Evidence) -> Iterator[Partitioned]:
+def partitioned(evidence: Evidence) -> Iterator[Partitioned]:
     """Yield the partitioned tables that are no partitions themselves."""
     parents: dict[str, str] = {
-        name: options.parent for name, options in seen.catalogue.options.items() if options.parent
+        name: options.parent for name, options in evidence.catalogue.options.items() if options.parent
     }
-    for name, options in seen.catalogue.options.items():
+    for name, options in evidence.catalogue.options.items():
         key = _KEY.match(options.partition_key)
         if key is None or options.parent:
             continue
@@ -43,7 +43,7 @@ def partitioned(seen: Evidence) -> Iterator[Partitioned]:
             found = _COLUMN.match(part)
             if found is not None:
                 columns.append((found["quoted"] or "").replace('""', '"') or found["plain"])
-        known = sum(_root(each, parents) == name for each in parents if each not in parents.values())
+        known = sum(_root(parent, parents) == name for parent in parents if parent not in parents.values())
         yield Partitioned(name, key["strategy"].upper(), tuple(columns), known)
 
 
@@ -53,13 +53,13 @@ def _root(name: str, parents: dict[str, str]) -> str:
     return name
 
 
-def scanned_parts(one: Statement, table: str, seen: Evidence) -> tuple[PlanNode, ...]:
+def scanned_parts(statement: Statement, table: str, evidence: Evidence) -> tuple[PlanNode, ...]:
     """Return the scans of a table's partitions in the best plan of a statement."""
-    if one.plan is None:
+    if statement.plan is None:
         return ()
-    parents = {name: each.parent for name, each in seen.catalogue.options.items() if each.parent}
+    parents = {name: option.parent for name, option in evidence.catalogue.options.items() if option.parent}
     return tuple(
         node
-        for node in one.plan.root.walk()
+        for node in statement.plan.root.walk()
         if node.relation and node.relation != table and _root(node.relation, parents) == table
     )

@@ -21,33 +21,37 @@ _SELECTIVE: Final = 0.01
 """Fraction of the rows that a statement returns, up to which it looks something up and reports nothing."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    tables = {one.table: one for one in partitioned(seen) if one.columns}
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    tables = {one.table: one for one in partitioned(evidence) if one.columns}
     if not tables:
         return
-    for statement in seen.costliest():
+    for statement in evidence.costliest():
         if statement.shape is None:
             continue
         for use in statement.shape.tables:
             parts = tables.get(use.name)
             if parts is None or use.kind != "table":
                 continue
-            found = _finding(statement, parts, use.alias, seen)
+            found = _finding(statement, parts, use.alias, evidence)
             if found is not None:
                 yield found
                 break
 
 
-def _finding(one: Statement, parts: Partitioned, alias: str, seen: Evidence) -> Finding | None:
-    predicates = () if one.shape is None else one.shape.predicates
-    conditions = [each for each in predicates if each.table == parts.table and each.alias in {"", alias}]
-    if not conditions or any(_prunes(each, parts) for each in conditions):
+def _finding(statement: Statement, parts: Partitioned, alias: str, evidence: Evidence) -> Finding | None:
+    predicates = () if statement.shape is None else statement.shape.predicates
+    conditions = [
+        predicate
+        for predicate in predicates
+        if predicate.table == parts.table and predicate.alias in {"", alias}
+    ]
+    if not conditions or any(_prunes(condition, parts) for condition in conditions):
         return None
-    wrapped = next((each for each in conditions if _wraps(each, parts)), None)
-    number = len({node.relation for node in scanned_parts(one, parts.table, seen)}) or parts.parts
-    if number < _PARTS or (wrapped is None and not _looks_up(one, conditions, parts, seen)):
+    wrapped = next((condition for condition in conditions if _wraps(condition, parts)), None)
+    number = len({node.relation for node in scanned_parts(statement, parts.table, evidence)}) or parts.parts
+    if number < _PARTS or (wrapped is None and not _looks_up(statement, conditions, parts, evidence)):
         return None
-    bill = seen.bill_of({one.number: 1 - 1 / number})
+    bill = evidence.bill_of({statement.number: 1 - 1 / number})
     if not worth(bill):
         return None
     key = ", ".join(parts.columns)
@@ -61,26 +65,26 @@ def _finding(one: Statement, parts: Partitioned, alias: str, seen: Evidence) -> 
         f"All {format_count(number)} partitions of {parts.table} are read, {why}",
         objects=(parts.table, *parts.columns),
         bill=bill,
-        templates=(one.number,),
-        statement=one.text,
+        templates=(statement.number,),
+        statement=statement.text,
         evidence=(f"{parts.table} is partitioned by {parts.strategy} ({key}).",),
         candidates=tuple(_candidates(wrapped, parts)),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
     )
 
 
-def _prunes(one: Predicate, parts: Partitioned) -> bool:
+def _prunes(predicate: Predicate, parts: Partitioned) -> bool:
     """Return whether the planner or the executor can select partitions by a condition.
 
     A cast to another type of the same family would still prune; such a condition is in doubt and counts.
     """
-    if one.column not in parts.columns or one.alternative or one.negated:
+    if predicate.column not in parts.columns or predicate.alternative or predicate.negated:
         return False
-    if one.cast and not _same_order(one.cast):
+    if predicate.cast and not _same_order(predicate.cast):
         return False
-    if parts.strategy == "HASH" and one.operator not in {"=", "in"}:
+    if parts.strategy == "HASH" and predicate.operator not in {"=", "in"}:
         return False
-    return one.operator in _PRUNING
+    return predicate.operator in _PRUNING
 
 
 def _same_order(cast: str) -> bool:
@@ -88,21 +92,24 @@ def _same_order(cast: str) -> bool:
     return cast in {"text", "character varying"}
 
 
-def _wraps(one: Predicate, parts: Partitioned) -> bool:
-    if one.alternative:
+def _wraps(predicate: Predicate, parts: Partitioned) -> bool:
+    if predicate.alternative:
         return False
-    if one.column in parts.columns and one.cast:
+    if predicate.column in parts.columns and predicate.cast:
         return True
-    return not one.column and any(name in parts.columns for name in one.columns)
+    return not predicate.column and any(name in parts.columns for name in predicate.columns)
 
 
-def _looks_up(one: Statement, conditions: list[Predicate], parts: Partitioned, seen: Evidence) -> bool:
+def _looks_up(
+    statement: Statement, conditions: list[Predicate], parts: Partitioned, evidence: Evidence
+) -> bool:
     """Return whether a statement looks up few rows by another column, which one partition would answer."""
     equal = any(
-        each.operator in {"=", "in"} and each.value in {"parameter", "constant"} for each in conditions
+        condition.operator in {"=", "in"} and condition.value in {"parameter", "constant"}
+        for condition in conditions
     )
-    found = one.a_call(one.rows)
-    whole = seen.rows(parts.table)
+    found = statement.a_call(statement.rows)
+    whole = evidence.rows(parts.table)
     return equal and found is not None and found <= _SELECTIVE * max(whole, 100.0)
 
 

@@ -21,26 +21,26 @@ _FEW: Final = 0.1
 """Fraction of the table's rows that a call returns, up to which a sample is cheaper than sorting all."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
     shape, returned = statement.shape, statement.a_call(statement.rows)
     table = None if shape is None else _table(shape)
-    if shape is None or table is None or returned is None or not seen.is_traffic(statement):
+    if shape is None or table is None or returned is None or not evidence.is_traffic(statement):
         return None
-    rows = seen.rows(table)
+    rows = evidence.rows(table)
     if rows < LARGE_ROWS or returned > _FEW * rows:
         return None
     return Finding(
         RULE.name,
         f"ORDER BY random() reads and sorts all rows of {table} for {format_count(round(returned))}",
         objects=(table,),
-        bill=seen.bill_of((statement.number,)),
+        bill=evidence.bill_of((statement.number,)),
         templates=(statement.number,),
         statement=statement.text,
         evidence=(
             f"Table {table} has {format_count(round(rows))} rows.",
             *([f"A call takes {format_duration(statement.mean_ns)}."] if statement.mean_ns else []),
         ),
-        candidates=tuple(_candidates(shape, table, returned, seen)),
+        candidates=tuple(_candidates(shape, table, returned, evidence)),
         proof="Compare both statements with uncork run.",
     )
 
@@ -54,9 +54,11 @@ def _table(shape: StatementShape) -> str | None:
     return tables[0] if len(tables) == 1 and _RANDOM.search(first.expression) else None
 
 
-def _candidates(shape: StatementShape, table: str, returned: float, seen: Evidence) -> Iterator[Candidate]:
-    key = _key(table, seen)
-    alone = not any(each.clause == "where" for each in shape.predicates)
+def _candidates(
+    shape: StatementShape, table: str, returned: float, evidence: Evidence
+) -> Iterator[Candidate]:
+    key = _key(table, evidence)
+    alone = not any(predicate.clause == "where" for predicate in shape.predicates)
     if key and alone:
         name, number = quoted(key), f"{max(1, round(returned))}"
         yield Candidate(
@@ -72,7 +74,7 @@ def _candidates(shape: StatementShape, table: str, returned: float, seen: Eviden
             ),
         )
     if alone:
-        share = min(100.0, max(0.01, 500.0 * (returned + 20) / max(1.0, seen.rows(table))))
+        share = min(100.0, max(0.01, 500.0 * (returned + 20) / max(1.0, evidence.rows(table))))
         yield Candidate(
             "statement",
             f"Read random blocks instead of all: FROM {table} TABLESAMPLE SYSTEM ({share:.2g}), and order "
@@ -89,11 +91,11 @@ def _candidates(shape: StatementShape, table: str, returned: float, seen: Eviden
     )
 
 
-def _key(table: str, seen: Evidence) -> str:
+def _key(table: str, evidence: Evidence) -> str:
     """Return the column of a primary key that is one whole number; empty if there is none."""
-    for constraint in seen.catalogue.constraints:
+    for constraint in evidence.catalogue.constraints:
         if constraint.table == table and constraint.kind == "primary key" and len(constraint.columns) == 1:
-            column = seen.column(table, constraint.columns[0])
+            column = evidence.column(table, constraint.columns[0])
             return (
                 constraint.columns[0] if column is not None and column.type in ("integer", "bigint") else ""
             )

@@ -25,15 +25,17 @@ _TUPLE_BYTES: Final = 40
 """Overhead of a row in a sort or hash, by PostgreSQL's own estimate (a tuple's header, and a pointer)."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
     written = statement.a_call(statement.temp_bytes)
-    if written is None or written < _BYTES or not seen.is_traffic(statement):
+    if written is None or written < _BYTES or not evidence.is_traffic(statement):
         return None
-    if any(stored_in_vain(statement, seen)) or (statement.plan and barrier(statement.plan.root, seen)):
+    if any(stored_in_vain(statement, evidence)) or (
+        statement.plan and barrier(statement.plan.root, evidence)
+    ):
         return None  # What is stored or sorted is not needed: those rules name it.
     node = _largest(statement)
     memory = f"{_work_mem(written)}MB"
-    sql, undo = setting_for(statement, seen, "work_mem", memory)
+    sql, undo = setting_for(statement, evidence, "work_mem", memory)
     setting = Candidate(
         "setting",
         f"Give this statement enough work_mem for {format_bytes(written)}, in its transaction (SET LOCAL "
@@ -42,27 +44,27 @@ def _find(statement: Statement, seen: Evidence) -> Finding | None:
         undo=undo or "RESET work_mem;",
         against=("Each sort or hash of each session may use so much memory, several in one statement.",),
     )
-    index = _index(statement, node, seen)
+    index = _index(statement, node, evidence)
     return Finding(
         RULE.name,
         f"{_what(node)} writes {format_bytes(written)} of temporary files in each call",
         objects=("work_mem", *(() if index is None else (index.table,))),
-        bill=seen.bill_of((statement.number,)),
+        bill=evidence.bill_of((statement.number,)),
         templates=(statement.number,),
         statement=statement.text,
-        evidence=tuple(_evidence(statement, node, seen)),
+        evidence=tuple(_evidence(statement, node, evidence)),
         candidates=(setting,) if index is None else _ordered(statement, setting, index),
         proof="Compare both with uncork run, under as many clients as the server has.",
     )
 
 
-def _largest(one: Statement) -> PlanNode | None:
+def _largest(statement: Statement) -> PlanNode | None:
     """Return the sort or hash of a plan that needs the most memory, by the planner's estimate."""
-    if one.plan is None:
+    if statement.plan is None:
         return None
     found = [
         node
-        for node in one.plan.root.walk()
+        for node in statement.plan.root.walk()
         if node.kind in {"Sort", "Hash", "Materialize"}
         or (node.kind == "Aggregate" and node.strategy == "Hashed")
     ]
@@ -90,9 +92,9 @@ def _what(node: PlanNode | None) -> str:
     return f"The hash table{of_table}" if node.kind == "Hash" else f"A stored result{of_table}"
 
 
-def _evidence(one: Statement, node: PlanNode | None, seen: Evidence) -> Iterator[str]:
-    if one.calls:
-        yield f"This happened in {format_count(one.calls)} calls."
+def _evidence(statement: Statement, node: PlanNode | None, evidence: Evidence) -> Iterator[str]:
+    if statement.calls:
+        yield f"This happened in {format_count(statement.calls)} calls."
     if node is not None:
         keys = node.key("Sort Key") or node.key("Group Key")
         by = f" by {', '.join(keys)}" if keys else ""
@@ -100,17 +102,17 @@ def _evidence(one: Statement, node: PlanNode | None, seen: Evidence) -> Iterator
             f"The planner expects {format_count(round(node.rows))} rows of {node.width} bytes in the "
             f"{node.kind.lower()}{by}."
         )
-    memory = seen.catalogue.setting("work_mem")
+    memory = evidence.catalogue.setting("work_mem")
     if memory:
         yield f"work_mem is {memory}."
 
 
-def _index(one: Statement, node: PlanNode | None, seen: Evidence) -> IndexShape | None:
+def _index(statement: Statement, node: PlanNode | None, evidence: Evidence) -> IndexShape | None:
     """Return an index that would return the rows of a sort in their order, None if no index can.
 
     Its first keys are the columns that the statement compares for equality.
     """
-    shape = one.shape
+    shape = statement.shape
     if node is None or node.kind != "Sort" or shape is None or not shape.order:
         return None
     order = [key for key in shape.order if key.level == 0]
@@ -121,9 +123,12 @@ def _index(one: Statement, node: PlanNode | None, seen: Evidence) -> IndexShape 
     if sum(use.kind == "table" for use in shape.tables) != 1 or shape.grouping or shape.aggregates:
         return None
     equal = dict.fromkeys(
-        each.column
-        for each in shape.predicates
-        if each.table == table and each.column and each.operator == "=" and not each.alternative
+        predicate.column
+        for predicate in shape.predicates
+        if predicate.table == table
+        and predicate.column
+        and predicate.operator == "="
+        and not predicate.alternative
     )
     keys = tuple(
         IndexKey(key.column, descending=key.descending, nulls_first=key.nulls_first)
@@ -133,12 +138,12 @@ def _index(one: Statement, node: PlanNode | None, seen: Evidence) -> IndexShape 
     wanted = (*(IndexKey(name) for name in equal), *keys)
     exists = any(
         each.shape is not None and each.shape.columns[: len(wanted)] == tuple(key.column for key in wanted)
-        for each in seen.indexes.get(table, ())
+        for each in evidence.indexes.get(table, ())
     )
     return None if exists or not keys else IndexShape(table, wanted)
 
 
-def _ordered(one: Statement, setting: Candidate, index: IndexShape) -> tuple[Candidate, ...]:
+def _ordered(statement: Statement, setting: Candidate, index: IndexShape) -> tuple[Candidate, ...]:
     """Return both candidates, the better first: an index wins if the statement needs the first rows only."""
     candidate = Candidate(
         "index",
@@ -150,7 +155,7 @@ def _ordered(one: Statement, setting: Candidate, index: IndexShape) -> tuple[Can
             "stored in that order.",
         ),
     )
-    first = one.shape is not None and one.shape.limit
+    first = statement.shape is not None and statement.shape.limit
     return (candidate, setting) if first else (setting, candidate)
 
 

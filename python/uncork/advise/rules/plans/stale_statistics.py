@@ -30,68 +30,78 @@ _MORE_WORK: Final = 3.0
 """How many times longer a call takes than reading each of its tables once, if it has no plan to compare."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for table, facts in seen.tables.items():
-        if not outdated(table, seen):
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    for table, facts in evidence.tables.items():
+        if not outdated(table, evidence):
             continue
         parts = {
             statement.number: part
-            for statement in seen.costliest()
-            if table in relations(statement) and (part := _saved(statement, table, seen)) > 0
+            for statement in evidence.costliest()
+            if table in relations(statement) and (part := _saved(statement, table, evidence)) > 0
         }
         if not parts:
             continue
-        top = seen.statements[next(iter(parts))]
-        never = never_analysed(facts, seen)
+        top = evidence.statements[next(iter(parts))]
+        never = never_analysed(facts, evidence)
         yield Finding(
             RULE.name,
             f"Table {table} was never analysed, so the planner guesses its rows"
             if never
             else f"Statistics of table {table} are out of date, so the planner is wrong about its rows",
             objects=(table,),
-            bill=seen.bill_of(parts),
+            bill=evidence.bill_of(parts),
             templates=tuple(parts),
             statement=top.text,
-            evidence=tuple(_evidence(top, facts, seen, never=never)),
-            candidates=tuple(_candidates(facts, seen)),
+            evidence=tuple(_evidence(top, facts, evidence, never=never)),
+            candidates=tuple(_candidates(facts, evidence)),
             proof="Compare the statement before and after ANALYZE on a copy with uncork run.",
         )
 
 
-def _saved(one: Statement, table: str, seen: Evidence) -> float:
+def _saved(statement: Statement, table: str, evidence: Evidence) -> float:
     """Return which fraction of a statement's time a plan with the right numbers of rows would save."""
-    mean = duration_ns(one, seen) or 0.0
-    if one.plan is None:
-        once = once_ns(relations(one), seen)
+    mean = duration_ns(statement, evidence) or 0.0
+    if statement.plan is None:
+        once = once_ns(relations(statement), evidence)
         return 0.0 if once is None or mean < _MORE_WORK * once else 1 - once / mean
-    if (slower_than_planned(one, seen) or 0.0) >= SLOWER or _too_few(one, table):
-        once = once_ns(relations(one), seen)
+    if (slower_than_planned(statement, evidence) or 0.0) >= SLOWER or _too_few(statement, table):
+        once = once_ns(relations(statement), evidence)
         return 0.0 if once is None or not mean else max(0.0, 1 - once / mean)
-    return _read_in_vain(one, table, seen)
+    return _read_in_vain(statement, table, evidence)
 
 
-def _too_few(one: Statement, table: str) -> bool:
+def _too_few(statement: Statement, table: str) -> bool:
     """Return whether an executed plan found many more rows of the table than the planner expected."""
-    nodes = () if one.plan is None else one.plan.root.walk()
+    nodes = () if statement.plan is None else statement.plan.root.walk()
     return any(node.relation == table and many_more_rows(node) for node in nodes)
 
 
-def _read_in_vain(one: Statement, table: str, seen: Evidence) -> float:
+def _read_in_vain(statement: Statement, table: str, evidence: Evidence) -> float:
     """Return the wasted fraction of a full scan that the planner prefers to an index by mistake."""
-    found = one.a_call(one.rows)
-    plan = one.plan
-    if plan is None or found is None or one.shape is None or one.shape.aggregates or one.shape.limit:
+    found = statement.a_call(statement.rows)
+    plan = statement.plan
+    if (
+        plan is None
+        or found is None
+        or statement.shape is None
+        or statement.shape.aggregates
+        or statement.shape.limit
+    ):
         return 0.0
     scan = next((node for node in plan.root.walk() if node.relation == table), None)
-    rows = seen.rows(table)
+    rows = evidence.rows(table)
     if scan is None or scan.kind != "Seq Scan" or rows < LARGE_ROWS or scan.rows < _FEWER * max(1.0, found):
         return 0.0
-    compared = {each.column for each in one.shape.predicates if each.table == table and each.operator == "="}
-    served = any(seen.indexed(table, column) for column in compared)
+    compared = {
+        predicate.column
+        for predicate in statement.shape.predicates
+        if predicate.table == table and predicate.operator == "="
+    }
+    served = any(evidence.indexed(table, column) for column in compared)
     return max(0.0, 1 - found / rows) if served and found <= 0.05 * rows else 0.0
 
 
-def _evidence(top: Statement, facts: TableFacts, seen: Evidence, *, never: bool) -> Iterator[str]:
+def _evidence(top: Statement, facts: TableFacts, evidence: Evidence, *, never: bool) -> Iterator[str]:
     live = format_count(round(max(facts.live or 0, facts.rows or 0)))
     if never:
         yield f"The table has {live} rows, and no column has statistics."
@@ -109,7 +119,7 @@ def _evidence(top: Statement, facts: TableFacts, seen: Evidence, *, never: bool)
         yield "Autovacuum is turned off for the table, so nothing analyses it."
 
 
-def _candidates(facts: TableFacts, seen: Evidence) -> Iterator[Candidate]:
+def _candidates(facts: TableFacts, evidence: Evidence) -> Iterator[Candidate]:
     name = sql_name(facts.name)
     yield Candidate(
         "maintenance",
@@ -117,7 +127,7 @@ def _candidates(facts: TableFacts, seen: Evidence) -> Iterator[Candidate]:
         sql=f"ANALYZE {name};",
         against=("Plans of other statements that use the table may change too.",),
     )
-    options = seen.catalogue.options.get(facts.name)
+    options = evidence.catalogue.options.get(facts.name)
     if facts.autovacuum is False:
         yield Candidate(
             "ddl",

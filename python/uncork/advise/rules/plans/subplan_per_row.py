@@ -20,8 +20,8 @@ _SHARE: Final = 0.3
 """Fraction of the plan's cost that the subplan must have to be the cause."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
-    worst, plan = _worst(statement, seen), statement.plan
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
+    worst, plan = _worst(statement, evidence), statement.plan
     if worst is None or plan is None:
         return None
     node, loops, saved = worst
@@ -30,7 +30,7 @@ def _find(statement: Statement, seen: Evidence) -> Finding | None:
         RULE.name,
         f"A subquery on {table} is executed again for each of {format_count(round(loops))} rows",
         objects=(table,),
-        bill=seen.bill_of({statement.number: saved}),
+        bill=evidence.bill_of({statement.number: saved}),
         templates=(statement.number,),
         statement=statement.text,
         evidence=(
@@ -43,47 +43,47 @@ def _find(statement: Statement, seen: Evidence) -> Finding | None:
     )
 
 
-def _worst(one: Statement, seen: Evidence) -> tuple[PlanNode, float, float] | None:
+def _worst(statement: Statement, evidence: Evidence) -> tuple[PlanNode, float, float] | None:
     """Return the costliest subplan that is executed for each row, how often, and the fraction it wastes."""
-    if one.plan is None or _not_in(one):
+    if statement.plan is None or _not_in(statement):
         return None
     found = []
-    for node, loops in with_loops(one.plan.root, seen):
+    for node, loops in with_loops(statement.plan.root, evidence):
         planned = loops if node.loops is None else node.loops
-        times = planned * _more_rows(one)
+        times = planned * _more_rows(statement)
         if node.role != "SubPlan" or not node.subplan.startswith("SubPlan") or times < _LOOPS:
             continue
         tables = {each.relation for each in node.walk() if each.relation}
-        once = once_ns(tables, seen)
+        once = once_ns(tables, evidence)
         if not tables or once is None or _scans_all(node):
             continue
-        rest = max(0.0, one.plan.root.cost - planned * node.cost)
+        rest = max(0.0, statement.plan.root.cost - planned * node.cost)
         share = times * node.cost / max(1.0, rest + times * node.cost)
-        spent = share * (one.mean_ns or 0.0)
+        spent = share * (statement.mean_ns or 0.0)
         saved = share * (1 - once / spent) if spent > once else 0.0
         if share >= _SHARE and saved > 0:
             found.append((node, times, saved))
     return max(found, key=lambda each: each[2], default=None)
 
 
-def _more_rows(one: Statement) -> float:
+def _more_rows(statement: Statement) -> float:
     """Return how many times more rows a call returns than its plan expects, at least 1.
 
     The values for which uncork asked for the plan may select fewer rows than those of the calls. Each row
     that is returned has its own execution of a subplan in the list of outputs.
     """
-    found = one.a_call(one.rows)
-    if found is None or one.plan is None or one.plan.source == "executed":
+    found = statement.a_call(statement.rows)
+    if found is None or statement.plan is None or statement.plan.source == "executed":
         return 1.0
-    if one.plan.root.kind.endswith("Aggregate") or one.plan.root.kind in ("Limit", "ModifyTable"):
+    if statement.plan.root.kind.endswith("Aggregate") or statement.plan.root.kind in ("Limit", "ModifyTable"):
         return 1.0
-    return max(1.0, found / max(1.0, one.plan.root.rows))
+    return max(1.0, found / max(1.0, statement.plan.root.rows))
 
 
-def _not_in(one: Statement) -> bool:
+def _not_in(statement: Statement) -> bool:
     """Return whether NOT IN is the cause, which has a rule of its own."""
-    return one.shape is not None and any(
-        each.kind == "not in" and not each.correlated for each in one.shape.subqueries
+    return statement.shape is not None and any(
+        subquery.kind == "not in" and not subquery.correlated for subquery in statement.shape.subqueries
     )
 
 
@@ -92,7 +92,7 @@ def _scans_all(node: PlanNode) -> bool:
     return any(each.kind == "Seq Scan" and each.condition("Filter") for each in node.walk())
 
 
-def _joined(one: Statement, node: PlanNode, table: str) -> Candidate:
+def _joined(statement: Statement, node: PlanNode, table: str) -> Candidate:
     """Return the join that replaces a subquery; an aggregate keeps one row for each row of the statement."""
     if not any(each.kind == "Aggregate" for each in node.walk()):
         return Candidate(
@@ -101,13 +101,13 @@ def _joined(one: Statement, node: PlanNode, table: str) -> Candidate:
             against=("A join repeats rows if several rows match.",),
             same_answers=False,
         )
-    sql = joined_aggregate(one.sql)
+    sql = joined_aggregate(statement.sql)
     null = "A count or sum without matching rows is NULL in the join: use coalesce(..., 0)."
     return Candidate(
         "statement",
         f"Aggregate {table} once with GROUP BY in a subquery in FROM, and join the result with LEFT JOIN.",
         sql=sql,
-        undo=one.sql if sql else "",
+        undo=statement.sql if sql else "",
         against=() if sql else (null,),
     )
 

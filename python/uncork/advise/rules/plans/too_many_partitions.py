@@ -18,47 +18,47 @@ _SHARE: Final = 0.5
 """Fraction of a call that planning takes, from which on it is longer than executing."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for parts in partitioned(seen):
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    for parts in partitioned(evidence):
         shares = {
             statement.number: share
-            for statement in seen.costliest()
+            for statement in evidence.costliest()
             if statement.uses(parts.table)
             and _planned(statement, parts) >= _PARTS
-            and (share := _planning(statement, seen)) is not None
+            and (share := _planning(statement, evidence)) is not None
             and share >= _SHARE
         }
         if shares:
-            yield _finding(shares, parts, seen)
+            yield _finding(shares, parts, evidence)
 
 
-def _planned(one: Statement, parts: Partitioned) -> int:
+def _planned(statement: Statement, parts: Partitioned) -> int:
     """Return how many partitions the planner considers: the catalogue has only the used ones."""
     found = [parts.parts]
-    for plan in one.plans:
+    for plan in statement.plans:
         for node in plan.root.walk():
             if node.kind in {"Append", "Merge Append"}:
                 found.append(node.removed_parts + len(node.children))
     return max(found)
 
 
-def _planning(one: Statement, seen: Evidence) -> float | None:
+def _planning(statement: Statement, evidence: Evidence) -> float | None:
     """Return which fraction of a statement's time is planning; None if nothing tells.
 
     Without pg_stat_statements.track_planning, it is the time in which sessions worked on the statement beyond
     the time that its executions were counted.
     """
-    if not one.calls or one.mean_ns is None:
+    if not statement.calls or statement.mean_ns is None:
         return None
-    if one.planning_ns:
-        return one.planning_ns / (one.planning_ns + one.mean_ns * one.calls)
-    worked = seen.busy(one.number, {CPU}) * seen.seconds
-    executed = one.mean_ns * one.calls / 1e9
+    if statement.planning_ns:
+        return statement.planning_ns / (statement.planning_ns + statement.mean_ns * statement.calls)
+    worked = evidence.busy(statement.number, {CPU}) * evidence.seconds
+    executed = statement.mean_ns * statement.calls / 1e9
     return max(0.0, 1 - executed / worked) if worked else None
 
 
-def _finding(shares: dict[int, float], parts: Partitioned, seen: Evidence) -> Finding:
-    top = seen.statements[next(iter(shares))]
+def _finding(shares: dict[int, float], parts: Partitioned, evidence: Evidence) -> Finding:
+    top = evidence.statements[next(iter(shares))]
     many = format_count(_planned(top, parts))
     mean = top.mean_ns or 0.0
     share = shares[top.number]
@@ -67,7 +67,7 @@ def _finding(shares: dict[int, float], parts: Partitioned, seen: Evidence) -> Fi
         RULE.name,
         f"Planning over {many} partitions of {parts.table} takes longer than executing",
         objects=(parts.table,),
-        bill=seen.bill_of(shares),
+        bill=evidence.bill_of(shares),
         templates=tuple(shares),
         statement=top.text,
         evidence=(

@@ -26,36 +26,40 @@ _LOWER: Final = frozenset({">", ">="})
 _UPPER: Final = frozenset({"<", "<="})
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
     shape, rows = statement.shape, statement.a_call(statement.rows)
-    if shape is None or shape.limit or shape.kind != "select" or not seen.is_traffic(statement):
+    if shape is None or shape.limit or shape.kind != "select" or not evidence.is_traffic(statement):
         return None
     if rows is None or rows < _ROWS or (statement.mean_ns or 0.0) < _SLOW_NS:
         return None
-    open_end = _open(statement, seen)
-    if open_end is None or rows < _PART * seen.rows(open_end.table):
+    open_end = _open(statement, evidence)
+    if open_end is None or rows < _PART * evidence.rows(open_end.table):
         return None
-    return _finding(statement, open_end, rows, seen)
+    return _finding(statement, open_end, rows, evidence)
 
 
-def _open(one: Statement, seen: Evidence) -> Predicate | None:
+def _open(statement: Statement, evidence: Evidence) -> Predicate | None:
     """Return the only range on a large table that has one bound, if nothing else restricts the table."""
-    if one.shape is None:
+    if statement.shape is None:
         return None
-    for each in one.shape.predicates:
+    for predicate in statement.shape.predicates:
         if (
-            each.operator not in _LOWER | _UPPER
-            or not each.column
-            or each.value not in {"parameter", "constant"}
+            predicate.operator not in _LOWER | _UPPER
+            or not predicate.column
+            or predicate.value not in {"parameter", "constant"}
         ):
             continue
-        others = [other for other in one.shape.predicates if other.table == each.table and other is not each]
-        if seen.rows(each.table) >= LARGE_ROWS and not each.alternative and not others:
-            return each
+        others = [
+            other
+            for other in statement.shape.predicates
+            if other.table == predicate.table and other is not predicate
+        ]
+        if evidence.rows(predicate.table) >= LARGE_ROWS and not predicate.alternative and not others:
+            return predicate
     return None
 
 
-def _finding(one: Statement, found: Predicate, rows: float, seen: Evidence) -> Finding:
+def _finding(statement: Statement, found: Predicate, rows: float, evidence: Evidence) -> Finding:
     lower = found.operator in _LOWER
     end, missing = ("upper", "<") if lower else ("lower", ">=")
     name = quoted(found.column)
@@ -63,12 +67,13 @@ def _finding(one: Statement, found: Predicate, rows: float, seen: Evidence) -> F
         RULE.name,
         f"Each call reads {found.table} to its end, as {found.column} has no {end} bound",
         objects=(found.table, found.column),
-        bill=seen.bill_of((one.number,), _CLASSES),
-        templates=(one.number,),
-        statement=one.text,
+        bill=evidence.bill_of((statement.number,), _CLASSES),
+        templates=(statement.number,),
+        statement=statement.text,
         evidence=(
-            f"A call returns {format_count(round(rows))} of {format_count(round(seen.rows(found.table)))} "
-            f"rows, and takes {format_duration(one.mean_ns or 0.0)}.",
+            f"A call returns {format_count(round(rows))} of "
+            f"{format_count(round(evidence.rows(found.table)))} "
+            f"rows, and takes {format_duration(statement.mean_ns or 0.0)}.",
         ),
         candidates=(
             Candidate(

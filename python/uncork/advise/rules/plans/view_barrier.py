@@ -32,12 +32,12 @@ _TEXT: Final = re.compile(r"'(?:[^']|'')*'|::[\w \"\[\]]+?(?=[)\s]|$)")
 _SIDES: Final = re.compile(r"\(?([\w\".]+)(?:\)::[\w ]+)?\s+=\s+")
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
-    found = None if statement.plan is None else barrier(statement.plan.root, seen)
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
+    found = None if statement.plan is None else barrier(statement.plan.root, evidence)
     if statement.plan is None or found is None:
         return None
     scan, node, column = found
-    views = {view.name.rpartition(".")[2] for view in seen.catalogue.views}
+    views = {view.name.rpartition(".")[2] for view in evidence.catalogue.views}
     used = set() if statement.shape is None else {use.name for use in statement.shape.tables}
     view = next((name for name in used if name.rpartition(".")[2] in views), "")
     table = next(each.relation for each in node.walk() if each.relation)
@@ -47,7 +47,7 @@ def _find(statement: Statement, seen: Evidence) -> Finding | None:
         RULE.name,
         f"The filter on {column} cannot enter {what} because of {computed}",
         objects=tuple(name for name in (view, table, column) if name),
-        bill=seen.bill_of({statement.number: _saved(statement.plan.root, scan, node)}),
+        bill=evidence.bill_of({statement.number: _saved(statement.plan.root, scan, node)}),
         templates=(statement.number,),
         statement=statement.text,
         evidence=(
@@ -59,7 +59,7 @@ def _find(statement: Statement, seen: Evidence) -> Finding | None:
     )
 
 
-def barrier(root: PlanNode, seen: Evidence) -> tuple[PlanNode, PlanNode, str] | None:
+def barrier(root: PlanNode, evidence: Evidence) -> tuple[PlanNode, PlanNode, str] | None:
     """Return a subquery's scan that filters most rows, the node that the filter could not pass, and a column.
 
     A filter on the result of a window function or an aggregate belongs there, and is no fault.
@@ -68,19 +68,19 @@ def barrier(root: PlanNode, seen: Evidence) -> tuple[PlanNode, PlanNode, str] | 
         if scan.kind != "Subquery Scan" or not scan.condition("Filter"):
             continue
         node = next((each for each in scan.walk() if each.kind in _COMPUTED), None)
-        column = _filtered_column(scan, seen)
+        column = _filtered_column(scan, evidence)
         if node is None or column is None or node.rows < 1:
             continue
-        read = max((seen.rows(each.relation) for each in node.walk() if each.relation), default=0.0)
+        read = max((evidence.rows(each.relation) for each in node.walk() if each.relation), default=0.0)
         if read >= LARGE_ROWS and scan.rows <= _NEEDED * max(scan.children[0].rows, node.rows):
             return scan, node, column
     return None
 
 
-def _filtered_column(scan: PlanNode, seen: Evidence) -> str | None:
+def _filtered_column(scan: PlanNode, evidence: Evidence) -> str | None:
     """Return a column of a table below that the filter of a subquery compares for equality."""
     tables = {node.relation for node in scan.walk() if node.relation}
-    names = {column.name for table in tables for column in seen.catalogue.columns.get(table, ())}
+    names = {column.name for table in tables for column in evidence.catalogue.columns.get(table, ())}
     for found in _SIDES.findall(_TEXT.sub("", scan.condition("Filter"))):
         bare = str(found).rpartition(".")[2].strip('"()')
         if bare in names:

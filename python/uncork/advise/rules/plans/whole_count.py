@@ -29,23 +29,28 @@ _OF_ROWS: Final = re.compile(r"\bcount\s*\(\s*(?:\*|\?|\$\d+|\d+)\s*\)", re.IGNO
 """A count of rows. Who counts the values of a column wants that number itself."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
     shape = statement.shape
     table = None if shape is None or not _OF_ROWS.search(statement.text) else _table(shape)
-    if shape is None or table is None or not seen.is_traffic(statement) or seen.rows(table) < LARGE_ROWS:
+    if (
+        shape is None
+        or table is None
+        or not evidence.is_traffic(statement)
+        or evidence.rows(table) < LARGE_ROWS
+    ):
         return None
-    counted = _counted(statement, shape, table, seen)
-    if counted is None or counted < _PART * seen.rows(table):
+    counted = _counted(statement, shape, table, evidence)
+    if counted is None or counted < _PART * evidence.rows(table):
         return None
     return Finding(
         RULE.name,
         f"Each call counts {format_count(float(f'{counted:.2g}'))} rows of {table} one by one",
         objects=(table,),
-        bill=seen.bill_of((statement.number,)),
+        bill=evidence.bill_of((statement.number,)),
         templates=(statement.number,),
         statement=statement.text,
         evidence=(
-            f"It is called {(statement.calls or 0) / seen.seconds:.2g} times a second.",
+            f"It is called {(statement.calls or 0) / evidence.seconds:.2g} times a second.",
             *([f"A call takes {format_duration(statement.mean_ns)}."] if statement.mean_ns else []),
             "PostgreSQL keeps no count of rows, so each call visits every row that matches, in the table or "
             "in an index.",
@@ -64,24 +69,24 @@ def _table(shape: StatementShape) -> str | None:
     return shape.tables[0].name if shape.tables[0].kind == "table" else None
 
 
-def _counted(one: Statement, shape: StatementShape, table: str, seen: Evidence) -> float | None:
+def _counted(statement: Statement, shape: StatementShape, table: str, evidence: Evidence) -> float | None:
     """Return how many rows a call counts: all, or as many as a plan expects; None if unknown."""
     if not shape.predicates:
-        return seen.rows(table)
-    if one.plan is None or one.plan.source == "generic":
+        return evidence.rows(table)
+    if statement.plan is None or statement.plan.source == "generic":
         return None
-    found = [rows_returned(node) for node in nodes_of(one, table, seen)]
+    found = [rows_returned(node) for node in nodes_of(statement, table, evidence)]
     return sum(found) if found else None
 
 
-def _candidates(one: Statement, shape: StatementShape, table: str) -> Iterator[Candidate]:
-    sql = capped_count(one.sql, _SHOWN + 1)
+def _candidates(statement: Statement, shape: StatementShape, table: str) -> Iterator[Candidate]:
+    sql = capped_count(statement.sql, _SHOWN + 1)
     yield Candidate(
         "statement",
         f'Stop counting after {format_count(_SHOWN + 1)} rows (LIMIT within the count), and show "more than '
         f'{format_count(_SHOWN)}" for a larger count.',
         sql=sql,
-        undo=one.sql if sql else "",
+        undo=statement.sql if sql else "",
         same_answers=False,
         against=("The exact number of a larger count is unknown.",),
     )

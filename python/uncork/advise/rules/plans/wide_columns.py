@@ -35,7 +35,7 @@ _OUT_OF_LINE: Final = 0.2
 """Fraction of a table's size that is stored out of line, from which on reading it matters."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
     rows, blocks = statement.a_call(statement.rows), statement.a_call(statement.blocks)
     if rows is None or blocks is None or rows < _ROWS or not _reads_only_these(statement):
         return None
@@ -43,24 +43,24 @@ def _find(statement: Statement, seen: Evidence) -> Finding | None:
     needed = rows * (1 + _JOINED * (len(tables) - 1))
     if not tables or not blocks or blocks < needed + (_BLOCKS - 1) * rows:
         return None
-    bill = seen.bill_of({statement.number: max(0.0, 1 - (needed + 10) / blocks)}, _CLASSES)
+    bill = evidence.bill_of({statement.number: max(0.0, 1 - (needed + 10) / blocks)}, _CLASSES)
     for table in tables:
-        outside, large = _outside(table, seen), _large(statement, table, seen)
+        outside, large = _outside(table, evidence), _large(statement, table, evidence)
         if outside and large:
-            return _finding(statement, table, large, outside, bill, seen)
+            return _finding(statement, table, large, outside, bill, evidence)
     return None
 
 
-def _outside(table: str, seen: Evidence) -> int:
+def _outside(table: str, evidence: Evidence) -> int:
     """Return how many bytes of a table are stored out of line; 0 if they are too few to matter."""
-    options, facts = seen.catalogue.options.get(table), seen.tables.get(table)
+    options, facts = evidence.catalogue.options.get(table), evidence.tables.get(table)
     outside = 0 if options is None else options.toast_bytes or 0
     return outside if facts is not None and outside >= _OUT_OF_LINE * (facts.bytes or 0) else 0
 
 
-def _tables(one: Statement) -> tuple[str, ...]:
+def _tables(statement: Statement) -> tuple[str, ...]:
     """Return the tables of a SELECT that returns columns as they are; each at most once."""
-    shape = one.shape
+    shape = statement.shape
     if shape is None or shape.kind != "select" or shape.aggregates or shape.grouping:
         return ()
     tables = tuple(use.name for use in shape.tables)
@@ -69,17 +69,17 @@ def _tables(one: Statement) -> tuple[str, ...]:
     return tables if plain and once and (shape.star or shape.outputs) else ()
 
 
-def _large(one: Statement, table: str, seen: Evidence) -> tuple[ColumnFacts, ...]:
+def _large(statement: Statement, table: str, evidence: Evidence) -> tuple[ColumnFacts, ...]:
     """Return the columns that the statement returns whose values may be stored out of line."""
-    shape = one.shape
+    shape = statement.shape
     if shape is None:
         return ()
-    every = shape.star and (len(shape.tables) == 1 or _EVERY.match(one.text) is not None)
+    every = shape.star and (len(shape.tables) == 1 or _EVERY.match(statement.text) is not None)
     named = {name.column for name in shape.outputs if name.table in ("", table)}
-    compared = {each.column for each in shape.predicates if each.table in ("", table)}
+    compared = {predicate.column for predicate in shape.predicates if predicate.table in ("", table)}
     return tuple(
         column
-        for column in seen.catalogue.columns.get(table, ())
+        for column in evidence.catalogue.columns.get(table, ())
         if (every or column.name in named)
         and column.name not in compared
         and (column.type in _LARGE_TYPES or column.type.endswith("[]"))
@@ -95,28 +95,33 @@ def _out_of_line(column: ColumnFacts) -> bool:
     return column.width >= _WIDE or (round(column.width) in _POINTER and without)
 
 
-def _reads_only_these(one: Statement) -> bool:
+def _reads_only_these(statement: Statement) -> bool:
     """Return whether the plan discards no rows, which would explain the blocks too."""
-    if one.plan is None:
+    if statement.plan is None:
         return True
-    return not any(node.condition(name) for node in one.plan.root.walk() for name in _DISCARDS)
+    return not any(node.condition(name) for node in statement.plan.root.walk() for name in _DISCARDS)
 
 
 def _finding(
-    one: Statement, table: str, large: tuple[ColumnFacts, ...], outside: int, bill: Bill, seen: Evidence
+    statement: Statement,
+    table: str,
+    large: tuple[ColumnFacts, ...],
+    outside: int,
+    bill: Bill,
+    evidence: Evidence,
 ) -> Finding:
     names = {column.name for column in large}
-    narrow = [each.name for each in seen.catalogue.columns.get(table, ()) if each.name not in names]
+    narrow = [each.name for each in evidence.catalogue.columns.get(table, ()) if each.name not in names]
     widest = large[0] if len(large) == 1 else max(large, key=lambda each: each.width or 0.0)
-    rows, blocks = one.a_call(one.rows) or 0.0, one.a_call(one.blocks) or 0.0
-    every = one.shape is not None and one.shape.star and len(one.shape.tables) == 1
+    rows, blocks = statement.a_call(statement.rows) or 0.0, statement.a_call(statement.blocks) or 0.0
+    every = statement.shape is not None and statement.shape.star and len(statement.shape.tables) == 1
     return Finding(
         RULE.name,
         f"Each call reads large values of {table}.{widest.name} for {format_count(round(rows))} rows",
         objects=(table, widest.name),
         bill=bill,
-        templates=(one.number,),
-        statement=one.text,
+        templates=(statement.number,),
+        statement=statement.text,
         evidence=(
             f"A call reads {format_count(round(blocks))} blocks.",
             f"{format_bytes(outside)} of {table} are stored out of line (TOAST), and each value takes "
@@ -126,7 +131,9 @@ def _finding(
             Candidate(
                 "statement",
                 "Name the columns that the client uses, without " + ", ".join(sorted(names)) + ".",
-                sql=with_columns(one.sql, [quoted(name) for name in narrow]) if every and narrow else "",
+                sql=with_columns(statement.sql, [quoted(name) for name in narrow])
+                if every and narrow
+                else "",
                 same_answers=False,
                 against=("The client must read the large values separately, where it shows them.",),
             ),

@@ -29,77 +29,85 @@ _MOST: Final = 0.9
 _TEXTS: Final = frozenset({"text", "character varying"})
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for table, columns in seen.catalogue.columns.items():
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    for table, columns in evidence.catalogue.columns.items():
         for column in columns:
             if column.type != "json" and column.type not in _TEXTS:
                 continue
             parts = {
                 statement.number: part
-                for statement in seen.statements.values()
-                if seen.is_traffic(statement) and (part := _part(statement, column, seen))
+                for statement in evidence.statements.values()
+                if evidence.is_traffic(statement) and (part := _part(statement, column, evidence))
             }
             if parts:
-                yield _finding(table, column, parts, seen)
+                yield _finding(table, column, parts, evidence)
 
 
-def _part(one: Statement, column: ColumnFacts, seen: Evidence) -> float:
+def _part(statement: Statement, column: ColumnFacts, evidence: Evidence) -> float:
     """Return the fraction of a statement's time that it parses a column's values; 0 if it does not."""
-    if column.width is None or not one.mean_ns or not _parses(one, column) or not one.uses(column.table):
+    if (
+        column.width is None
+        or not statement.mean_ns
+        or not _parses(statement, column)
+        or not statement.uses(column.table)
+    ):
         return 0.0
-    rows = _rows(one, column.table, seen)
-    return min(_MOST, _NS_PER_BYTE * column.width * rows / one.mean_ns)
+    rows = _rows(statement, column.table, evidence)
+    return min(_MOST, _NS_PER_BYTE * column.width * rows / statement.mean_ns)
 
 
-def _parses(one: Statement, column: ColumnFacts) -> bool:
+def _parses(statement: Statement, column: ColumnFacts) -> bool:
     name = rf'(?<![\w$])"?{re.escape(column.name)}"?'
     if column.type == "json":
-        return re.search(rf"{name}\s*\)?\s*(?:->|#>)|json_\w+\s*\(\s*(?:\w+\.)?{name}", one.text) is not None
+        return (
+            re.search(rf"{name}\s*\)?\s*(?:->|#>)|json_\w+\s*\(\s*(?:\w+\.)?{name}", statement.text)
+            is not None
+        )
     cast = rf"{name}\s*\)?\s*::\s*jsonb?\b|cast\s*\(\s*(?:\w+\.)?{name}\s+as\s+jsonb?\b"
-    return re.search(cast, one.text) is not None
+    return re.search(cast, statement.text) is not None
 
 
-def _rows(one: Statement, table: str, seen: Evidence) -> float:
+def _rows(statement: Statement, table: str, evidence: Evidence) -> float:
     """Return of how many rows a call parses the value: all that it scans, as counted, or by its plan."""
-    known = seen.tables.get(table)
-    counted = _counted_rows(one, table, seen)
+    known = evidence.tables.get(table)
+    counted = _counted_rows(statement, table, evidence)
     if counted is not None:
         return counted
     scanned = 0.0
-    for node in () if one.plan is None else one.plan.root.walk():
+    for node in () if statement.plan is None else statement.plan.root.walk():
         if node.relation == table:
-            scanned += seen.rows(table) if node.kind == "Seq Scan" else node.rows
-    if known is not None and reads_whole(one, known, seen):
-        return seen.rows(table)
-    return max(scanned if one.plan is not None else 0.0, one.a_call(one.rows) or 0.0)
+            scanned += evidence.rows(table) if node.kind == "Seq Scan" else node.rows
+    if known is not None and reads_whole(statement, known, evidence):
+        return evidence.rows(table)
+    return max(scanned if statement.plan is not None else 0.0, statement.a_call(statement.rows) or 0.0)
 
 
-def _counted_rows(one: Statement, table: str, seen: Evidence) -> float | None:
+def _counted_rows(statement: Statement, table: str, evidence: Evidence) -> float | None:
     """Return how many rows of a table a call reads, from the table's counters; None if they do not tell.
 
     The plan was asked for with drawn values, and the bounds of a range may be far from those of the calls.
     The counters of the table cover all statements, which have their part by the blocks that they read.
     """
-    known = seen.tables.get(table)
-    blocks = {each.number: each.blocks or 0.0 for each in seen.statements.values() if each.uses(table)}
+    known = evidence.tables.get(table)
+    blocks = {each.number: each.blocks or 0.0 for each in evidence.statements.values() if each.uses(table)}
     whole = sum(blocks.values())
-    if known is None or not one.calls or not blocks.get(one.number) or one.shape is None:
+    if known is None or not statement.calls or not blocks.get(statement.number) or statement.shape is None:
         return None
     read = known.seq_rows + known.index_rows
-    alone = len({use.name for use in one.shape.tables}) == 1
-    return blocks[one.number] / whole * read / one.calls if read and alone else None
+    alone = len({use.name for use in statement.shape.tables}) == 1
+    return blocks[statement.number] / whole * read / statement.calls if read and alone else None
 
 
-def _finding(table: str, column: ColumnFacts, parts: dict[int, float], seen: Evidence) -> Finding:
-    numbers = seen.by_cost(parts)
-    top = seen.statements[numbers[0]]
-    name, rows = quoted(column.name), format_count(round(_rows(top, table, seen)))
+def _finding(table: str, column: ColumnFacts, parts: dict[int, float], evidence: Evidence) -> Finding:
+    numbers = evidence.by_cost(parts)
+    top = evidence.statements[numbers[0]]
+    name, rows = quoted(column.name), format_count(round(_rows(top, table, evidence)))
     alter = f"ALTER TABLE {sql_name(table)} ALTER COLUMN {name} TYPE"
     return Finding(
         RULE.name,
         f"Column {column.name} of table {table} stores JSON as {column.type}, which each read parses",
         objects=(table, f"{table}.{column.name}"),
-        bill=seen.bill_of(parts),
+        bill=evidence.bill_of(parts),
         templates=tuple(numbers),
         statement=top.text,
         evidence=(

@@ -31,43 +31,47 @@ _READING: Final = frozenset({"DataFileRead", "DataFileWrite", "AioIoCompletion"}
 """Waits for a page of the index, and for the changed page that must be written to make room for it."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
     shape = statement.shape
     if shape is None or shape.kind != "insert" or not statement.rows:
         return None
     table = next((use.name for use in shape.tables if use.changed), "")
-    columns = seen.catalogue.columns.get(table, ())
-    column = next((each for each in columns if _indexes(each, seen)), None)
+    columns = evidence.catalogue.columns.get(table, ())
+    column = next((column for column in columns if _indexes(column, evidence)), None)
     if column is None:
         return None
-    pages, share = _full_pages(statement, seen)
+    pages, share = _full_pages(statement, evidence)
     writes = pages >= _PAGES * statement.rows
     reads = (statement.blocks_read or 0) >= _READS * statement.rows
-    volume = min(share, part_of_volume(share * (statement.wal_bytes or 0), seen)) if writes else 0.0
-    outside = _part(column, seen) if reads else 0.0
-    volume = max(volume, outside * _within(statement, seen))
+    volume = min(share, part_of_volume(share * (statement.wal_bytes or 0), evidence)) if writes else 0.0
+    outside = _part(column, evidence) if reads else 0.0
+    volume = max(volume, outside * _within(statement, evidence))
     return Finding(
         RULE.name,
         f"Random keys in {table}.{column.name} make inserts "
         + ("read pages all over the index" if reads else "write whole pages to the WAL"),
         objects=(table, f"{table}.{column.name}"),
-        bill=seen.bill(partial(_costs, statement.number, volume, outside)),
+        bill=evidence.bill(partial(_costs, statement.number, volume, outside)),
         templates=(statement.number,),
         statement=statement.text,
         evidence=tuple(_evidence(statement, pages, share, writes=writes, reads=reads)),
-        candidates=(_candidate(table, column, seen),),
+        candidates=(_candidate(table, column, evidence),),
         proof="Compare inserts with both keys on a copy with uncork run, across several checkpoints.",
     )
 
 
-def _within(one: Statement, seen: Evidence) -> float:
+def _within(statement: Statement, evidence: Evidence) -> float:
     """Return the part of a statement's waiting for WAL that is within its execution, not in its commit.
 
     A changed page can be written, to make room for another one, only after its WAL was flushed.
     """
-    wal = sum(each.sessions for each in seen.pieces if each.template == one.number and each.waits_for_wal)
-    executing = (one.calls or 0) * (one.mean_ns or 0.0) / 1e9 / seen.seconds
-    return min(1.0, max(0.0, executing - (seen.all_of(one.number) - wal)) / wal) if wal else 0.0
+    wal = sum(
+        piece.sessions
+        for piece in evidence.pieces
+        if piece.template == statement.number and piece.waits_for_wal
+    )
+    executing = (statement.calls or 0) * (statement.mean_ns or 0.0) / 1e9 / evidence.seconds
+    return min(1.0, max(0.0, executing - (evidence.all_of(statement.number) - wal)) / wal) if wal else 0.0
 
 
 def _costs(number: int, volume: float, outside: float, piece: Piece) -> float:
@@ -79,11 +83,11 @@ def _costs(number: int, volume: float, outside: float, piece: Piece) -> float:
     return outside if piece.wait_event in _READING else 0.0
 
 
-def _evidence(one: Statement, pages: int, share: float, *, writes: bool, reads: bool) -> Iterator[str]:
-    rows = format_count(one.rows or 0)
+def _evidence(statement: Statement, pages: int, share: float, *, writes: bool, reads: bool) -> Iterator[str]:
+    rows = format_count(statement.rows or 0)
     if reads:
         yield (
-            f"{format_count(one.blocks_read or 0)} blocks read from outside shared buffers for {rows} "
+            f"{format_count(statement.blocks_read or 0)} blocks read from outside shared buffers for {rows} "
             "inserted rows: each row goes to another page of the index."
         )
     if writes:
@@ -93,7 +97,7 @@ def _evidence(one: Statement, pages: int, share: float, *, writes: bool, reads: 
         )
 
 
-def _indexes(column: ColumnFacts, seen: Evidence) -> tuple[Existing, ...]:
+def _indexes(column: ColumnFacts, evidence: Evidence) -> tuple[Existing, ...]:
     """Return the indexes that begin with a column, if it holds random UUIDs."""
     values = [*(value for value, _ in column.common), *column.bounds]
     drawn = len(values) >= _VALUES and all(_VERSION_4.fullmatch(value) for value in values)
@@ -101,33 +105,33 @@ def _indexes(column: ColumnFacts, seen: Evidence) -> tuple[Existing, ...]:
         return ()
     return tuple(
         each
-        for each in seen.indexes.get(column.table, ())
+        for each in evidence.indexes.get(column.table, ())
         if each.shape is not None
         and each.shape.method == "btree"
         and each.shape.columns[:1] == (column.name,)
     )
 
 
-def _part(column: ColumnFacts, seen: Evidence) -> float:
+def _part(column: ColumnFacts, evidence: Evidence) -> float:
     """Return the indexes that begin with a column as a part of all indexes of its table, by size."""
-    whole = sum(each.facts.bytes or 0 for each in seen.indexes.get(column.table, ()))
-    return sum(each.facts.bytes or 0 for each in _indexes(column, seen)) / whole if whole else 0.0
+    whole = sum(each.facts.bytes or 0 for each in evidence.indexes.get(column.table, ()))
+    return sum(index.facts.bytes or 0 for index in _indexes(column, evidence)) / whole if whole else 0.0
 
 
-def _full_pages(one: Statement, seen: Evidence) -> tuple[int, float]:
+def _full_pages(statement: Statement, evidence: Evidence) -> tuple[int, float]:
     """Return the full-page images that a statement wrote, and their part of its WAL."""
-    templates = () if seen.database is None else seen.database.templates
-    facts = next((each.statements for each in templates if each.number == one.number), None)
-    if facts is None or not one.wal_bytes or seen.database is None:
+    templates = () if evidence.database is None else evidence.database.templates
+    facts = next((template.statements for template in templates if template.number == statement.number), None)
+    if facts is None or not statement.wal_bytes or evidence.database is None:
         return 0, 0.0
-    return facts.wal_fpi, min(1.0, facts.wal_fpi * seen.database.block_bytes / one.wal_bytes)
+    return facts.wal_fpi, min(1.0, facts.wal_fpi * evidence.database.block_bytes / statement.wal_bytes)
 
 
-def _candidate(table: str, column: ColumnFacts, seen: Evidence) -> Candidate:
+def _candidate(table: str, column: ColumnFacts, evidence: Evidence) -> Candidate:
     text = "Use UUIDs of version 7, which begin with the time, so that new rows are next to each other."
     against = ("Keys then show when a row was created.", "Existing keys stay where they are.")
     name = f"ALTER TABLE {sql_name(table)} ALTER COLUMN {quoted(column.name)}"
-    if not column.default or seen.major < _UUIDV7:
+    if not column.default or evidence.major < _UUIDV7:
         return Candidate("client", text, against=against)
     undo = f"{name} SET DEFAULT {column.default};"
     return Candidate("ddl", text, f"{name} SET DEFAULT uuidv7();", undo, against=against)

@@ -40,10 +40,10 @@ _KEYS: Final = {"Sort": "Sort Key", "Incremental Sort": "Sort Key", "Aggregate":
 _CONDITIONS: Final = {"Hash Join": "Hash Cond", "Merge Join": "Merge Cond"}
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     wide = {
         (column.table, column.name): (column, better)
-        for columns in seen.catalogue.columns.values()
+        for columns in evidence.catalogue.columns.values()
         for column in columns
         if (better := _better(column)) is not None
     }
@@ -51,8 +51,8 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         return
     parts: dict[int, float] = {}
     used: dict[tuple[str, str], float] = defaultdict(float)
-    for statement in seen.statements.values():
-        if statement.plan is None or not seen.is_traffic(statement):
+    for statement in evidence.statements.values():
+        if statement.plan is None or not evidence.is_traffic(statement):
             continue
         found = list(
             _steps(statement, statement.plan.root, {key: better for key, (_, better) in wide.items()})
@@ -62,19 +62,19 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             parts[statement.number] = part
             for share, keys in found:
                 for key in keys:
-                    used[key] += share * seen.busy(statement.number)
+                    used[key] += share * evidence.busy(statement.number)
     if used:
         names = sorted(used, key=lambda key: (-used[key], key))
-        numbers = seen.by_cost(parts)
+        numbers = evidence.by_cost(parts)
         columns = [wide[key] for key in names]
         first, better = columns[0]
         yield Finding(
             RULE.name,
             f"Column {first.name} of table {first.table} stores {better.what}, a key of joins or sorts",
             objects=tuple(f"{table}.{name}" for table, name in names),
-            bill=seen.bill_of(parts),
+            bill=evidence.bill_of(parts),
             templates=tuple(numbers),
-            statement=seen.statements[numbers[0]].text,
+            statement=evidence.statements[numbers[0]].text,
             evidence=tuple(_evidence(column, better) for column, better in columns),
             candidates=(_candidate(columns),),
             proof="Compare the statements with both types on a copy with uncork run.",
@@ -121,7 +121,7 @@ def _better(column: ColumnFacts) -> _Better | None:
 
 
 def _steps(
-    one: Statement, root: PlanNode, wide: Mapping[tuple[str, str], _Better]
+    statement: Statement, root: PlanNode, wide: Mapping[tuple[str, str], _Better]
 ) -> Iterator[tuple[float, list[tuple[str, str]]]]:
     """Yield the part of a plan's cost that each step saves, with the columns that it joins or sorts by."""
     relations = {node.alias or node.relation: node.relation for node in root.walk() if node.relation}

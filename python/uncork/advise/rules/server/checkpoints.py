@@ -30,20 +30,20 @@ _OFTEN_S: Final = 300.0
 """Seconds between two forced checkpoints of a log below which they come too often: checkpoint_timeout."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    if seen.database is None:
-        if seen.log is not None:
-            yield from _in_log(seen.log)
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.database is None:
+        if evidence.log is not None:
+            yield from _in_log(evidence.log)
         return
-    limit = setting_bytes("max_wal_size", seen) or _DEFAULT_WAL
-    forced, wal_bytes = grown(seen, "checkpoints_req", "num_requested"), grown(seen, "wal_bytes")
-    full = min(grown(seen, "wal_fpi") * seen.database.block_bytes, wal_bytes)
+    limit = setting_bytes("max_wal_size", evidence) or _DEFAULT_WAL
+    forced, wal_bytes = grown(evidence, "checkpoints_req", "num_requested"), grown(evidence, "wal_bytes")
+    full = min(grown(evidence, "wal_fpi") * evidence.database.block_bytes, wal_bytes)
     if forced < _EARLY or wal_bytes < _PART * limit * forced or full < _FULL_PAGES * wal_bytes:
         return
     # An image follows a checkpoint, so with rarer checkpoints most of this part of the WAL is not written.
     saved = (1 - 1 / _TIMES) * full
-    part = min(saved / wal_bytes, part_of_volume(saved, seen))
-    bill = seen.bill(lambda piece: part if piece.waits_for_wal else 0.0)
+    part = min(saved / wal_bytes, part_of_volume(saved, evidence))
+    bill = evidence.bill(lambda piece: part if piece.waits_for_wal else 0.0)
     yield Finding(
         RULE.name,
         f"WAL beyond max_wal_size ({size_text(limit)}) forced {round(forced)} checkpoints, so most of it is "

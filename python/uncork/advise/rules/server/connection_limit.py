@@ -30,30 +30,30 @@ _SETTING: Final = "max_connections"
 _RESERVED: Final = ("superuser_reserved_connections", "reserved_connections")
 
 
-def _refused(one: ErrorFacts) -> bool:
-    text = f"{one.message} {one.example}"
-    return (one.sqlstate == _STATE or any(words in text for words in _WORDS)) and _STANDBYS not in text
+def _refused(error: ErrorFacts) -> bool:
+    text = f"{error.message} {error.example}"
+    return (error.sqlstate == _STATE or any(words in text for words in _WORDS)) and _STANDBYS not in text
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     whole: list[ErrorFacts] = []
-    for refusal in refusals(seen, _refused):
+    for refusal in refusals(evidence, _refused):
         own = _OWN.search(refusal.example) or _OWN.search(refusal.message)
         if own is None:
             whole.append(refusal)
         else:
             yield _own_limit(refusal, own[1], own[2])
-    most = _limit(seen)
-    taken = None if seen.database is None else seen.database.connections
+    most = _limit(evidence)
+    taken = None if evidence.database is None else evidence.database.connections
     near = taken is not None and most is not None and taken >= _NEAR * most
     if whole or near:
-        yield _whole_limit(whole, taken, most, seen)
+        yield _whole_limit(whole, taken, most, evidence)
 
 
-def _limit(seen: Evidence) -> int | None:
+def _limit(evidence: Evidence) -> int | None:
     """Return how many connections ordinary roles can have; None if the setting is unknown."""
-    most = setting(_SETTING, seen)
-    reserved = (setting(name, seen) for name in _RESERVED)
+    most = setting(_SETTING, evidence)
+    reserved = (setting(name, evidence) for name in _RESERVED)
     return int(most) - sum(int(one) for one in reserved if one.isdigit()) if most.isdigit() else None
 
 
@@ -87,7 +87,7 @@ def _whole_limit(found: Sequence[ErrorFacts], taken: int | None, most: int | Non
     )
 
 
-def _candidates(taken: int | None, seen: Evidence) -> Iterator[Candidate]:
+def _candidates(taken: int | None, evidence: Evidence) -> Iterator[Candidate]:
     yield Candidate(
         "client",
         "Let clients share connections: limit the pools of all application processes together to fewer than "
@@ -96,8 +96,8 @@ def _candidates(taken: int | None, seen: Evidence) -> Iterator[Candidate]:
             "Session state (SET, LISTEN, temporary tables) does not survive a transaction of PgBouncer.",
         ),
     )
-    old = setting("idle_session_timeout", seen)
-    if old and taken is not None and taken - seen.sessions >= _IDLE * taken:
+    old = setting("idle_session_timeout", evidence)
+    if old and taken is not None and taken - evidence.sessions >= _IDLE * taken:
         yield Candidate(
             "setting",
             "Close connections that have been idle for long, with idle_session_timeout.",
@@ -105,7 +105,7 @@ def _candidates(taken: int | None, seen: Evidence) -> Iterator[Candidate]:
             undo=f"ALTER SYSTEM SET idle_session_timeout = '{old}'; SELECT pg_reload_conf();",
             against=("A pool that does not test its connections then gets errors.",),
         )
-    current = setting(_SETTING, seen)
+    current = setting(_SETTING, evidence)
     doubled = str(2 * int(current)) if current.isdigit() else ""
     yield Candidate(
         "setting",
@@ -119,16 +119,16 @@ def _candidates(taken: int | None, seen: Evidence) -> Iterator[Candidate]:
     )
 
 
-def _own_limit(one: ErrorFacts, kind: str, name: str) -> Finding:
+def _own_limit(error: ErrorFacts, kind: str, name: str) -> Finding:
     """Return the finding that a role or a database has a limit of its own (CONNECTION LIMIT)."""
     owner = f"{kind} {name}"
     return Finding(
         RULE.name,
-        f"The server refused {count_words(one.count, 'connection')} of {owner}, which has its own limit",
+        f"The server refused {count_words(error.count, 'connection')} of {owner}, which has its own limit",
         objects=(name,),
         bill=None,
-        cost=count_words(one.count, "refused connection"),
-        evidence=(f"It happened {when([one])}.", one.example),
+        cost=count_words(error.count, "refused connection"),
+        evidence=(f"It happened {when([error])}.", error.example),
         candidates=(
             Candidate("client", f"Make the pools of all clients of {owner} together smaller than its limit."),
             Candidate(

@@ -12,25 +12,25 @@ _UNITS: Final = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 <<
 """PostgreSQL's units of memory are powers of 1024."""
 
 
-def grown(seen: Evidence, *names: str) -> float:
+def grown(evidence: Evidence, *names: str) -> float:
     """Return how much counters grew during the watch, summed over names and objects; 0 if unknown."""
-    counters = () if seen.database is None else seen.database.counters
+    counters = () if evidence.database is None else evidence.database.counters
     return sum(counter.delta for counter in counters if counter.counter in names)
 
 
-def wal_writes(seen: Evidence) -> float:
+def wal_writes(evidence: Evidence) -> float:
     """Return how often the server wrote WAL to its files; 0 if unknown."""
-    return grown(seen, "wal_write") or _wal_io(seen, "writes")
+    return grown(evidence, "wal_write") or _wal_io(evidence, "writes")
 
 
-def wal_flushes(seen: Evidence) -> float:
+def wal_flushes(evidence: Evidence) -> float:
     """Return how often the server flushed WAL to disk; 0 if unknown."""
-    return grown(seen, "wal_sync") or _wal_io(seen, "fsyncs")
+    return grown(evidence, "wal_sync") or _wal_io(evidence, "fsyncs")
 
 
-def _wal_io(seen: Evidence, name: str) -> float:
+def _wal_io(evidence: Evidence, name: str) -> float:
     """Return a counter of WAL in pg_stat_io, which replaces those of pg_stat_wal from PostgreSQL 18 on."""
-    counters = () if seen.database is None else seen.database.counters
+    counters = () if evidence.database is None else evidence.database.counters
     return sum(
         counter.delta
         for counter in counters
@@ -38,15 +38,15 @@ def _wal_io(seen: Evidence, name: str) -> float:
     )
 
 
-def setting(name: str, seen: Evidence) -> str:
+def setting(name: str, evidence: Evidence) -> str:
     """Return the value of a setting of the server; an empty string if it is unknown."""
-    settings = () if seen.database is None else seen.database.settings
-    return seen.catalogue.setting(name) or next((one.value for one in settings if one.name == name), "")
+    settings = () if evidence.database is None else evidence.database.settings
+    return evidence.catalogue.setting(name) or next((one.value for one in settings if one.name == name), "")
 
 
-def setting_bytes(name: str, seen: Evidence) -> int | None:
+def setting_bytes(name: str, evidence: Evidence) -> int | None:
     """Return a size among the server's settings in bytes; None if it is unknown."""
-    match = _SIZE.fullmatch(setting(name, seen).strip())
+    match = _SIZE.fullmatch(setting(name, evidence).strip())
     return None if match is None else int(match[1]) * _UNITS[match[2]]
 
 

@@ -20,9 +20,9 @@ _RISKS: Final = {
 """What each setting risks if it is off, and what speaks against the finding."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     for name, (risk, unless) in _RISKS.items():
-        if setting(name, seen) != "off":
+        if setting(name, evidence) != "off":
             continue
         yield Finding(
             RULE.name,

@@ -11,10 +11,10 @@ from uncork.model.results.log import ErrorFacts
 from uncork.model.units import count_words
 
 
-def refusals(seen: Evidence, wanted: Callable[[ErrorFacts], bool]) -> tuple[ErrorFacts, ...]:
+def refusals(evidence: Evidence, wanted: Callable[[ErrorFacts], bool]) -> tuple[ErrorFacts, ...]:
     """Return the errors of the log that are wanted, the most frequent first."""
-    errors = () if seen.log is None else seen.log.errors
-    return tuple(sorted(filter(wanted, errors), key=lambda one: -one.count))
+    errors = () if evidence.log is None else evidence.log.errors
+    return tuple(sorted(filter(wanted, errors), key=lambda error: -error.count))
 
 
 def when(found: Sequence[ErrorFacts]) -> str:

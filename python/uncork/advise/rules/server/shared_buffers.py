@@ -23,19 +23,19 @@ _RING: Final = 0.25
 that it never stays in them (see the README of src/backend/storage/buffer)."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    memory, now = seen.catalogue.memory_bytes, setting_bytes("shared_buffers", seen)
-    if memory is None or now is None or seen.database is None:
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    memory, now = evidence.catalogue.memory_bytes, setting_bytes("shared_buffers", evidence)
+    if memory is None or now is None or evidence.database is None:
         return
     wanted = _rounded(memory // _PART)
     readers = [
         statement
-        for statement in seen.costliest()
-        if statement.blocks_read and seen.is_traffic(statement) and statement.shape is not None
+        for statement in evidence.costliest()
+        if statement.blocks_read and evidence.is_traffic(statement) and statement.shape is not None
     ]
-    read = seen.database.block_bytes * sum(reader.blocks_read or 0 for reader in readers)
+    read = evidence.database.block_bytes * sum(reader.blocks_read or 0 for reader in readers)
     names = {use.name for reader in readers if reader.shape is not None for use in reader.shape.tables}
-    tables = [seen.tables[name] for name in names if name in seen.tables]
+    tables = [evidence.tables[name] for name in names if name in evidence.tables]
     size = sum((table.bytes or 0) + table.index_bytes for table in tables)
     largest = max((table.bytes or 0 for table in tables), default=0)
     if wanted < _SMALL * now or not size or size > wanted or read < _AGAIN * size or size <= now:
@@ -48,7 +48,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
         RULE.name,
         f"Shared buffers of {size_text(now)} are too small for tables that statements read repeatedly",
         objects=("shared_buffers",),
-        bill=seen.bill(lambda piece: part if piece.template in numbers and _reads(piece) else 0.0),
+        bill=evidence.bill(lambda piece: part if piece.template in numbers and _reads(piece) else 0.0),
         templates=tuple(reader.number for reader in readers),
         statement=readers[0].text,
         evidence=(

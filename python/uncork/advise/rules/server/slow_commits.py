@@ -36,22 +36,22 @@ _FEWER: Final = Candidate(
 )
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    yield from _standby(seen)
-    yield from _disk(seen)
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    yield from _standby(evidence)
+    yield from _disk(evidence)
 
 
-def _standby(seen: Evidence) -> Iterator[Finding]:
-    bill = seen.bill(lambda piece: float(_waits_for_standby(piece)))
-    commits = 0.0 if seen.rates is None else seen.rates.commits
+def _standby(evidence: Evidence) -> Iterator[Finding]:
+    bill = evidence.bill(lambda piece: float(_waits_for_standby(piece)))
+    commits = 0.0 if evidence.rates is None else evidence.rates.commits
     if not commits:
         return
     each = bill.seconds_per_hour / 3600.0 / commits
-    level = setting("synchronous_commit", seen)
+    level = setting("synchronous_commit", evidence)
     applies = level == "remote_apply"
     if each < _STANDBY_S:
         return
-    names = setting("synchronous_standby_names", seen)
+    names = setting("synchronous_standby_names", evidence)
     first = (
         Candidate(
             "setting",
@@ -91,12 +91,12 @@ def _standby(seen: Evidence) -> Iterator[Finding]:
     )
 
 
-def _disk(seen: Evidence) -> Iterator[Finding]:
+def _disk(evidence: Evidence) -> Iterator[Finding]:
     """One session at a time flushes WAL, so the time of sessions that do is the time of all flushes."""
-    flushes = wal_flushes(seen)
+    flushes = wal_flushes(evidence)
     if flushes < _FLUSHES:
         return
-    flushing = sum(one.sessions for one in seen.pieces if _flushes(one)) * seen.seconds
+    flushing = sum(one.sessions for one in evidence.pieces if _flushes(one)) * evidence.seconds
     each = flushing / flushes
     if each < _FLUSH_S:
         return
@@ -104,7 +104,7 @@ def _disk(seen: Evidence) -> Iterator[Finding]:
         RULE.name,
         f"Each flush of the write-ahead log to disk takes {format_duration(each * 1e9)}",
         objects=("pg_wal",),
-        bill=seen.bill(lambda piece: float(piece.waits_for_wal)),
+        bill=evidence.bill(lambda piece: float(piece.waits_for_wal)),
         evidence=(
             f"There were {format_count(round(flushes))} flushes within the watch, one after the other.",
         ),

@@ -46,17 +46,17 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     )
 
 
-def _exceeds(one: ErrorFacts) -> bool:
-    return _SETTING in one.example or _SETTING in one.message
+def _exceeds(error: ErrorFacts) -> bool:
+    return _SETTING in error.example or _SETTING in error.message
 
 
-def _candidates(limit: str, seen: Evidence) -> Iterator[Candidate]:
+def _candidates(limit: str, evidence: Evidence) -> Iterator[Candidate]:
     yield Candidate(
         "client",
         "Look at the statement's plan for a join without a condition, and for sorts and hashes of more rows "
         "than the client needs: filter earlier, or let an index return the rows in order.",
     )
-    old = setting(_SETTING, seen) or (f"{limit}kB" if limit else "")
+    old = setting(_SETTING, evidence) or (f"{limit}kB" if limit else "")
     kilobytes = int(limit) if limit else 0
     yield Candidate(
         "setting",

@@ -20,18 +20,18 @@ _WRITES: Final = frozenset({"walwrite", "walbufmapping", "walinsert"})
 their WAL into the buffers that must be written. A flush is none of them: each commit needs one."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     """Writes because of full buffers have their part of all time that sessions spend on writing WAL."""
-    full, writes = grown(seen, "wal_buffers_full"), wal_writes(seen)
-    now = setting_bytes("wal_buffers", seen)
-    if full < _PER_S * seen.seconds or now is None or now >= _WANTED:
+    full, writes = grown(evidence, "wal_buffers_full"), wal_writes(evidence)
+    now = setting_bytes("wal_buffers", evidence)
+    if full < _PER_S * evidence.seconds or now is None or now >= _WANTED:
         return
     part = min(1.0, full / writes) if writes else 1.0
     yield Finding(
         RULE.name,
         f"The {size_text(now)} of wal_buffers were full {count_words(round(full), 'time')}",
         objects=("wal_buffers",),
-        bill=seen.bill(lambda piece: part if piece.wait_event.lower() in _WRITES else 0.0),
+        bill=evidence.bill(lambda piece: part if piece.wait_event.lower() in _WRITES else 0.0),
         evidence=(
             "A session that finds them full must write WAL itself before it can go on, while others wait."
             + (f" That was {share_text(part)} of all writes of WAL." if writes else ""),

@@ -26,16 +26,16 @@ _COST_LIMIT: Final = 2_000
 that are not in shared buffers and writes 4 MB/s."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    if seen.database is None or held_back(seen):
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.database is None or held_back(evidence):
         return
-    for table in seen.tables.values():
-        delay = autovacuum_delay(table, seen)
+    for table in evidence.tables.values():
+        delay = autovacuum_delay(table, evidence)
         if delay not in ("threshold", "slow"):
             continue
-        parts = dead_reads(table, seen)
+        parts = dead_reads(table, evidence)
         if parts:
-            yield _finding(table, parts, seen, slow=delay == "slow")
+            yield _finding(table, parts, evidence, slow=delay == "slow")
 
 
 def _finding(table: TableFacts, parts: dict[int, float], seen: Evidence, *, slow: bool) -> Finding:
@@ -69,26 +69,26 @@ def _finding(table: TableFacts, parts: dict[int, float], seen: Evidence, *, slow
     )
 
 
-def _earlier(table: TableFacts, seen: Evidence) -> Iterator[Candidate]:
+def _earlier(table: TableFacts, evidence: Evidence) -> Iterator[Candidate]:
     new = {"autovacuum_vacuum_scale_factor": str(_FACTOR), "autovacuum_vacuum_threshold": str(_LEAST_ROWS)}
     yield Candidate(
         "ddl",
         f"Let autovacuum start at {share_text(_FACTOR)} dead rows in table {table.name}.",
-        *_options(table, new, seen),
+        *_options(table, new, evidence),
         against=("Autovacuum reads all indexes of the table each time it runs.",),
     )
 
 
-def _faster(table: TableFacts, seen: Evidence) -> Iterator[Candidate]:
+def _faster(table: TableFacts, evidence: Evidence) -> Iterator[Candidate]:
     names = ("autovacuum_vacuum_cost_delay", "autovacuum_vacuum_cost_limit")
-    options = seen.catalogue.options.get(table.name)
+    options = evidence.catalogue.options.get(table.name)
     reads = ("Autovacuum then reads and writes more blocks a second, beside the statements.",)
     if options is not None and any(name in options.options for name in names):
         new = {"autovacuum_vacuum_cost_delay": "2", "autovacuum_vacuum_cost_limit": str(_COST_LIMIT)}
         text = f"Let autovacuum pause less in table {table.name}, whose own options slow it down."
-        yield Candidate("ddl", text, *_options(table, new, seen), against=reads)
+        yield Candidate("ddl", text, *_options(table, new, evidence), against=reads)
         return
-    known = setting("autovacuum_vacuum_cost_limit", seen)
+    known = setting("autovacuum_vacuum_cost_limit", evidence)
     undo = f"SET autovacuum_vacuum_cost_limit = {known}" if known else "RESET autovacuum_vacuum_cost_limit"
     yield Candidate(
         "setting",
@@ -99,9 +99,9 @@ def _faster(table: TableFacts, seen: Evidence) -> Iterator[Candidate]:
     )
 
 
-def _options(table: TableFacts, new: dict[str, str], seen: Evidence) -> tuple[str, str]:
+def _options(table: TableFacts, new: dict[str, str], evidence: Evidence) -> tuple[str, str]:
     """Return the statements that set options of a table, and that set them back."""
-    options = seen.catalogue.options.get(table.name)
+    options = evidence.catalogue.options.get(table.name)
     old = {} if options is None else options.options
     name = sql_name(table.name)
     reset = ", ".join(one for one in new if one not in old)

@@ -18,13 +18,13 @@ _BYTES: Final = 64 << 20
 fifth with autovacuum's defaults. Rewriting a table needs a lock, which a few megabytes are not worth."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for table in seen.tables.values():
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    for table in evidence.tables.values():
         if not table.bloat_bytes or not table.bytes:
             continue
         part = min(1.0, table.bloat_bytes / table.bytes)
-        readers = [statement for statement in seen.costliest() if reads_whole(statement, table, seen)]
-        bill = seen.bill_of({reader.number: part for reader in readers})
+        readers = [statement for statement in evidence.costliest() if reads_whole(statement, table, evidence)]
+        bill = evidence.bill_of({reader.number: part for reader in readers})
         costs_time = worth(bill)
         if not costs_time and (part < _PART or table.bloat_bytes < _BYTES):
             continue

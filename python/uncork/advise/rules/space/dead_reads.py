@@ -42,7 +42,7 @@ _OWN: Final = ("session", "prepared transaction")
 _DEFAULTS: Final = {"autovacuum_vacuum_threshold": 50.0, "autovacuum_vacuum_scale_factor": 0.2}
 
 
-def dead_reads(table: TableFacts, seen: Evidence) -> dict[int, float]:
+def dead_reads(table: TableFacts, evidence: Evidence) -> dict[int, float]:
     """Return the fraction of each statement's time that it spends on dead rows of a table.
 
     Of a scan of the whole table, it is the fraction of dead rows. A statement that an index serves completely
@@ -52,64 +52,64 @@ def dead_reads(table: TableFacts, seen: Evidence) -> dict[int, float]:
     if dead < _DEAD:
         return {}
     found: dict[int, float] = {}
-    for statement in seen.statements.values():
-        if reads_whole(statement, table, seen):
-            if not selective(statement, table, seen):  # else it lacks an index
+    for statement in evidence.statements.values():
+        if reads_whole(statement, table, evidence):
+            if not selective(statement, table, evidence):  # else it lacks an index
                 found[statement.number] = dead / (dead + live)
-        elif served_completely(statement, table, seen):
-            blocks, needed = statement.a_call(statement.blocks), _needed(statement, table, seen)
+        elif served_completely(statement, table, evidence):
+            blocks, needed = statement.a_call(statement.blocks), _needed(statement, table, evidence)
             if blocks is not None and needed and blocks >= max(_BLOCKS, _TIMES * needed):
-                wasted = min(blocks - needed, float(dead), _own_blocks(statement, table, seen))
+                wasted = min(blocks - needed, float(dead), _own_blocks(statement, table, evidence))
                 found[statement.number] = wasted / blocks
     return found
 
 
-def _own_blocks(one: Statement, table: TableFacts, seen: Evidence) -> float:
+def _own_blocks(statement: Statement, table: TableFacts, evidence: Evidence) -> float:
     """Return how many blocks of a table a call touches at most, if some are those of its triggers' tables."""
-    if not one.calls or not executed_within(one, seen):
+    if not statement.calls or not executed_within(statement, evidence):
         return inf
-    return (table.heap_hit + table.heap_read) / one.calls
+    return (table.heap_hit + table.heap_read) / statement.calls
 
 
-def _needed(one: Statement, table: TableFacts, seen: Evidence) -> float | None:
+def _needed(statement: Statement, table: TableFacts, evidence: Evidence) -> float | None:
     """Return how many blocks a call would touch without dead rows; None if that is unknown."""
-    rows = one.a_call(one.rows)
-    if rows is None or one.shape is None:
+    rows = statement.a_call(statement.rows)
+    if rows is None or statement.shape is None:
         return None
-    changes = one.shape.kind != "select"
-    each = 2.0 + (_LEVELS * (1 + len(seen.indexes.get(table.name, ()))) if changes else 0.0)
-    return _LEVELS * len(one.shape.tables) + rows * each
+    changes = statement.shape.kind != "select"
+    each = 2.0 + (_LEVELS * (1 + len(evidence.indexes.get(table.name, ()))) if changes else 0.0)
+    return _LEVELS * len(statement.shape.tables) + rows * each
 
 
-def threshold(table: TableFacts, seen: Evidence) -> float:
+def threshold(table: TableFacts, evidence: Evidence) -> float:
     """Return from how many dead rows on autovacuum vacuums a table."""
-    options = seen.catalogue.options.get(table.name)
+    options = evidence.catalogue.options.get(table.name)
     values = {}
     for name, default in _DEFAULTS.items():
         own = "" if options is None else options.options.get(name, "")
         try:
-            values[name] = float(own or setting(name, seen) or default)
+            values[name] = float(own or setting(name, evidence) or default)
         except ValueError:
             values[name] = default
     base, factor = values.values()
-    return base + factor * seen.rows(table.name)
+    return base + factor * evidence.rows(table.name)
 
 
-def held_back(seen: Evidence) -> bool:
+def held_back(evidence: Evidence) -> bool:
     """Return whether an open transaction keeps dead rows, whatever autovacuum does."""
-    transactions = () if seen.database is None else seen.database.transactions
-    return oldest_holder(seen) is not None or any(
+    transactions = () if evidence.database is None else evidence.database.transactions
+    return oldest_holder(evidence) is not None or any(
         (transaction.held_age or 0) >= _HELD for transaction in transactions
     )
 
 
-def oldest_holder(seen: Evidence) -> HorizonHolder | None:
+def oldest_holder(evidence: Evidence) -> HorizonHolder | None:
     """Return what keeps the oldest dead rows, if it has kept them for long.
 
     Of several with the same age, it is the one that was open first; a slot only if nothing else is as old,
     because a standby reports the transactions in progress too.
     """
-    holders = () if seen.database is None else seen.database.horizons
+    holders = () if evidence.database is None else evidence.database.horizons
     oldest = max((holder.held_age for holder in holders), default=0)
     same = [holder for holder in holders if holder.held_age >= _SAME * oldest]
     found = max(same, key=lambda one: (one.kind in _OWN, one.open_ns or 0), default=None)
@@ -118,24 +118,24 @@ def oldest_holder(seen: Evidence) -> HorizonHolder | None:
     return found
 
 
-def autovacuum_delay(table: TableFacts, seen: Evidence) -> Delay:
+def autovacuum_delay(table: TableFacts, evidence: Evidence) -> Delay:
     """Return why autovacuum has not removed a table's dead rows; empty if it is on its way."""
-    if table.autovacuum is False or setting("autovacuum", seen) == "off":
+    if table.autovacuum is False or setting("autovacuum", evidence) == "off":
         return "off"
-    dead, limit = table.dead or 0, threshold(table, seen)
+    dead, limit = table.dead or 0, threshold(table, evidence)
     if dead < limit:
         return "threshold"
-    if any(_pauses(seen)):
+    if any(_pauses(evidence)):
         return "slow"
-    ended_us = 0 if seen.database is None else seen.database.watch.ended_us
+    ended_us = 0 if evidence.database is None else evidence.database.watch.ended_us
     if table.vacuumed_us is None or 1000.0 * (ended_us - table.vacuumed_us) < _LATE_NS:
         return ""
     return "late" if dead >= 2 * limit else ""
 
 
-def _pauses(seen: Evidence) -> Iterator[bool]:
+def _pauses(evidence: Evidence) -> Iterator[bool]:
     """Yield whether autovacuum pauses for its cost limit for most of its time, if it runs."""
-    for process in () if seen.database is None else seen.database.background.children:
+    for process in () if evidence.database is None else evidence.database.background.children:
         if process.name == "autovacuum worker" and process.sessions:
             events = [event for of_class in process.children for event in of_class.children]
             pausing = sum(event.sessions for event in events if event.name == "VacuumDelay")

@@ -18,28 +18,28 @@ _PART: Final = 0.2
 _ROWS: Final = 10_000
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    if seen.database is None:
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.database is None:
         return
-    off = setting("autovacuum", seen) == "off"
-    for table in seen.tables.values():
-        delay = autovacuum_delay(table, seen)
+    off = setting("autovacuum", evidence) == "off"
+    for table in evidence.tables.values():
+        delay = autovacuum_delay(table, evidence)
         if delay not in ("off", "late"):
             continue
         dead = table.dead or 0
         rows = (table.live or 0) + dead
-        parts = {} if delay == "late" and held_back(seen) else dead_reads(table, seen)
-        bill = seen.bill_of(parts)
+        parts = {} if delay == "late" and held_back(evidence) else dead_reads(table, evidence)
+        bill = evidence.bill_of(parts)
         costs_time = worth(bill)
         if not costs_time and (dead < _ROWS or dead < _PART * rows):
             continue
-        since_us = None if table.vacuumed_us is None else seen.database.watch.ended_us - table.vacuumed_us
+        since_us = None if table.vacuumed_us is None else evidence.database.watch.ended_us - table.vacuumed_us
         reason = (
             "and autovacuum is off"
             if delay == "off" or since_us is None
             else f"and was last vacuumed {format_duration(1000.0 * max(0, since_us))} ago"
         )
-        numbers = seen.by_cost(parts) if costs_time else []
+        numbers = evidence.by_cost(parts) if costs_time else []
         yield Finding(
             RULE.name,
             f"Table {table.name} has {format_count(dead)} dead rows ({share_text(dead / rows)} of all), "
@@ -47,7 +47,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             objects=(table.name,),
             bill=bill if costs_time else None,
             templates=tuple(numbers),
-            statement=seen.statements[numbers[0]].text if numbers else "",
+            statement=evidence.statements[numbers[0]].text if numbers else "",
             cost=f"{format_count(dead)} dead rows",
             candidates=_candidates(table.name, off=off, disabled=delay == "off"),
             proof="After VACUUM, pg_stat_user_tables.n_dead_tup must stay below a fifth of the rows.",

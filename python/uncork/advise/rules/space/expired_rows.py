@@ -26,20 +26,20 @@ _TIMES: Final = frozenset({"timestamp without time zone", "timestamp with time z
 _OLDER: Final = frozenset({"<", "<="})
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
+def _find(evidence: Evidence) -> Iterator[Finding]:
     found: dict[tuple[str, str], list[Statement]] = {}
-    for statement in seen.costliest():
-        key = _expired(statement, seen)
+    for statement in evidence.costliest():
+        key = _expired(statement, evidence)
         if key is not None:
             found.setdefault(key, []).append(statement)
     for (name, column), deletes in found.items():
-        table = seen.tables[name]
-        if _can_be_partitioned(table, column, seen):
+        table = evidence.tables[name]
+        if _can_be_partitioned(table, column, evidence):
             yield Finding(
                 RULE.name,
                 f"Statements delete the old rows of table {name} by {column}",
                 objects=(name,),
-                bill=seen.bill_of({delete.number for delete in deletes}),
+                bill=evidence.bill_of({delete.number for delete in deletes}),
                 templates=tuple(delete.number for delete in deletes),
                 statement=deletes[0].text,
                 evidence=(
@@ -55,46 +55,57 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             )
 
 
-def _expired(one: Statement, seen: Evidence) -> tuple[str, str] | None:
+def _expired(statement: Statement, evidence: Evidence) -> tuple[str, str] | None:
     """Return the table and the column of time if a statement deletes all rows that are older than a time."""
-    shape = one.shape
-    if shape is None or shape.kind != "delete" or not one.calls or (one.a_call(one.rows) or 0) < _ROWS:
+    shape = statement.shape
+    if (
+        shape is None
+        or shape.kind != "delete"
+        or not statement.calls
+        or (statement.a_call(statement.rows) or 0) < _ROWS
+    ):
         return None
     names = {use.name for use in shape.tables}
     if len(names) != 1:
         return None
     name = names.pop()
-    rest = [each for each in shape.predicates if each.value != "subquery"]
+    rest = [predicate for predicate in shape.predicates if predicate.value != "subquery"]
     columns = {each.column for each in rest}
-    if name not in seen.tables or len(columns) != 1 or any(each.alternative or each.negated for each in rest):
+    if (
+        name not in evidence.tables
+        or len(columns) != 1
+        or any(each.alternative or each.negated for each in rest)
+    ):
         return None
-    column = seen.column(name, columns.pop())
+    column = evidence.column(name, columns.pop())
     if column is None or column.type not in _TIMES or any(each.operator not in _OLDER for each in rest):
         return None
     return name, column.name
 
 
-def _can_be_partitioned(table: TableFacts, column: str, seen: Evidence) -> bool:
+def _can_be_partitioned(table: TableFacts, column: str, evidence: Evidence) -> bool:
     """Return whether partitions by a column of time would serve the deletes, and nothing forbids them."""
-    options = seen.catalogue.options.get(table.name)
+    options = evidence.catalogue.options.get(table.name)
     is_part = options is not None and bool(options.parent or options.partition_key)
     if (
         table.kind != "table"
         or is_part
-        or _size(table) < max(_BYTES, setting_bytes("shared_buffers", seen) or 0)
+        or _size(table) < max(_BYTES, setting_bytes("shared_buffers", evidence) or 0)
     ):
         return False
-    if any(key.referred == table.name for key in seen.foreign_keys):
+    if any(key.referred == table.name for key in evidence.foreign_keys):
         return False
-    if any(trigger.table == table.name and "delete" in trigger.events for trigger in seen.catalogue.triggers):
+    if any(
+        trigger.table == table.name and "delete" in trigger.events for trigger in evidence.catalogue.triggers
+    ):
         return False
     changes = any(
         statement.shape is not None
         and column in statement.shape.set_columns
         and statement.changes(table.name)
-        for statement in seen.statements.values()
+        for statement in evidence.statements.values()
     )
-    return seen.indexed(table.name, column) and not changes
+    return evidence.indexed(table.name, column) and not changes
 
 
 def _partition(name: str, column: str) -> Candidate:

@@ -34,52 +34,52 @@ _OLD: Final = 0.5
 _SHOWN: Final = 3
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    holder = oldest_holder(seen)
-    transactions = () if seen.database is None else seen.database.transactions
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    holder = oldest_holder(evidence)
+    transactions = () if evidence.database is None else evidence.database.transactions
     if holder is None or any(
         leaves_dead_rows(transaction)
         and (transaction.application, transaction.user) == (holder.name, holder.user)
         for transaction in transactions
     ):
         return
-    tables = [table for table in seen.tables.values() if _kept(table, holder, seen)]
+    tables = [table for table in evidence.tables.values() if _kept(table, holder, evidence)]
     if not tables:
         return
     parts: dict[int, float] = defaultdict(float)
     for table in tables:
-        for number, part in dead_reads(table, seen).items():
+        for number, part in dead_reads(table, evidence).items():
             parts[number] = min(1.0, parts[number] + part)
-    bill = seen.bill_of(parts)
+    bill = evidence.bill_of(parts)
     many = any((table.dead or 0) >= max(_ROWS, _PART * _all(table)) for table in tables)
     if worth(bill) or many:
-        tables.sort(key=lambda one: -(one.dead or 0))
-        yield _finding(holder, tables, parts if worth(bill) else {}, bill, seen)
+        tables.sort(key=lambda table: -(table.dead or 0))
+        yield _finding(holder, tables, parts if worth(bill) else {}, bill, evidence)
 
 
 def _all(table: TableFacts) -> int:
     return (table.live or 0) + (table.dead or 0)
 
 
-def _kept(table: TableFacts, holder: HorizonHolder, seen: Evidence) -> bool:
+def _kept(table: TableFacts, holder: HorizonHolder, evidence: Evidence) -> bool:
     """Return whether a VACUUM since the holder's beginning left dead rows that were dead before it."""
-    if seen.database is None or table.vacuumed_us is None:
+    if evidence.database is None or table.vacuumed_us is None:
         return False
-    ended_us, dead = seen.database.watch.ended_us, table.dead or 0
+    ended_us, dead = evidence.database.watch.ended_us, table.dead or 0
     if holder.open_ns is not None and table.vacuumed_us < ended_us - holder.open_ns // 1000:
         return False
     since_s = max(0.0, (ended_us - table.vacuumed_us) / 1e6)
-    old = dead - (table.updated + table.deleted) / seen.seconds * since_s
-    return old >= max(_DEAD, threshold(table, seen), _OLD * dead)
+    old = dead - (table.updated + table.deleted) / evidence.seconds * since_s
+    return old >= max(_DEAD, threshold(table, evidence), _OLD * dead)
 
 
 # ---- the finding ----
 
 
 def _finding(
-    holder: HorizonHolder, tables: list[TableFacts], parts: dict[int, float], bill: Bill, seen: Evidence
+    holder: HorizonHolder, tables: list[TableFacts], parts: dict[int, float], bill: Bill, evidence: Evidence
 ) -> Finding:
-    numbers = seen.by_cost(parts)
+    numbers = evidence.by_cost(parts)
     dead = sum(table.dead or 0 for table in tables)
     return Finding(
         RULE.name,
@@ -87,9 +87,9 @@ def _finding(
         objects=(*(table.name for table in tables), holder.name or holder.user),
         bill=bill if parts else None,
         templates=tuple(numbers),
-        statement=seen.statements[numbers[0]].text if numbers else "",
+        statement=evidence.statements[numbers[0]].text if numbers else "",
         cost="" if parts else f"{format_count(dead)} dead rows that stay",
-        evidence=tuple(_evidence(holder, tables, seen)),
+        evidence=tuple(_evidence(holder, tables, evidence)),
         candidates=tuple(_candidates(holder)),
         proof="After the change, VACUUM (VERBOSE) must report that no dead row version is kept "
         '("not yet removable").',
@@ -107,7 +107,7 @@ def _who(holder: HorizonHolder) -> str:
     return f"replication slot {holder.name}"
 
 
-def _evidence(holder: HorizonHolder, tables: list[TableFacts], seen: Evidence) -> Iterator[str]:
+def _evidence(holder: HorizonHolder, tables: list[TableFacts], evidence: Evidence) -> Iterator[str]:
     later = count_words(holder.held_age, "transaction")
     if holder.kind == "session":
         who = f"Application {holder.name or '(unnamed)'} (role {holder.user}, process {holder.pid})"
@@ -121,15 +121,15 @@ def _evidence(holder: HorizonHolder, tables: list[TableFacts], seen: Evidence) -
     yield f"{later} began since the oldest one whose dead rows VACUUM must keep for it."
     for table in tables[:_SHOWN]:
         share = share_text((table.dead or 0) / max(1, _all(table)))
-        ago = _ago(table, seen)
+        ago = _ago(table, evidence)
         yield (
             f"Table {table.name} has {format_count(table.dead or 0)} dead rows ({share} of all), "
             f"although VACUUM ran {ago} ago."
         )
 
 
-def _ago(table: TableFacts, seen: Evidence) -> str:
-    ended_us = 0 if seen.database is None else seen.database.watch.ended_us
+def _ago(table: TableFacts, evidence: Evidence) -> str:
+    ended_us = 0 if evidence.database is None else evidence.database.watch.ended_us
     return format_duration(1000.0 * max(0, ended_us - (table.vacuumed_us or 0)))
 
 

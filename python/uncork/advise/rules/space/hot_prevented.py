@@ -45,65 +45,71 @@ _MOST: Final = 0.9
 anyway."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for table in seen.tables.values():
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    for table in evidence.tables.values():
         if table.updated < _UPDATES or table.hot_updated >= _HOT * table.updated:
             continue
-        updates = [statement for statement in seen.costliest() if _updates(statement, table.name, seen)]
+        updates = [
+            statement for statement in evidence.costliest() if _updates(statement, table.name, evidence)
+        ]
         indexes = [
-            existing for existing in seen.indexes.get(table.name, ()) if existing.facts.warning != "invalid"
+            existing
+            for existing in evidence.indexes.get(table.name, ())
+            if existing.facts.warning != "invalid"
         ]
         if not updates or any(index.shape is None for index in indexes):
             continue
-        changing = {update.number: _changed(update, indexes, seen) for update in updates}
-        found = _by_index(table, updates, changing, indexes, seen) or _by_room(
-            table, [update for update in updates if not changing[update.number]], indexes, seen
+        changing = {update.number: _changed(update, indexes, evidence) for update in updates}
+        found = _by_index(table, updates, changing, indexes, evidence) or _by_room(
+            table, [update for update in updates if not changing[update.number]], indexes, evidence
         )
         if found is not None:
             yield found
 
 
-def _updates(one: Statement, table: str, seen: Evidence) -> bool:
-    shape = one.shape
-    if shape is None or not shape.set_columns or not seen.is_traffic(one):
+def _updates(statement: Statement, table: str, evidence: Evidence) -> bool:
+    shape = statement.shape
+    if shape is None or not shape.set_columns or not evidence.is_traffic(statement):
         return False
-    rows = one.a_call(one.rows)
-    return one.changes(table) and rows is not None and rows <= max(1.0, _ROWS * seen.rows(table))
+    rows = statement.a_call(statement.rows)
+    return statement.changes(table) and rows is not None and rows <= max(1.0, _ROWS * evidence.rows(table))
 
 
-def _changed(one: Statement, indexes: Sequence[Existing], seen: Evidence) -> tuple[Existing, ...]:
+def _changed(statement: Statement, indexes: Sequence[Existing], evidence: Evidence) -> tuple[Existing, ...]:
     """Return the indexes with a column that a statement sets."""
-    columns = () if one.shape is None else one.shape.set_columns
-    return tuple(each for each in indexes if _prevents(each, seen) and _uses(each, columns))
+    columns = () if statement.shape is None else statement.shape.set_columns
+    return tuple(index for index in indexes if _prevents(index, evidence) and _uses(index, columns))
 
 
-def _prevents(one: Existing, seen: Evidence) -> bool:
+def _prevents(existing: Existing, evidence: Evidence) -> bool:
     """Return whether an index can prevent heap-only updates: from PostgreSQL 16 on, BRIN does not."""
-    return one.shape is not None and (one.shape.method != "brin" or 0 < seen.major < 16)
+    return existing.shape is not None and (existing.shape.method != "brin" or 0 < evidence.major < 16)
 
 
-def _uses(one: Existing, columns: Sequence[str]) -> bool:
-    if one.shape is None:
+def _uses(existing: Existing, columns: Sequence[str]) -> bool:
+    if existing.shape is None:
         return False
-    texts = [key.expression for key in one.shape.keys] + [one.shape.predicate]
+    texts = [key.expression for key in existing.shape.keys] + [existing.shape.predicate]
     words = {word for text in texts for word in re.findall(r"\w+", text)}
-    return bool({*one.shape.columns, *one.shape.included, *words}.intersection(columns))
+    return bool({*existing.shape.columns, *existing.shape.included, *words}.intersection(columns))
 
 
-def _height(one: Existing, seen: Evidence) -> int:
-    pages = max(1.0, (one.facts.bytes or 0) / seen.block_bytes)
+def _height(existing: Existing, evidence: Evidence) -> int:
+    pages = max(1.0, (existing.facts.bytes or 0) / evidence.block_bytes)
     return 1 + math.ceil(math.log(pages) / math.log(_FANOUT)) if pages > 1 else 1
 
 
-def _bill(updates: Sequence[Statement], share: float, indexes: Sequence[Existing], seen: Evidence) -> Bill:
+def _bill(
+    updates: Sequence[Statement], share: float, indexes: Sequence[Existing], evidence: Evidence
+) -> Bill:
     """Return what the upkeep of indexes costs: its part of the blocks that the updates touch."""
-    heights = sum(_height(index, seen) for index in indexes)
+    heights = sum(_height(index, evidence) for index in indexes)
     parts: dict[int, float] = {}
     for update in updates:
         rows, blocks = update.a_call(update.rows), update.a_call(update.blocks)
         if rows and blocks:
             parts[update.number] = min(_MOST, rows * share * heights / blocks)
-    return seen.bill_without_wal(parts)
+    return evidence.bill_without_wal(parts)
 
 
 def _by_index(
@@ -111,10 +117,10 @@ def _by_index(
     updates: Sequence[Statement],
     changing: Mapping[int, Sequence[Existing]],
     indexes: Sequence[Existing],
-    seen: Evidence,
+    evidence: Evidence,
 ) -> Finding | None:
     """Return the finding that indexes which nothing reads prevent heap-only updates."""
-    idle = [index for index in indexes if _idle(index, table) and not serves_key(index, seen)]
+    idle = [index for index in indexes if _idle(index, table) and not serves_key(index, evidence)]
     names = {existing.facts.name for existing in idle}
     freed = [
         update
@@ -122,7 +128,7 @@ def _by_index(
         if changing[update.number] and all(each.facts.name in names for each in changing[update.number])
     ]
     guilty = [existing for existing in idle if any(existing in changing[each.number] for each in freed)]
-    bill = _bill(freed, 1.0, indexes, seen)
+    bill = _bill(freed, 1.0, indexes, evidence)
     if not guilty or not worth(bill):
         return None
     first = guilty[0].facts.name
@@ -141,7 +147,7 @@ def _by_index(
             "during the watch.",
         ),
         candidates=tuple(
-            _drop(existing, existing.shape, seen) for existing in guilty if existing.shape is not None
+            _drop(existing, existing.shape, evidence) for existing in guilty if existing.shape is not None
         ),
         proof="Compare the update with and without the index in uncork run, and pg_stat_user_tables."
         "n_tup_hot_upd with n_tup_upd.",
@@ -157,41 +163,45 @@ def _counted(table: TableFacts, indexes: int) -> str:
 def _set_in(updates: Sequence[Statement], indexes: Sequence[Existing]) -> Iterator[str]:
     for update in updates:
         for column in () if update.shape is None else update.shape.set_columns:
-            if any(_uses(each, (column,)) for each in indexes):
+            if any(_uses(index, (column,)) for index in indexes):
                 yield column
 
 
-def _idle(one: Existing, table: TableFacts) -> bool:
+def _idle(existing: Existing, table: TableFacts) -> bool:
     """Return whether nothing needs an index: no constraint, and hardly a scan during the watch."""
-    return one.shape is not None and not one.shape.unique and one.facts.scans <= _SCANS * table.updated
+    return (
+        existing.shape is not None
+        and not existing.shape.unique
+        and existing.facts.scans <= _SCANS * table.updated
+    )
 
 
-def _drop(one: Existing, shape: IndexShape, seen: Evidence) -> Candidate:
-    name, ever = one.facts.name, one.facts.scans_ever
+def _drop(existing: Existing, shape: IndexShape, evidence: Evidence) -> Candidate:
+    name, ever = existing.facts.name, existing.facts.scans_ever
     reports = "Reports that run seldom, and standby servers, may scan it: look at their counters first."
     counted = f"It was scanned {format_count(ever)} times since counting began." if ever else ""
     return Candidate(
         "index",
         f"Drop index {name}, unless a report or a standby server needs it.",
         sql=drop_index(shape),
-        undo=one.facts.definition.replace(" INDEX ", " INDEX CONCURRENTLY ", 1) + ";",
+        undo=existing.facts.definition.replace(" INDEX ", " INDEX CONCURRENTLY ", 1) + ";",
         against=(counted, reports) if counted else (reports,),
-        unprovable=why_unprovable([one], seen),
+        unprovable=why_unprovable([existing], evidence),
     )
 
 
 def _by_room(
-    table: TableFacts, updates: Sequence[Statement], indexes: Sequence[Existing], seen: Evidence
+    table: TableFacts, updates: Sequence[Statement], indexes: Sequence[Existing], evidence: Evidence
 ) -> Finding | None:
     """Return the finding that pages have no room for new versions of rows."""
     rows = sum(update.rows or 0 for update in updates)
-    options = seen.catalogue.options.get(table.name)
+    options = evidence.catalogue.options.get(table.name)
     fill = int(options.options.get("fillfactor", "100")) if options is not None else 100
     # No page can be pruned while something keeps dead rows: fillfactor is not the cause then.
-    if not rows or fill <= _ROOM or held_back(seen):
+    if not rows or fill <= _ROOM or held_back(evidence):
         return None
     share = max(0.0, 1 - table.hot_updated / rows)
-    bill = _bill(updates, share, indexes, seen)
+    bill = _bill(updates, share, indexes, evidence)
     if share < 1 - _HOT or not worth(bill, _SHARE_OF_ROOM):
         return None
     name = sql_name(table.name)

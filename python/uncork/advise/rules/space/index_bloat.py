@@ -24,15 +24,15 @@ _READS: Final = 0.3
 least as many entries as a full index would have on so many blocks."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    for table, indexes in seen.indexes.items():
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    for table, indexes in evidence.indexes.items():
         for index in indexes:
             bloat, size = index.facts.bloat_bytes, index.facts.bytes
             if not bloat or not size:
                 continue
             part = min(1.0, bloat / size)
-            readers = [each for each in seen.costliest() if _reads_most(each, index, seen)]
-            bill = _bill({each.number for each in readers}, part, index, seen)
+            readers = [each for each in evidence.costliest() if _reads_most(each, index, evidence)]
+            bill = _bill({reader.number for reader in readers}, part, index, evidence)
             costs_time = worth(bill)
             if costs_time or (part >= _PART and bloat >= _BYTES):
                 yield Finding(
@@ -41,7 +41,7 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                     + (", and statements read all of it" if costs_time else ""),
                     objects=(index.facts.name, table),
                     bill=bill if costs_time else None,
-                    templates=tuple(each.number for each in readers) if costs_time else (),
+                    templates=tuple(reader.number for reader in readers) if costs_time else (),
                     statement=readers[0].text if costs_time else "",
                     cost=f"{format_bytes(bloat)} of disk",
                     evidence=(
@@ -52,10 +52,10 @@ def _find(seen: Evidence) -> Iterator[Finding]:
                 )
 
 
-def _bill(readers: Collection[int], part: float, index: Existing, seen: Evidence) -> Bill:
+def _bill(readers: Collection[int], part: float, index: Existing, evidence: Evidence) -> Bill:
     """Return what empty pages cost: their part of waiting for blocks, and of the other time by `_PAGE`."""
-    visits = _PAGE * (index.facts.bytes or 0) / seen.block_bytes
-    entries = seen.rows(index.facts.table)
+    visits = _PAGE * (index.facts.bytes or 0) / evidence.block_bytes
+    entries = evidence.rows(index.facts.table)
     rest = part * visits / (visits + entries)
 
     def costs(piece: Piece) -> float:
@@ -63,25 +63,25 @@ def _bill(readers: Collection[int], part: float, index: Existing, seen: Evidence
             return 0.0
         return part if piece.wait_class == "IO" else rest
 
-    return seen.bill(costs)
+    return evidence.bill(costs)
 
 
-def _reads_most(one: Statement, index: Existing, seen: Evidence) -> bool:
+def _reads_most(statement: Statement, index: Existing, evidence: Evidence) -> bool:
     """Return whether each call reads most of an index, by its plan and the number of blocks."""
-    blocks, plan = one.a_call(one.blocks), one.plan
+    blocks, plan = statement.a_call(statement.blocks), statement.plan
     if blocks is None or plan is None:
         return False
     name = index.facts.name.rpartition(".")[2]
     scans = [node for node in plan.root.walk() if node.index and node.index.rpartition(".")[2] == name]
     only = all(node.kind == "Index Only Scan" for node in scans)
-    return bool(scans) and only and blocks * seen.block_bytes >= _READS * (index.facts.bytes or 0)
+    return bool(scans) and only and blocks * evidence.block_bytes >= _READS * (index.facts.bytes or 0)
 
 
-def _rebuild(one: Existing) -> Candidate:
+def _rebuild(existing: Existing) -> Candidate:
     return Candidate(
         "maintenance",
-        f"Rebuild index {one.facts.name}.",
-        sql=f"REINDEX INDEX CONCURRENTLY {sql_name(one.facts.name)};",
+        f"Rebuild index {existing.facts.name}.",
+        sql=f"REINDEX INDEX CONCURRENTLY {sql_name(existing.facts.name)};",
         against=(
             "It needs the space of a second index, and waits for all transactions that are open.",
             "The space comes back unless its cause is removed, such as deleting old rows one by one.",

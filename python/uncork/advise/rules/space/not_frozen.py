@@ -21,8 +21,8 @@ _LIMIT: Final = 2_144_483_648
 """The age at which the server refuses transactions that write: three million before the wraparound."""
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    old = [table for table in seen.tables.values() if (table.frozen_age or 0) >= _AGE]
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    old = [table for table in evidence.tables.values() if (table.frozen_age or 0) >= _AGE]
     for table in sorted(old, key=lambda one: -(one.frozen_age or 0))[:1]:
         age = table.frozen_age or 0
         others = "" if len(old) == 1 else f" {len(old) - 1} other tables were not frozen for long either."

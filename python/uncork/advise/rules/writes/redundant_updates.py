@@ -83,35 +83,35 @@ class _Redundant:
     values: Mapping[str, str | None]
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
+def _find(statement: Statement, evidence: Evidence) -> Finding | None:
     unknown = statement.rows is None and not statement.repeated
-    if not seen.is_traffic(statement) or statement.rows == 0 or statement.nested or unknown:
+    if not evidence.is_traffic(statement) or statement.rows == 0 or statement.nested or unknown:
         return None
     what = written(statement)
-    if what is None or (what.kind != "update" and not what.upsert) or _has_trigger(what.table, seen):
+    if what is None or (what.kind != "update" and not what.upsert) or _has_trigger(what.table, evidence):
         return None
     found = (
-        _by_text(statement, what, seen)
-        or _by_values(statement, what, seen)
-        or _by_order(statement, what, seen)
+        _by_text(statement, what, evidence)
+        or _by_values(statement, what, evidence)
+        or _by_order(statement, what, evidence)
     )
     rows = statement.rows or statement.calls or 0
     if found is None or found.part < _LEAST or (statement.blocks or 0) > _BLOCKS * rows:
         return None
-    return _finding(statement, found, seen)
+    return _finding(statement, found, evidence)
 
 
-def _has_trigger(table: str, seen: Evidence) -> bool:
+def _has_trigger(table: str, evidence: Evidence) -> bool:
     """Return whether a trigger of the table runs for updates: it can be their purpose, or suppress them."""
     return any(
         trigger.table == table and trigger.enabled and "update" in map(str.lower, trigger.events)
-        for trigger in seen.catalogue.triggers
+        for trigger in evidence.catalogue.triggers
     )
 
 
-def _bill(one: Statement, found: _Redundant, seen: Evidence) -> Bill:
-    part = found.part * min(1.0, (one.rows or one.calls or 0) / max(1, one.calls or 0))
-    return seen.bill(partial(_wasted, number=one.number, part=part))
+def _bill(statement: Statement, found: _Redundant, evidence: Evidence) -> Bill:
+    part = found.part * min(1.0, (statement.rows or statement.calls or 0) / max(1, statement.calls or 0))
+    return evidence.bill(partial(_wasted, number=statement.number, part=part))
 
 
 def _wasted(piece: Piece, *, number: int, part: float) -> float:
@@ -123,9 +123,9 @@ def _wasted(piece: Piece, *, number: int, part: float) -> float:
 # ---- proofs ----
 
 
-def _by_text(one: Statement, what: Written, seen: Evidence) -> _Redundant | None:
+def _by_text(statement: Statement, what: Written, evidence: Evidence) -> _Redundant | None:
     """Return the proof that each assignment gives a column its own value."""
-    found = (_UPSERT if what.upsert else _UPDATE).fullmatch(one.text)
+    found = (_UPSERT if what.upsert else _UPDATE).fullmatch(statement.text)
     if found is None:
         return None
     _, table, alias, assignments = found.groups()
@@ -138,11 +138,11 @@ def _by_text(one: Statement, what: Written, seen: Evidence) -> _Redundant | None
         of_key = what.upsert and match[2] == "excluded" and match[1] in what.keys
         if not of_key and not (match[2] in itself or (match[2] is None and not what.upsert)):
             return None
-        if of_key and _looks_alike(seen.column(what.table, match[1])):
+        if of_key and _looks_alike(evidence.column(what.table, match[1])):
             return None
         excluded |= of_key
         columns.append(match[1])
-    part_of_rows = _conflicting(one, what, seen) if what.upsert else 1.0
+    part_of_rows = _conflicting(statement, what, evidence) if what.upsert else 1.0
     return _Redundant("key" if excluded else "itself", what, tuple(columns), part_of_rows, {})
 
 
@@ -151,45 +151,50 @@ def _looks_alike(column: ColumnFacts | None) -> bool:
     return column is not None and (column.type in ("citext", "numeric") or column.type.endswith(".citext"))
 
 
-def _conflicting(one: Statement, what: Written, seen: Evidence) -> float:
+def _conflicting(statement: Statement, what: Written, evidence: Evidence) -> float:
     """Return the least fraction of an upsert's rows that existed before; 0 if that is unknown."""
-    table = seen.tables.get(what.table)
-    if table is None or not one.rows:
+    table = evidence.tables.get(what.table)
+    if table is None or not statement.rows:
         return 0.0
-    return min(1.0, max(0.0, (one.rows - table.inserted) / one.rows))
+    return min(1.0, max(0.0, (statement.rows - table.inserted) / statement.rows))
 
 
-def _by_values(one: Statement, what: Written, seen: Evidence) -> _Redundant | None:
+def _by_values(statement: Statement, what: Written, evidence: Evidence) -> _Redundant | None:
     """Return the proof that rows already had the constants which all seen texts assign.
 
     An update changes a row only if something gave the row another value before: it was so when the table was
     analysed, or another statement did it since then.
     """
-    table, values = seen.tables.get(what.table), one.assigned[0] if one.assigned else {}
-    if table is None or seen.database is None or what.upsert or not values:
+    table, values = evidence.tables.get(what.table), statement.assigned[0] if statement.assigned else {}
+    if table is None or evidence.database is None or what.upsert or not values:
         return None
-    if len(one.assigned) < _TEXTS or any(other != values for other in one.assigned):
+    if len(statement.assigned) < _TEXTS or any(other != values for other in statement.assigned):
         return None
-    shares = [_share(seen.column(what.table, name), value) for name, value in values.items()]
-    updates = _updates_since_analyse(one, table, seen)
+    shares = [_share(evidence.column(what.table, name), value) for name, value in values.items()]
+    updates = _updates_since_analyse(statement, table, evidence)
     if updates is None or updates[0] < _ROWS:
         return None
-    rows = seen.rows(table.name)
+    rows = evidence.rows(table.name)
     others = sum(rows * (1.0 - share) for share in shares)
     unseen = len(shares) * _UNSEEN * rows / _SAMPLE if rows > _SAMPLE else 0.0
-    changed = others + unseen + updates[1] + table.inserted + _changed_by_others(one, what, seen)
+    changed = others + unseen + updates[1] + table.inserted + _changed_by_others(statement, what, evidence)
     part = 1.0 - changed / updates[0]
     return _Redundant("constant", what, tuple(values), part, values) if part > 0 else None
 
 
-def _by_order(one: Statement, what: Written, seen: Evidence) -> _Redundant | None:
+def _by_order(statement: Statement, what: Written, evidence: Evidence) -> _Redundant | None:
     """Return the proof that updates of a log assign what the same rows had been given before.
 
     A log without short statements proves nothing: it may lack an update that set another value in between.
     """
-    if one.repeated is None or seen.log is None or not any(seen.log.histogram[:1]) or not what.sets:
+    if (
+        statement.repeated is None
+        or evidence.log is None
+        or not any(evidence.log.histogram[:1])
+        or not what.sets
+    ):
         return None
-    unchanged, updates = one.repeated
+    unchanged, updates = statement.repeated
     if not is_unchanged(unchanged, updates):
         return None
     return _Redundant("order", what, what.sets, unchanged / updates, {})
@@ -213,35 +218,37 @@ def _share(column: ColumnFacts | None, value: str | None) -> float:
     return dict(column.common).get(value, 0.0) if len(value) < _SHOWN else 0.0
 
 
-def _updates_since_analyse(one: Statement, table: TableFacts, seen: Evidence) -> tuple[int, int] | None:
+def _updates_since_analyse(
+    statement: Statement, table: TableFacts, evidence: Evidence
+) -> tuple[int, int] | None:
     """Return the rows that a statement updated since the watch and the last ANALYZE both had begun.
 
     The second number counts rows that changed between ANALYZE and the watch.
     """
-    if table.analysed_us is None or table.modified is None or seen.database is None:
+    if table.analysed_us is None or table.modified is None or evidence.database is None:
         return None
-    own, everything = one.rows or 0, table.inserted + table.updated + table.deleted
-    if table.analysed_us < seen.database.watch.begun_us:
+    own, everything = statement.rows or 0, table.inserted + table.updated + table.deleted
+    if table.analysed_us < evidence.database.watch.begun_us:
         return min(own, table.modified), max(0, table.modified - everything)
     return min(own, max(0, table.modified - max(0, everything - own))), 0
 
 
-def _changed_by_others(one: Statement, what: Written, seen: Evidence) -> int:
+def _changed_by_others(statement: Statement, what: Written, evidence: Evidence) -> int:
     """Return how many rows other statements may have given another value during the watch."""
-    known, changed = one.rows or 0, 0
-    for other in seen.statements.values():
-        also = None if other.number == one.number else written(other)
+    known, changed = statement.rows or 0, 0
+    for other in evidence.statements.values():
+        also = None if other.number == statement.number else written(other)
         if also is None or also.table != what.table or (also.kind != "update" and not also.upsert):
             continue
         known += other.rows or 0
         changed += (other.rows or 0) if set(also.sets).intersection(what.sets) or not also.sets else 0
-    return changed + max(0, seen.tables[what.table].updated - known)
+    return changed + max(0, evidence.tables[what.table].updated - known)
 
 
 # ---- the finding ----
 
 
-def _finding(one: Statement, found: _Redundant, seen: Evidence) -> Finding:
+def _finding(statement: Statement, found: _Redundant, seen: Evidence) -> Finding:
     table, first = found.what.table, found.columns[0]
     more = "" if len(found.columns) == 1 else f" and {len(found.columns) - 1} more"
     headline = {
@@ -250,7 +257,7 @@ def _finding(one: Statement, found: _Redundant, seen: Evidence) -> Finding:
         "constant": f"Updates of table {table} set column {first}{more} to the value that it already has",
         "order": f"Updates of table {table} set column {first}{more} to the value that it already has",
     }[found.proof]
-    written_rows = one.rows or one.calls or 0
+    written_rows = statement.rows or statement.calls or 0
     updated = format_count(written_rows)
     evidence = [
         f"The statement wrote {count_words(written_rows, 'row version')}, each with its part of the "
@@ -264,12 +271,12 @@ def _finding(one: Statement, found: _Redundant, seen: Evidence) -> Finding:
             share = _share(seen.column(table, name), value)
             shown = "NULL" if value is None else f"'{value}'"
             evidence.append(
-                f"All {len(one.assigned)} executions seen in sessions set {name} to {shown}, which "
+                f"All {len(statement.assigned)} executions seen in sessions set {name} to {shown}, which "
                 f"{share_text(share)} of the rows had at the last ANALYZE."
             )
         evidence.append(f"By these counts, at least {share_text(found.part)} of the updates change nothing.")
-    elif found.proof == "order" and one.repeated is not None:
-        unchanged, updates = one.repeated
+    elif found.proof == "order" and statement.repeated is not None:
+        unchanged, updates = statement.repeated
         evidence.append(
             f"Of {format_count(updates)} updates that were compared, {format_count(unchanged)} assigned the "
             "values that an earlier update had given to the same row. No other statement of the log had "
@@ -279,25 +286,25 @@ def _finding(one: Statement, found: _Redundant, seen: Evidence) -> Finding:
         RULE.name,
         headline,
         objects=(table, *found.columns),
-        bill=_bill(one, found, seen),
-        templates=(one.number,),
-        statement=one.text,
+        bill=_bill(statement, found, seen),
+        templates=(statement.number,),
+        statement=statement.text,
         evidence=tuple(evidence),
-        candidates=tuple(_candidates(one, found, seen)),
+        candidates=tuple(_candidates(statement, found, seen)),
         against=tuple(_against(found, seen)),
         proof="Compare both statements on a copy with uncork run. After the change, "
         "pg_stat_user_tables.n_tup_upd must grow more slowly.",
     )
 
 
-def _against(found: _Redundant, seen: Evidence) -> Iterator[str]:
+def _against(found: _Redundant, evidence: Evidence) -> Iterator[str]:
     if found.proof == "itself":
         yield "Such an update can have a purpose: to lock the row, or to send it to subscribers again."
-    if seen.database is None:
+    if evidence.database is None:
         yield "A trigger on the table, which a log does not show, can be the purpose of such an update."
 
 
-def _candidates(one: Statement, found: _Redundant, seen: Evidence) -> Iterator[Candidate]:
+def _candidates(statement: Statement, found: _Redundant, evidence: Evidence) -> Iterator[Candidate]:
     table = found.what.table
     counts = "Clients that check for one updated row then get 0 for a row that has the value already."
     if found.what.upsert:
@@ -320,13 +327,13 @@ def _candidates(one: Statement, found: _Redundant, seen: Evidence) -> Iterator[C
         yield Candidate(
             "statement",
             "Update only rows that have another value.",
-            sql=_distinct(one.sql, found.columns),
+            sql=_distinct(statement.sql, found.columns),
             against=(counts,),
             unprovable="" if found.part >= _NEARLY_ALL else _REPEATS,
             check=content_query(table),
             other_counts=True,
         )
-    if _RETURNING.search(one.text):
+    if _RETURNING.search(statement.text):
         return  # it would get no row any more
     trigger = quoted("zz_only_changes")
     yield Candidate(
@@ -335,7 +342,7 @@ def _candidates(one: Statement, found: _Redundant, seen: Evidence) -> Iterator[C
         sql=f"CREATE TRIGGER {trigger} BEFORE UPDATE ON {sql_name(table)} FOR EACH ROW "
         f"EXECUTE FUNCTION {_SUPPRESSES}();",
         undo=f"DROP TRIGGER {trigger} ON {sql_name(table)};",
-        same_answers=not any(_returns(other, table) for other in seen.statements.values()),
+        same_answers=not any(_returns(other, table) for other in evidence.statements.values()),
         against=(
             "Updates that do change a row take a little longer, because the trigger compares rows.",
             counts,
@@ -343,9 +350,9 @@ def _candidates(one: Statement, found: _Redundant, seen: Evidence) -> Iterator[C
     )
 
 
-def _returns(one: Statement, table: str) -> bool:
+def _returns(statement: Statement, table: str) -> bool:
     """Return whether a statement returns the rows of a table that it updates."""
-    what = written(one) if _RETURNING.search(one.text) else None
+    what = written(statement) if _RETURNING.search(statement.text) else None
     return what is not None and what.table == table and (what.kind == "update" or what.upsert)
 
 

@@ -78,37 +78,39 @@ def _gap_ns(writer: RowWriter, seconds: float) -> float:
     return max(0.0, writer.processes - writer.sessions) * seconds * 1e9 / writer.calls
 
 
-def _commits_each(writer: RowWriter, seen: Evidence) -> bool:
+def _commits_each(writer: RowWriter, evidence: Evidence) -> bool:
     """Return whether a writer commits each row, in a transaction for each or without.
 
     The server does not count a BEGIN that a driver has prepared, but samples show how old transactions are.
     """
-    if seen.rates is not None and seen.rates.commits * seen.seconds < _COMMITS * writer.calls:
+    if evidence.rates is not None and evidence.rates.commits * evidence.seconds < _COMMITS * writer.calls:
         return False
-    transactions = () if seen.database is None else seen.database.transactions
+    transactions = () if evidence.database is None else evidence.database.transactions
     own = (
         transaction
         for transaction in transactions
         if (transaction.user, transaction.template) == (writer.user, writer.template)
     )
     longest_ns = max((transaction.length_ns for transaction in own), default=0)
-    cycle_ns = writer.processes * seen.seconds * 1e9 / writer.calls
+    cycle_ns = writer.processes * evidence.seconds * 1e9 / writer.calls
     return writer.idle_share <= _IDLE or longest_ns <= _CYCLES * cycle_ns
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    writers = () if seen.database is None else seen.database.writers
-    control = {each.number for each in seen.statements.values() if _CONTROL.match(each.text)}
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    writers = () if evidence.database is None else evidence.database.writers
+    control = {
+        statement.number for statement in evidence.statements.values() if _CONTROL.match(statement.text)
+    }
     for writer in writers:
-        if not writes_many_rows(writer, seen.seconds) or not _commits_each(writer, seen):
+        if not writes_many_rows(writer, evidence.seconds) or not _commits_each(writer, evidence):
             continue
-        statement = seen.statements.get(writer.template, Statement(writer.template, writer.text))
+        statement = evidence.statements.get(writer.template, Statement(writer.template, writer.text))
         what = written(statement)
         rows = statement.a_call(statement.rows)
         executing_s = (statement.mean_ns or 0.0) * writer.calls / 1e9
         if what is None or (rows is not None and rows > _ONE_ROW):
             continue
-        if executing_s > (1 - _LOG_SHARE) * writer.processes * seen.seconds:
+        if executing_s > (1 - _LOG_SHARE) * writer.processes * evidence.seconds:
             continue
         name = writer.application or writer.user
         who = f"Application {name}" if writer.application else f"Role {name}"
@@ -117,18 +119,18 @@ def _find(seen: Evidence) -> Iterator[Finding]:
             RULE.name,
             f"{who} {words} with a commit for each",
             objects=(name, what.table),
-            bill=seen.bill(partial(_spent, writer, control)),
+            bill=evidence.bill(partial(_spent, writer, control)),
             templates=(writer.template,),
             statement=writer.text,
-            evidence=tuple(_evidence(writer, seen)),
-            candidates=_candidates(what, statement, seen),
+            evidence=tuple(_evidence(writer, evidence)),
+            candidates=_candidates(what, statement, evidence),
             against=(_REQUESTS,),
             proof="Compare a commit a row with larger transactions in uncork run: the batch strategies.",
         )
 
 
-def _evidence(writer: RowWriter, seen: Evidence) -> Iterator[str]:
-    each = format_duration(writer.processes * seen.seconds * 1e9 / writer.calls)
+def _evidence(writer: RowWriter, evidence: Evidence) -> Iterator[str]:
+    each = format_duration(writer.processes * evidence.seconds * 1e9 / writer.calls)
     yield (
         f"Role {writer.user} executed it {format_count(writer.calls)} times during the watch, and all other "
         f"statements {format_count(writer.others)} times."
@@ -137,13 +139,13 @@ def _evidence(writer: RowWriter, seen: Evidence) -> Iterator[str]:
     yield f"They wait for the write-ahead log in {share_text(writer.log_share)} of their busy time."
 
 
-def _candidates(what: Written, statement: Statement, seen: Evidence) -> tuple[Candidate, ...]:
+def _candidates(what: Written, statement: Statement, evidence: Evidence) -> tuple[Candidate, ...]:
     """Return what a client that commits each row can do instead."""
     return (
         Candidate(
             "client",
             f"{_VERBS[what.kind]} many rows with one statement, or commit once for many rows.",
-            sql=batched(statement, seen),
+            sql=batched(statement, evidence),
             habit="commits each",
         ),
         Candidate(
@@ -176,13 +178,13 @@ _IN_ROWS: Final = 0.9
 statements in between, show requests."""
 
 
-def _find_in_log(seen: Evidence) -> Iterator[Finding]:
+def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
     """A watched server shows the waits for the write-ahead log themselves, so it is asked instead."""
-    log = seen.log
-    if log is None or seen.database is not None:
+    log = evidence.log
+    if log is None or evidence.database is not None:
         return
     for template in log.templates:
-        row, statement = template.repetition, seen.statements.get(template.number)
+        row, statement = template.repetition, evidence.statements.get(template.number)
         if row is None or statement is None or row.longest < _LONGEST or not _alone(template, row, log):
             continue
         if row.pipelined or row.rows > _SESSIONS or row.executions < _IN_ROWS * template.executions:
@@ -200,14 +202,14 @@ def _find_in_log(seen: Evidence) -> Iterator[Finding]:
             IN_LOG.name,
             f"{who} {ROW_WORDS[what.kind].format(rows=rows, table=what.table)} with a commit for each",
             objects=(*((name,) if name else ()), what.table),
-            bill=seen.bill_of((template.number,)),
+            bill=evidence.bill_of((template.number,)),
             templates=(template.number,),
             statement=template.text,
             evidence=(
                 f"An execution takes {format_duration(template.mean_ns)}. Its plan has ended after at most "
                 f"{share_text(1 - committing)} of that: then the commit waits for the write-ahead log.",
             ),
-            candidates=_candidates(what, statement, seen),
+            candidates=_candidates(what, statement, evidence),
             proof="Compare a commit a row with larger transactions in uncork run: the batch strategies.",
         )
 

@@ -41,34 +41,34 @@ _PLAIN: Final = re.compile(
 _CHANGES_ROW: Final = re.compile(r"\bnew\s*\.\s*\"?\w+\"?\s*:?=(?!=)|\bnew\s*:=", re.IGNORECASE)
 
 
-def _find(seen: Evidence) -> Iterator[Finding]:
-    if not seen.catalogue.triggers:
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    if not evidence.catalogue.triggers:
         return
-    functions = {function.name.rpartition(".")[2]: function for function in seen.catalogue.functions}
-    for statement in seen.costliest():
+    functions = {function.name.rpartition(".")[2]: function for function in evidence.catalogue.functions}
+    for statement in evidence.costliest():
         what = written(statement)
         rows = statement.a_call(statement.rows)
         if what is None or what.kind == "lock" or rows is None or rows < _ROWS:
             continue
         events = {what.kind, "update"} if what.upsert else {what.kind}
-        for trigger in seen.catalogue.triggers:
+        for trigger in evidence.catalogue.triggers:
             fits = trigger.per_row and trigger.enabled and events.intersection(map(str.lower, trigger.events))
             if trigger.table != what.table or not fits:
                 continue
             function = functions.get(trigger.function.partition("(")[0].rpartition(".")[2])
             part = _part(statement, trigger, function, rows)
-            if _single_rows_dominate(trigger, seen):
+            if _single_rows_dominate(trigger, evidence):
                 continue
-            scans = function is not None and scanned_within(statement, function.name, part, seen)
+            scans = function is not None and scanned_within(statement, function.name, part, evidence)
             if part and not scans:
-                yield _finding(statement, trigger, function, rows, part, seen)
+                yield _finding(statement, trigger, function, rows, part, evidence)
 
 
-def _single_rows_dominate(trigger: TriggerFacts, seen: Evidence) -> bool:
+def _single_rows_dominate(trigger: TriggerFacts, evidence: Evidence) -> bool:
     """Return whether statements of single rows would lose more time than the others save."""
     events = set(map(str.lower, trigger.events))
     single, many = 0, 0
-    for statement in seen.statements.values():
+    for statement in evidence.statements.values():
         what = written(statement)
         if what is None or what.table != trigger.table or what.kind not in events or not statement.calls:
             continue
@@ -79,23 +79,23 @@ def _single_rows_dominate(trigger: TriggerFacts, seen: Evidence) -> bool:
     return many < _ROWS_FOR_ONE * single
 
 
-def _part(one: Statement, trigger: TriggerFacts, function: FunctionFacts | None, rows: float) -> float:
+def _part(statement: Statement, trigger: TriggerFacts, function: FunctionFacts | None, rows: float) -> float:
     """Return the fraction of a statement's time that a trigger takes: executed, counted, or estimated."""
-    plan = one.plan
+    plan = statement.plan
     if plan is not None and plan.source == "executed" and plan.root.milliseconds:
         taken = sum(took for name, took in plan.triggers if name == trigger.name)
         return min(1.0, taken / (plan.root.milliseconds + taken)) if taken else 0.0
-    whole_ms = (one.mean_ns or 0.0) * (one.calls or 0) / 1e6
+    whole_ms = (statement.mean_ns or 0.0) * (statement.calls or 0) / 1e6
     if function is not None and function.total_ms is not None and function.calls:
         return min(1.0, function.total_ms / whole_ms) if whole_ms else 0.0
     if function is None or not _QUERY.search(function.source):
         return 0.0
-    a_row_s = (one.mean_ns or 0.0) / rows / 1e9
+    a_row_s = (statement.mean_ns or 0.0) / rows / 1e9
     return max(0.0, 1.0 - _SINGLE_S / a_row_s) if a_row_s else 0.0
 
 
 def _finding(
-    one: Statement,
+    statement: Statement,
     trigger: TriggerFacts,
     function: FunctionFacts | None,
     rows: float,
@@ -115,9 +115,9 @@ def _finding(
         RULE.name,
         f"Trigger {trigger.name} on {trigger.table} runs for each of {each} rows a call",
         objects=(trigger.table, trigger.name),
-        bill=seen.bill_of({one.number: part}, WORK | {"Lock"}),
-        templates=(one.number,),
-        statement=one.text,
+        bill=seen.bill_of({statement.number: part}, WORK | {"Lock"}),
+        templates=(statement.number,),
+        statement=statement.text,
         evidence=tuple(evidence),
         candidates=tuple(_candidates(trigger, function, seen, changes=changes)),
         proof="Compare both triggers with uncork run, with statements that write as many rows.",
@@ -125,9 +125,9 @@ def _finding(
 
 
 def _candidates(
-    trigger: TriggerFacts, function: FunctionFacts | None, seen: Evidence, *, changes: bool
+    trigger: TriggerFacts, function: FunctionFacts | None, evidence: Evidence, *, changes: bool
 ) -> Iterator[Candidate]:
-    turned = None if function is None else _turned(trigger, function, seen)
+    turned = None if function is None else _turned(trigger, function, evidence)
     if turned is not None:
         yield turned
         return
@@ -146,24 +146,26 @@ def _candidates(
     )
 
 
-def _turned(trigger: TriggerFacts, function: FunctionFacts, seen: Evidence) -> Candidate | None:
+def _turned(trigger: TriggerFacts, function: FunctionFacts, evidence: Evidence) -> Candidate | None:
     """Return the trigger that does the same for all rows of a statement at once; None if none surely does.
 
     A transition table shows the rows of one event, after they were written. Statement-level triggers of a
     partition do not fire if a statement names its parent, or the other way round.
     """
     event = trigger.events[0].lower() if len(trigger.events) == 1 else ""
-    options = seen.catalogue.options.get(trigger.table)
+    options = evidence.catalogue.options.get(trigger.table)
     alone = options is None or not (options.partition_key or options.parent)
     plain = trigger.timing == "after" and _PLAIN.search(trigger.definition) is not None
     if event not in _RECORDS or not alone or not plain:
         return None
     if function.language != "plpgsql" or function.configured is not False:
         return None
-    body = seen.turn_body(function.source, _RECORDS[event], trigger.table)
-    fired = {one.table for one in seen.catalogue.triggers if one.enabled}
+    body = evidence.turn_body(function.source, _RECORDS[event], trigger.table)
+    fired = {one.table for one in evidence.catalogue.triggers if one.enabled}
     # Triggers of the tables that it writes would run once for a group of rows.
-    if body is None or any(table in fired or table not in seen.catalogue.columns for table in body.tables):
+    if body is None or any(
+        table in fired or table not in evidence.catalogue.columns for table in body.tables
+    ):
         return None
     name, table = f"{trigger.name}_all", sql_name(trigger.table)
     new_function = f"{sql_name(f'{function.name}_all')}()"

@@ -75,12 +75,12 @@ def _find(statement: Statement, seen: Evidence) -> Finding | None:
     )
 
 
-def _filled(name: str, seen: Evidence) -> int:
+def _filled(name: str, evidence: Evidence) -> int:
     """Return how often rows were written to a table.
 
     PostgreSQL counts only the first execution of a CREATE TABLE that a driver has prepared.
     """
-    inserts = (statement for statement in seen.statements.values() if statement.text.startswith("insert"))
+    inserts = (statement for statement in evidence.statements.values() if statement.text.startswith("insert"))
     tables = ((insert, written(insert)) for insert in inserts)
     return max(
         (statement.calls or 0 for statement, what in tables if what is not None and what.table == name),
@@ -88,14 +88,14 @@ def _filled(name: str, seen: Evidence) -> int:
     )
 
 
-def _created(one: Statement) -> str | None:
-    match = _CREATE.match(one.text)
+def _created(statement: Statement) -> str | None:
+    match = _CREATE.match(statement.text)
     return match[1] if match else None
 
 
-def _kept(one: Statement) -> str:
+def _kept(statement: Statement) -> str:
     """Return the statement that keeps the table, if it lists its columns."""
-    match = _COLUMNS.match((one.sql or one.text).rstrip("; "))
+    match = _COLUMNS.match((statement.sql or statement.text).rstrip("; "))
     return f"{match[1]} IF NOT EXISTS {match[2]} ON COMMIT DELETE ROWS;" if match else ""
 
 

@@ -58,21 +58,21 @@ class Written:
     skips: bool = False
 
 
-def written(one: Statement) -> Written | None:
+def written(statement: Statement) -> Written | None:
     """Return what a statement writes or locks; None if it only reads, or if its text is not understood."""
-    words = ("update",) if one.text.startswith("select") else ("insert", "update", "delete")
-    if not any(word in one.text for word in words):
+    words = ("update",) if statement.text.startswith("select") else ("insert", "update", "delete")
+    if not any(word in statement.text for word in words):
         return None  # to take it apart would take much longer
-    found = _by_shape(one.shape, one.text) if one.shape is not None else None
-    return found or _by_text(one.text)
+    found = _by_shape(statement.shape, statement.text) if statement.shape is not None else None
+    return found or _by_text(statement.text)
 
 
-def one_row(one: Statement) -> bool:
+def one_row(statement: Statement) -> bool:
     """Return whether each call of a statement writes a single row, or none, as far as was counted."""
-    rows = one.a_call(one.rows)
+    rows = statement.a_call(statement.rows)
     if rows is not None:
         return rows <= ONE_ROW
-    return one.shape is None or one.shape.kind != "insert" or one.shape.rows in (None, 1)
+    return statement.shape is None or statement.shape.kind != "insert" or statement.shape.rows in (None, 1)
 
 
 def _by_shape(shape: StatementShape, text: str) -> Written | None:
