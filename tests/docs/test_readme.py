@@ -174,6 +174,7 @@ class Reader:
         assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 @pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain[0].split()[0].lower())

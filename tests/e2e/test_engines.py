@@ -64,6 +64,7 @@ def result(uncork):
     return json.loads((folder / "result.json").read_text())
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_row_store_and_column_stores_answer_one_question(uncork, nothing_left):
     done = uncork("run", uncork.write(STORES), "--expect", "duckdb=faster")

@@ -119,6 +119,7 @@ def test_the_cliff_of_a_limit_of_requests_a_connection_is_named(uncork, tmp_path
     assert cliff["reason"].startswith("the server closed a connection after 1000 requests")
 
 
+@pytest.mark.thorough
 def test_the_cliff_of_the_databases_limit_is_explained_by_who_refused(uncork, database):
     small = EmbeddedServer({"max_connections": 12, "autovacuum": False})
     small.start()

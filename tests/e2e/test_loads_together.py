@@ -76,7 +76,11 @@ def test_two_loads_start_at_one_instant_and_are_one_run_with_one_report(uncork, 
     assert 0 < start < time.monotonic_ns(), "one instant of the monotonic clock"
     assert result["apart_ns"] < 500_000_000
     said = " ".join(done.stdout.split())
-    assert re.match(r"Together, the loads handled .* transactions a second \(sql\) and .* \(http\)", said)
+    # Beside other programs, a generator may be late: then the answer begins with what was not sent.
+    assert re.match(
+        r"(Together, the loads handled|2 loads ran together, without failures, and arrivals not)", said
+    )
+    assert re.search(r" transactions a second \(sql\).* \(http\)", said)
     assert "sql: The server handled" in said and "http: The service handled" in said
     assert re.search(r"^sql: progress: ", done.stderr, re.MULTILINE)
     assert re.search(r"^http: progress: ", done.stderr, re.MULTILINE)

@@ -36,6 +36,7 @@ CREATE EXTENSION pg_stat_statements
 SLOW = "SELECT id, total FROM orders WHERE customer_id = %s AND state = 'open' ORDER BY placed LIMIT 10"
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_slow_statement_becomes_an_experiment_with_a_verdict(uncork):
     server, over = EmbeddedServer({"shared_buffers": "32MB"}), threading.Event()

@@ -354,6 +354,7 @@ print(again.status, again.arrow("trials").num_rows)
 """
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_a_run_leaves_no_server_and_the_run_goes_on_later(tmp_path):
     text = QUICK.replace('"50%"', '"0.01%"\nminimum_rounds = 3\nmaximum_rounds = 3\nblocks = 2').replace(
         "\\", "\\\\"

@@ -238,6 +238,7 @@ def out_of_ports_on_the_way() -> None:
     assert totals.succeeded == 600
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("when", [out_of_ports_at_the_start, out_of_ports_on_the_way])
 def test_running_out_of_local_ports_is_named(when):
     """In a network of its own, where there are 20 local ports."""
