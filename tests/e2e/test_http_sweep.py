@@ -22,7 +22,9 @@ ROOT = Path(__file__).parents[2]
 SWEEP = json.loads((ROOT / "schemas" / "sweep-result.schema.json").read_text())
 LOAD = json.loads((ROOT / "schemas" / "load-result.schema.json").read_text())
 SIZE = 4
-"""Connections of the service's pool: each request has one for 20 ms."""
+"""Connections of the service's pool."""
+HOLD_S = 0.05
+"""How long each request has one: much longer than the time in which a busy machine hands it to the next."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def service(dsn: str, what: str):
 
 @pytest.fixture(scope="module")
 def pooled(database):
-    with service(database.conninfo(), f"pool:{SIZE}:SELECT pg_sleep(0.02)") as running:
+    with service(database.conninfo(), f"pool:{SIZE}:SELECT pg_sleep({HOLD_S})") as running:
         yield running
 
 
@@ -74,14 +76,14 @@ def bottlenecks(result) -> list[dict]:
 @pytest.mark.thorough
 def test_a_sweep_finds_the_pool_that_bends_it_and_the_load_that_holds_an_objective(uncork, database, pooled):
     # Few levels, so that a slow machine also finishes enough rounds within the budget.
-    words = ("-c", 2, "--to", 16, "-D", 0.3, "--budget", "30s", "--objective", "p99<50ms, errors<0.1%")
+    words = ("-c", 2, "--to", 16, "-D", 0.3, "--budget", "30s", "--objective", "p99<120ms, errors<0.1%")
     ended = uncork("load", "http", "--sweep", "clients", *words, "--postgres", database.conninfo(), pooled[0])
     assert ended.returncode == 0, ended.stderr
     result = result_of(uncork, SWEEP)
     assert result["operation"] == "request"
     assert result["knee"]["level"] <= 4 * SIZE
     best = max(level["throughput"] for level in result["levels"])
-    assert best <= SIZE / 0.02, "four at a time, 20 ms each"
+    assert best <= SIZE / HOLD_S, "four at a time"
     p99, errors = result["objectives"]
     assert p99["holds"] is None or p99["holds"] <= 4 * SIZE
     assert p99["fails"] is not None and errors["fails"] is None
