@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 from fakes.reapers import ends, kill_with_reaper, reaper_of
+from uncork.engines import process
 from uncork.engines.embedded import EmbeddedServer, other_runs, remove_leftovers
 from uncork.engines.page_cache import _resident, emptied
 from uncork.engines.places import servers_folder
@@ -255,7 +256,7 @@ def test_the_leftover_of_a_killed_process_is_ended_and_removed(apart):
 def test_a_process_that_merely_bears_the_old_number_is_left_alone(apart):
     folder = servers_folder() / "pg-old"
     (folder / "data").mkdir(parents=True)
-    own = {"pid": os.getpid(), "start": 1}
+    own = {**process.identity(os.getpid()), "start": 1}
     (folder / "owner.json").write_text(json.dumps({"owner": own, "server": own}))
     assert remove_leftovers() == [folder]
 

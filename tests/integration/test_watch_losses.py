@@ -33,9 +33,8 @@ def test_a_role_without_the_extensions_schema_learns_what_to_grant(embedded):
     finally:
         server.close()
     assert facts["statements"] == "permission denied for schema monitoring"
-    missing = {
-        one.what: one.remedy for one in find_missing({"server": facts, "snapshots": {}}, file_waits=0.0)
-    }
+    watch = {"server": facts, "snapshots": {}, "catalogue": {}, "system": None}
+    missing = {one.what: one.remedy for one in find_missing(watch, file_waits=0.0)}
     assert missing["pg_stat_statements"] == 'GRANT USAGE ON SCHEMA "monitoring" TO "poor"'
 
 

@@ -88,7 +88,7 @@ _OF_CATALOGUE: Final = {
 
 
 def _catalogue(server: Mapping[str, Any], catalogue: Mapping[str, Any]) -> Iterator[Missing]:
-    """Yield what is missing of the catalogue. Old runs have none."""
+    """Yield what is missing of the catalogue, which is empty if the watch ended before it was read."""
     hidden, left_out = catalogue.get("tables_hidden", 0), catalogue.get("tables_left_out", 0)
     if hidden:
         yield Missing(
@@ -114,7 +114,7 @@ def _tables(many: int) -> str:
 
 
 def _system(system: Mapping[str, Any] | None, *, pooled: bool) -> Iterator[Missing]:
-    """Yield what is missing if the server's processes are not visible here. Old runs do not record this."""
+    """Yield what is missing if the server's processes are not visible here."""
     if system is not None and not system["server_here"]:
         direct = "connect to the server itself, not through a pooler, and " if pooled else ""
         yield Missing(
