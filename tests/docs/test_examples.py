@@ -11,8 +11,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-pytestmark = pytest.mark.thorough
-
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(ROOT.glob("examples/*/experiment.toml"))
 GUARD = ROOT / "examples" / "guard" / "experiment.toml"
@@ -38,6 +36,7 @@ def test_there_are_examples_and_pages():
 
 @pytest.mark.postgres
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "example", [one for one in EXAMPLES if one != GUARD], ids=lambda path: path.parent.name
 )
@@ -50,6 +49,7 @@ def test_an_example_runs_and_reaches_a_verdict_of_some_kind(run, example, tmp_pa
 
 @pytest.mark.postgres
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_example_of_a_guard_finds_the_index_that_fits_no_more_and_writes_every_output(run, tmp_path):
     files = {name: tmp_path / f"guard.{name}" for name in ("xml", "txt", "md", "html")}
     options = {"--junit": "xml", "--gobench": "txt", "--summary": "md", "--html": "html"}
@@ -121,6 +121,7 @@ def test_the_help_lists_every_verb_once():
 
 @pytest.mark.postgres
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_tutorial_works_when_followed(run, tmp_path):
     assert run(tmp_path, "new", "orders.toml").returncode == 0
     assert run(tmp_path, "plan", "orders.toml").returncode == 0

@@ -16,8 +16,6 @@ import pytest
 from fakes.load_results import ENVIRONMENT
 from fakes.stored_loads import store_load
 
-pytestmark = pytest.mark.thorough
-
 ROOT = Path(__file__).parents[2]
 USUAL = (1.01, 0.98, 1.03, 0.97, 1.0, 1.02, 0.99, 1.01)
 
