@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import QUICK
 from fakes.disk import small_disk
+from fakes.experiments import QUICK
 
 WITHOUT_SERVER = [
     ("missing file", ["run", "nope.toml"], None, "cannot read nope.toml: No such file or directory"),

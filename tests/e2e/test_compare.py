@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from e2e.conftest import QUICK
+from fakes.experiments import QUICK
 from fakes.load_results import ENVIRONMENT
 from fakes.logs import line
 from fakes.stored_loads import store_load

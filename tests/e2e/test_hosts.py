@@ -96,5 +96,5 @@ def test_runs_that_do_not_belong_together_are_refused(uncork, measured, tmp_path
     (other / "trials" / "000001.parquet").write_text("damaged")
     assert "000001.parquet: damaged" in uncork("merge", one, other).stderr
     (other / "host.json").unlink()
-    assert "does not say on which host" in uncork("merge", one, other).stderr
+    assert "host.json: damaged" in uncork("merge", one, other).stderr
     assert not list(uncork.folder.glob("runs/*"))

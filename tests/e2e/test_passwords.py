@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from e2e.conftest import QUICK
+from fakes.experiments import QUICK
 from uncork.engines.embedded import EmbeddedServer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("passwords")]

@@ -130,27 +130,6 @@ def test_python_names_servers_too(fleet, tmp_path):
         api.profile_logs(*logs, runs=runs, progress=False, server={"x": "/nope"})
 
 
-def test_a_run_of_a_version_without_servers_is_reported(uncork, fleet, tmp_path):
-    events = tmp_path / "events"
-    assert uncork("profile", "logs", fleet / "db1", "-q", "--events", events).returncode == 0
-    (folder,) = uncork.runs
-    before = uncork("report", "last", "--json").stdout
-    for path in (*folder.glob("log_*/*.parquet"), *events.glob("events-*.parquet")):
-        table = pq.read_table(path)
-        if "server" in table.column_names:
-            pq.write_table(table.drop_columns(["server"]), path)
-    facts = json.loads((folder / "facts.json").read_text())
-    for key in ("servers", "other_servers"):
-        del facts[key]
-    for file in facts["files"]:
-        del file["server"]
-    (folder / "facts.json").write_text(json.dumps(facts))
-    assert uncork("report", "last", "--json").stdout == before
-    for table in ("log_origins", "log_events"):
-        query = f"SELECT count(server) AS named FROM {table} HAVING count(*) > 0"
-        assert uncork("sql", "last", query, "--csv").stdout == "named\n0\n"
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 import uncork
-from e2e.conftest import QUICK
+from fakes.experiments import QUICK
 from fakes.http_servers import answer, scripted
 from uncork.api.experiments import DoctorRun
 from uncork.api.runs import CpuRun, DatabaseRun, ExperimentRun, GuardRun, LoadRun, LogRun, SweepRun
