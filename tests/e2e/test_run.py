@@ -12,7 +12,8 @@ import duckdb
 import jsonschema
 import pytest
 
-from e2e.conftest import QUICK, Uncork
+from e2e.conftest import Uncork
+from fakes.experiments import QUICK
 
 pytestmark = pytest.mark.postgres
 one_group = pytest.mark.xdist_group("one run")
