@@ -239,7 +239,7 @@ def load_durations(
 def _metric(name: str, description: str, points: Sequence[HistogramPoint | None]) -> Iterator[Metric]:
     known = tuple(point for point in points if point is not None)
     if known:
-        yield Metric(name, f"{description}, of those that succeeded.", "s", "histogram", known)
+        yield Metric(name, f"{description}; failed ones are not included.", "s", "histogram", known)
 
 
 def _by_method(

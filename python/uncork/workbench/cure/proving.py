@@ -315,7 +315,7 @@ class Rehearsed:
 
     `error` is the server's words if it failed, else empty. `build_ns` and `undo_ns` are how long the change
     and its reversal took, `size` by how many bytes the database grew. `planned` are the templates whose plan
-    it changes, of those that can be planned.
+    it changes. Templates that cannot be planned are not among them.
     """
 
     error: str = ""

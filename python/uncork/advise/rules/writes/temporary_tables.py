@@ -81,9 +81,12 @@ def _filled(name: str, evidence: Evidence) -> int:
     PostgreSQL counts only the first execution of a CREATE TABLE that a driver has prepared.
     """
     inserts = (statement for statement in evidence.statements.values() if statement.text.startswith("insert"))
-    tables = ((insert, written(insert)) for insert in inserts)
     return max(
-        (statement.calls or 0 for statement, what in tables if what is not None and what.table == name),
+        (
+            insert.calls or 0
+            for insert in inserts
+            if (target := written(insert)) is not None and target.table == name
+        ),
         default=0,
     )
 
