@@ -1,7 +1,8 @@
 """Name the thorough tests that a change can reach: what CI runs besides `make test`.
 
-A test reaches the modules that it imports, those of the verbs that it calls, and all that these import. A
-change of the core, of what tests share, or of how things are built reaches every test.
+A test reaches the modules that it and its helpers name, those of the verbs that they name, and all that these
+import. Tests of documents run commands of all kinds, so each change of a module reaches them. A change of
+anything but modules, tests and Markdown (the core, data, helpers, how things are built) reaches every test.
 
 Usage: reached.py [BASE]. BASE is the commit to compare with. Without it, it is where this branch left the one
 that it follows, or else the last commit that is older than a day. Without any, every test is reached.
@@ -13,7 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import grimp
@@ -23,24 +24,85 @@ sys.path.insert(0, str(ROOT / "python"))
 
 from uncork.cli.verbs import VERBS, Verb  # noqa: E402 -- of this checkout
 
-SHARED = (
-    *("crates/", "Cargo.", "requirements/", "pyproject.toml", "Makefile", ".ci/"),
-    *("tests/fakes/", "tests/conftest.py", "tests/e2e/conftest.py", "tests/integration/conftest.py"),
-)
-"""Changes of files that begin with one of these reach every test."""
-ANY_RUN = frozenset({"compare", "mcp", "report", "serve", "sql"})
-"""Verbs that read runs of all kinds, so that they import nearly everything; `make test` covers them."""
-IMPORTED = re.compile(r"^\s*(?:from|import) (uncork[\w.]*)", re.MULTILINE)
 MARK = "pytest.mark.thorough"
-WORD = re.compile(r'"([a-z][a-z-]*)"')
+KINDS = "uncork.workbench.documents.kinds"
+"""Imports its neighbours by name, which no import statement shows."""
+MODULE = re.compile(r"\buncork(?:\.\w+)*")
+HELPER = re.compile(r"^from (fakes|databases)\.(\w+) import", re.MULTILINE)
+IMPORT = re.compile(r"^\s*(?:from|import) .*$", re.MULTILINE)
+WORD = re.compile(r"\b[a-z][a-z-]*\b")
 
 
-def verb_modules(verbs: dict[str, Verb]) -> Iterator[tuple[str, str]]:
-    """Yield each verb with its module."""
+def reached(changed: Collection[str], tests: Collection[Path]) -> list[Path]:
+    """Return the test files that changed files can reach."""
+    graph = import_graph()
+    touched: set[str] = set()
+    for file in changed:
+        module = module_of(file)
+        if module in graph.modules:
+            touched |= {module} | graph.find_downstream_modules(module)
+        elif not file.endswith(".md") and not Path(file).name.startswith("test_"):
+            return list(tests)
+    verbs: dict[str, set[str]] = {}
+    for panel in VERBS.values():
+        for name, modules in verb_modules(panel):
+            verbs.setdefault(name, set()).update(modules)
+    interface = {module for module in graph.modules if module.startswith("uncork.api")}
+    documents = bool(touched) or any(file.endswith(".md") for file in changed)
+    found = []
+    for test in tests:
+        text = text_of(test)
+        uses = set(MODULE.findall(text)).union(
+            *(verbs.get(word, ()) for word in set(WORD.findall(IMPORT.sub("", text))))
+        )
+        if "from uncork import" in text or "import uncork\n" in text:
+            uses |= interface
+        if (
+            touched & uses
+            or test.relative_to(ROOT).as_posix() in changed
+            or (documents and test.parent.name == "docs")
+        ):
+            found.append(test)
+    return found
+
+
+def text_of(test: Path) -> str:
+    """Return the name and the text of a test file, with the texts of the helpers that it imports."""
+    texts, left, known = [test.stem.replace("_", " ")], [test], {test}
+    while left:
+        texts.append(left.pop().read_text())
+        helpers = {
+            ROOT / "tests" / folder / f"{name}.py" for folder, name in HELPER.findall(texts[-1])
+        } - known
+        left += [helper for helper in helpers if helper.is_file()]
+        known |= helpers
+    return "\n".join(texts)
+
+
+def import_graph() -> grimp.ImportGraph:
+    """Return which module imports which, also by name. The package itself uses none of its parts."""
+    graph = grimp.build_graph("uncork")
+    for module in graph.find_modules_directly_imported_by("uncork"):
+        graph.remove_import(importer="uncork", imported=module)
+    for module in graph.find_children(KINDS.rpartition(".")[0]) - {KINDS}:
+        graph.add_import(importer=KINDS, imported=module)
+    return graph
+
+
+def module_of(file: str) -> str:
+    """Return the dotted name of a module of the package; empty for other files."""
+    path = Path(file)
+    if path.suffix != ".py" or not file.startswith("python/"):
+        return ""
+    parts = path.relative_to("python").with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def verb_modules(verbs: Mapping[str, Verb]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each verb with the modules of its code and of its options."""
     for name, verb in verbs.items():
-        if verb.target:
-            yield name, verb.target.partition(":")[0]
-        yield from verb_modules(dict(verb.verbs or {}))
+        yield name, tuple(target.partition(":")[0] for target in (verb.target, verb.options) if target)
+        yield from verb_modules(verb.verbs or {})
 
 
 def changed_files(base: str) -> list[str] | None:
@@ -58,63 +120,16 @@ def upstream() -> str:
 
 def git(*words: str) -> str:
     """Return what git prints; empty if it refuses."""
-    return subprocess.run(
-        [shutil.which("git") or "git", *words], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
+    command = [shutil.which("git") or "git", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def reached(changed: Iterable[str], tests: Iterable[Path]) -> Iterator[Path]:
-    """Yield the test files that changed files can reach."""
-    changed = list(changed)
-    if any(file.startswith(SHARED) for file in changed):
-        yield from tests
-        return
-    graph = grimp.build_graph("uncork")
-    interface = {module for module in graph.modules if module.startswith("uncork.api")}
-    for module in interface:  # the package itself is imported for its version
-        graph.remove_import(importer="uncork", imported=module)
-    touched: set[str] = set()
-    for file in changed:
-        if file.startswith("python/"):
-            parts = Path(file).relative_to("python").with_suffix("").parts
-            module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            if module not in graph.modules:  # a deleted one, or data of a package
-                module = next((name for name in parents(parts) if name in graph.modules), "")
-            if not module:
-                yield from tests
-                return
-            touched |= {module} | graph.find_downstream_modules(module)
-    modules = {}
-    for name, module in verb_modules(dict(all_verbs())):
-        if name not in ANY_RUN:
-            modules.setdefault(name, set()).add(module)
-    for test in tests:
-        text = test.read_text()
-        uses = set(IMPORTED.findall(text)).union(*(modules.get(word, ()) for word in WORD.findall(text)))
-        uses |= interface if "uncork" in uses else set()
-        own = str(test.relative_to(ROOT)) in changed
-        if (
-            own
-            or touched & uses
-            or (test.parent.name == "docs" and any(file.endswith(".md") for file in changed))
-        ):
-            yield test
-
-
-def parents(parts: tuple[str, ...]) -> Iterator[str]:
-    """Yield the dotted names of the packages that a file is in, the innermost first."""
-    for length in range(len(parts) - 1, 0, -1):
-        yield ".".join(parts[:length])
-
-
-def all_verbs() -> Iterator[tuple[str, Verb]]:
-    """Yield the verbs of all groups of the help."""
-    for group in VERBS.values():
-        yield from group.items()
+def thorough_tests() -> list[Path]:
+    """Return the files that have a thorough test."""
+    return [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if MARK in path.read_text()]
 
 
 if __name__ == "__main__":
-    thorough = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if MARK in path.read_text()]
-    changed = changed_files(sys.argv[1] if len(sys.argv) > 1 else "")
-    for found in thorough if changed is None else reached(changed, thorough):
-        print(found.relative_to(ROOT))
+    changes, candidates = changed_files(sys.argv[1] if len(sys.argv) > 1 else ""), thorough_tests()
+    for chosen in candidates if changes is None else reached(changes, candidates):
+        print(chosen.relative_to(ROOT))

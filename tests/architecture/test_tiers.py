@@ -6,6 +6,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
+from tools import reached
+
 from uncork.cli.verbs import VERBS, Verb
 
 TESTS = Path(__file__).parents[1]
@@ -61,3 +64,33 @@ def test_each_command_has_an_end_to_end_test_that_make_test_runs():
     assert [
         " ".join(command) for command in commands if not any(set(command) <= found for found in tested)
     ] == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "reaches"),
+    [
+        ("python/uncork/workbench/guard/runs.py", {"test_guard.py", "test_readme.py"}),
+        ("python/uncork/report/experiment/effects.py", {"test_case.py", "test_services.py"}),
+        ("python/uncork/mcp/server.py", {"test_mcp.py"}),
+        ("python/uncork/serve/runs.py", {"test_serve_following_browser.py"}),
+        ("docs/guides/cure.md", {"test_examples.py"}),
+    ],
+)
+def test_a_change_reaches_the_tests_of_what_imports_it_and_not_all(changed, reaches):
+    thorough = reached.thorough_tests()
+    found = {path.name for path in reached.reached([changed], thorough)}
+    assert reaches <= found < {path.name for path in thorough}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    ["python/uncork/cases/clair/case.toml", "crates/uncork-log/src/lib.rs", "tests/fakes/claims.py"],
+)
+def test_what_no_import_shows_reaches_every_test(changed):
+    thorough = reached.thorough_tests()
+    assert reached.reached([changed], thorough) == thorough
+
+
+def test_a_test_reaches_itself():
+    thorough = reached.thorough_tests()
+    assert reached.reached(["tests/e2e/test_case.py"], thorough) == [TESTS / "e2e" / "test_case.py"]
