@@ -15,8 +15,14 @@ from uncork.model.results.log_loop import LogLoop, LoopTemplate
 _MOST = 100
 """The most loops that a report lists; the table of the run holds all of them."""
 _AMOUNTS: Final = (
-    *("stretches", "executions", "parents", "squares", "elapsed_us", "sum_us"),
-    *("groups", "at_once"),
+    "stretches",
+    "executions",
+    "parents",
+    "squares",
+    "elapsed_us",
+    "sum_us",
+    "groups",
+    "at_once",
 )
 
 Row = Mapping[str, Any]
