@@ -76,6 +76,12 @@ def test_times_are_left_out_and_named(scratch):
     assert found.left_out == {"event.at"}
 
 
+def test_what_an_earlier_statement_changed_is_not_compared(scratch):
+    """The server reports a session's changes at most once a second, and shows them to it until then."""
+    scratch.left_behind(["UPDATE item SET note = note"])
+    assert scratch.left_behind(["UPDATE total SET events = 1"]).rows.keys() == {"total"}
+
+
 def test_other_rows_are_found(scratch):
     sql = "UPDATE item SET note = $1 WHERE id = $2"
     (way,) = many_rows(sql, {1: "text", 2: "integer"})

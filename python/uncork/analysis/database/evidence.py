@@ -194,9 +194,8 @@ def pieces_of(sessions: pa.Table, times_us: Sequence[int], shares: Sequence[floa
         return ()
     batches = min(BATCHES, len(times_us))
     place_of = [number * batches // len(times_us) for number in range(len(times_us))]
-    lengths = [0.0] * batches
-    for place, share in zip(place_of, shares, strict=True):
-        lengths[place] += share
+    # By the mean length of a batch, not by its own: so the mean of the batches is the mean over the time.
+    length = sum(shares) / batches
     table = sessions.select([*_PLACE, "sample"])
     table = table.append_column("weight", pc.take(pa.array(shares, pa.float64()), table["sample"]))
     table = table.append_column("place", pc.take(pa.array(place_of, pa.int64()), table["sample"]))
@@ -210,9 +209,7 @@ def pieces_of(sessions: pa.Table, times_us: Sequence[int], shares: Sequence[floa
     return tuple(
         Piece(
             *key,
-            batches=tuple(
-                value / length if length else 0.0 for value, length in zip(values, lengths, strict=True)
-            ),
+            batches=tuple(value / length if length else 0.0 for value in values),
         )
         for key, values in found.items()
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import psycopg
@@ -13,10 +13,11 @@ from uncork.engines.copying.scratch import ScratchDatabase
 from uncork.errors import SetupError
 
 _TYPES = "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'uncork_types'"
-_CHANGED = """
-SELECT relid::bigint, schemaname, relname FROM pg_stat_xact_user_tables
+_CHANGES = """
+SELECT relid::bigint, schemaname, relname, n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_xact_user_tables
  WHERE n_tup_ins + n_tup_upd + n_tup_del > 0 ORDER BY relid
 """
+"""The rows changed by this transaction, and by earlier ones of the session that it has not reported yet."""
 _COLUMNS = """
 SELECT attname FROM pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
@@ -87,10 +88,12 @@ class ScratchAnswers(ScratchDatabase):
             sequences = self._own.execute(_SEQUENCES.encode()).fetchall()
             try:
                 with self._own.transaction(force_rollback=True):
+                    earlier = self._own.execute(_CHANGES.encode()).fetchall()
                     for statement in statements:
                         self._own.execute(statement.encode())
                     self._own.execute("SET CONSTRAINTS ALL IMMEDIATE")
-                    return self._digests(without)
+                    changed = set(self._own.execute(_CHANGES.encode()).fetchall()).difference(earlier)
+                    return self._digests([found[:3] for found in sorted(changed)], without)
             finally:
                 if not self._own.broken:
                     for name, value, called in sequences:
@@ -98,10 +101,12 @@ class ScratchAnswers(ScratchDatabase):
         except psycopg.Error as error:
             raise self._refused(error) from error
 
-    def _digests(self, without: Collection[Column]) -> LeftBehind:
+    def _digests(
+        self, tables: Iterable[tuple[int, str, str]], without: Collection[Column]
+    ) -> LeftBehind:
         rows: dict[str, tuple[int, str]] = {}
         columns: dict[Column, str] = {}
-        for table, schema, relation in self._own.execute(_CHANGED.encode()).fetchall():
+        for table, schema, relation in tables:
             name = relation if schema == "public" else f"{schema}.{relation}"
             known = [column for (column,) in self._own.execute(_COLUMNS.encode(), [table]).fetchall()]
             stable = [column for column in known if (name, column) not in without]
