@@ -1,4 +1,7 @@
-"""Write what is generated: JSON schemas and the reference. `--check` only says what is stale."""
+"""Write what is generated: JSON schemas, and the reference, which git does not track.
+
+`--check` only says which tracked files are stale; `--reference` writes the reference alone.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +39,14 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 def main() -> int:
     """Write or check every generated file; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is stale")
-    check = parser.parse_args().check
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--check", action="store_true", help="write nothing; fail if a tracked file is stale")
+    only.add_argument("--reference", action="store_true", help="write the reference alone")
+    options = parser.parse_args()
+    check = options.check
     stale = []
-    for name, make in FILES.items():
+    wanted = REFERENCE if options.reference else FILES if check else FILES | REFERENCE
+    for name, make in wanted.items():
         path, text = ROOT / name, make()
         if path.is_file() and path.read_text() == text:
             continue
@@ -335,6 +342,9 @@ FILES: dict[str, Callable[[], str]] = {
     "crates/uncork-schedule/clippy.toml": pure_clippy,
     "crates/uncork-script/clippy.toml": pure_clippy,
     "crates/uncork-stacks/clippy.toml": pure_clippy,
+}
+
+REFERENCE: dict[str, Callable[[], str]] = {
     "docs/reference/tables.md": tables_reference,
     "docs/reference/experiment.md": experiment_reference,
     "docs/reference/requests.md": requests_reference,

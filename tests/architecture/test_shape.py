@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tools.generate import REFERENCE
 
 from uncork import __version__
 from uncork.model.tables.register import TABLES
@@ -138,8 +139,7 @@ def test_everything_asked_for_is_pinned_with_a_hash(kind):
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_the_reference_lists_every_stored_column(table):
-    text = (ROOT / "docs" / "reference" / "tables.md").read_text()
-    section = text.split(f"## {table.name}\n", 1)[1].split("\n## ", 1)[0]
+    section = REFERENCE["docs/reference/tables.md"]().split(f"## {table.name}\n", 1)[1].split("\n## ", 1)[0]
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \| ([^|]+) \|$", section, re.MULTILINE)
     assert [(name, kind, unit.strip(), meaning) for name, kind, unit, meaning in rows] == [
         (column.name, column.type, column.unit, column.meaning) for column in table.columns

@@ -1,8 +1,9 @@
 """Build the site from the repository's Markdown: `make site`.
 
-What git tracks goes in; a folder of pages comes out, which a browser opens without a server. The pages lie
-as in the repository, so links between them hold; files that they link to are copied too. Real reports in
-``build/site/reports`` (`tools/site/reports.py` makes them) become the gallery, and part of the cases' pages.
+What git tracks goes in, with the generated reference; a folder of pages comes out, which a browser opens
+without a server. The pages lie as in the repository, so links between them hold; files that they link to are
+copied too. Real reports in ``build/site/reports`` (`tools/site/reports.py` makes them) become the gallery,
+and part of the cases' pages.
 """
 
 from __future__ import annotations
@@ -69,7 +70,10 @@ def main() -> int:
     """Build the site, and print where it is; return the exit status of Zensical."""
     argparse.ArgumentParser(description="Build the site from the repository's Markdown.").parse_args()
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607
-    tracked = listed.stdout.split("\0")
+    generate = [sys.executable, str(ROOT / "tools" / "generate.py"), "--reference"]
+    subprocess.run(generate, capture_output=True, check=True)
+    reference = (path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/reference/*.md"))
+    tracked = sorted({*listed.stdout.split("\0"), *reference})
     source = BUILD / "source"
     shutil.rmtree(source, ignore_errors=True)
     reports = list(found_reports(REPORTS))

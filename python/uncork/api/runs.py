@@ -99,7 +99,7 @@ class Run(Shown):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables with rows; docs/reference/tables.md describes each column."""
+        """The names of the tables with rows."""
         with closing(self._reader()) as reader:
             return tuple(reader.tables())
 
