@@ -101,9 +101,7 @@ class ScratchAnswers(ScratchDatabase):
         except psycopg.Error as error:
             raise self._refused(error) from error
 
-    def _digests(
-        self, tables: Iterable[tuple[int, str, str]], without: Collection[Column]
-    ) -> LeftBehind:
+    def _digests(self, tables: Iterable[tuple[int, str, str]], without: Collection[Column]) -> LeftBehind:
         rows: dict[str, tuple[int, str]] = {}
         columns: dict[Column, str] = {}
         for table, schema, relation in tables:
