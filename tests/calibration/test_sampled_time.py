@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from uncork.stats.sampled_time import BATCHES, mean_over_time
+from uncork.stats.sampled_time import BATCHES, batch_places, mean_over_time
 
 
 def busy_sessions(generator, seconds, sessions, mean_s, busy, rate_hz=10):
@@ -54,3 +54,20 @@ def test_the_interval_covers_the_truth(traffic):
 )
 def test_few_long_statements_are_covered_less_often(traffic, least):
     assert least <= coverage(12, *traffic) <= 0.97
+
+
+@pytest.mark.parametrize("traffic", [(60, 8, 0.05, 0.3), (60, 8, 1.0, 0.3), (20, 8, 0.05, 0.3)])
+def test_the_interval_holds_if_a_busy_machine_samples_rarely_for_a_while(traffic):
+    """For a third of the watch, only every fifth sample is taken, and stands for five times as long."""
+    generator, covered = np.random.default_rng(13), 0
+    _, sessions, _, busy = traffic
+    for _ in range(250):
+        samples = busy_sessions(generator, *traffic)
+        some = len(samples) // 3
+        kept = [number for number in range(len(samples)) if not some <= number < 2 * some or number % 5 == 0]
+        times = np.diff([*kept, len(samples)])
+        places, sums = np.array(batch_places(list(times))), np.zeros(BATCHES)
+        np.add.at(sums, places, samples[kept] * times)
+        found = mean_over_time(list(sums / (times.sum() / BATCHES)))
+        covered += found.low <= sessions * busy <= found.high
+    assert 0.92 <= covered / 250 <= 0.985

@@ -19,7 +19,7 @@ def test_a_share_is_of_the_time_however_uneven_the_samples_are():
         "user": ["app"] * 100,
         "sample": list(range(100)),
     }
-    pieces = pieces_of(pa.table(rows), list(range(100)), weights)
+    pieces = pieces_of(pa.table(rows), weights)
     sessions = {piece.template: piece.sessions for piece in pieces}
     for template in (1, 2):
         share = sum(w for w, mine in zip(weights, templates, strict=True) if mine == template) / sum(weights)

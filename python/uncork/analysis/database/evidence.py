@@ -28,7 +28,7 @@ from uncork.profile.shapes.policies import with_policies
 from uncork.profile.shapes.variables import function_statements
 from uncork.profile.statement_shape import statement_shape
 from uncork.profile.workload.literals import with_keys
-from uncork.stats.sampled_time import BATCHES
+from uncork.stats.sampled_time import BATCHES, batch_places
 
 Row = Mapping[str, Any]
 _PLACE: Final = ("template", "state", "wait_class", "wait_event", "application", "user")
@@ -184,21 +184,21 @@ def _shape(
     )
 
 
-def pieces_of(sessions: pa.Table, times_us: Sequence[int], shares: Sequence[float]) -> tuple[Piece, ...]:
+def pieces_of(sessions: pa.Table, shares: Sequence[float]) -> tuple[Piece, ...]:
     """Return the time of clients' sessions by place, in equal parts of the watch.
 
-    `sessions` are the rows of clients in the table database_activity; `times_us` and `shares` are the moment
-    and the time of each sample. Pure.
+    `sessions` are the rows of clients in the table database_activity; `shares` are the times that
+    the samples stand for. Pure.
     """
-    if not times_us:
+    if not shares:
         return ()
-    batches = min(BATCHES, len(times_us))
-    place_of = [number * batches // len(times_us) for number in range(len(times_us))]
+    batches = min(BATCHES, len(shares))
     # By the mean length of a batch, not by its own: so the mean of the batches is the mean over the time.
     length = sum(shares) / batches
     table = sessions.select([*_PLACE, "sample"])
     table = table.append_column("weight", pc.take(pa.array(shares, pa.float64()), table["sample"]))
-    table = table.append_column("place", pc.take(pa.array(place_of, pa.int64()), table["sample"]))
+    places = pa.array(batch_places(shares), pa.int64())
+    table = table.append_column("place", pc.take(places, table["sample"]))
     sums = table.group_by([*_PLACE, "place"]).aggregate([("weight", "sum")])
     found: dict[tuple[int | None, str, str, str, str], list[float]] = {}
     for row in sums.to_pylist():

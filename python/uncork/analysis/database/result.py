@@ -155,7 +155,7 @@ def database_evidence(
         **schema_facts(moments, tables, facts["server"], _failed(facts, "before")),
     )
     result = replace(result, plans=plans_of(plans))
-    pieces = pieces_of(sessions, times, shares)
+    pieces = pieces_of(sessions, shares)
     seen = evidence_of(
         result,
         pieces,
