@@ -9,7 +9,6 @@ Each class names a problem that a caller can handle. The number is the exit stat
     │   └── ConnectError        1  a server cannot be reached, or refuses the connection
     ├── RunError                2  something failed while measuring; everything measured so far is kept
     │   ├── LoadError           2  the load engine could not run a trial
-    │   │   └── VersionError    2  a service speaks only HTTP/2, and h2 is not installed
     │   ├── NodeLost            2  a node of a cluster has ended, or does not answer any more
     │   ├── ServerCrash         2  the server went away during a trial
     │   │   └── ServiceCrash    2  a service beside the database went away during a trial
@@ -60,10 +59,6 @@ class RunError(UncorkError):
 
 class LoadError(RunError):
     """The load engine could not run a trial."""
-
-
-class VersionError(LoadError):
-    """A service speaks only HTTP/2, and h2, which uncork needs to compare its answers, is not installed."""
 
 
 class NodeLost(RunError):

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from uncork.errors import ServerCrash, ServiceCrash, StoreError, VersionError
+from uncork.errors import ServerCrash, ServiceCrash, StoreError
 from uncork.model.answer import Answer, Row
 from uncork.model.block import BlockMeasurement, BlockRequest
 from uncork.model.engine import EngineOverhead
@@ -220,7 +220,6 @@ class FakeLoad:
         self.sent: list[HttpTrial] = []
         self.asked: list[tuple[Served, tuple[AskedRequest, ...]]] = []
         self.bodies: dict[int, str | list[str]] = {}  # of a port; a list: in turn
-        self.newer: set[int] = set()
         self.failing: Mapping[str, float] = {}
         self.meanwhile: Callable[[HttpTrial], None] = lambda trial: None
         self._server = server
@@ -236,8 +235,6 @@ class FakeLoad:
         self._switch_ns = switch_ns or {}  # what an arm pays at the beginning of each slice
 
     def ask(self, served: Served, requests: Sequence[AskedRequest], timeout_ns: int) -> list[HttpAnswer]:
-        if served.port in self.newer:
-            raise VersionError(f"service {served.name} understands HTTP/2 only")
         self.asked.append((served, tuple(requests)))
         body = self.bodies.get(served.port, '{"id": 1}')
         if isinstance(body, list):

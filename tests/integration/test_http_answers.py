@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from fakes.http_servers import nginx, scripted
@@ -26,26 +24,20 @@ def test_answers_are_the_same_over_either_version(tmp_path, kind):
     with nginx(tmp_path) as server:
         found = ask(Served("api", server.ports[kind]), requests, timeout_s=5)
         again = ask(Served("api", server.ports["plain"]), requests, timeout_s=5)
-    assert [one.status for one in found] == [200, 200, 503, 200]
+    assert [answer.status for answer in found] == [200, 200, 503, 200]
     assert found[0].json == '{"items": [{"id": 7}], "ok": true}'
-    assert [one.digest for one in found[:2]] == [one.digest for one in again[:2]]
+    assert [answer.digest for answer in found[:2]] == [answer.digest for answer in again[:2]]
     assert found[1].request == "POST /method?a=b c"
     assert found[3].size == again[3].size
     assert found[3].text and found[3].text == again[3].text
     assert found[0].text is None
 
 
-def test_without_the_library_it_is_said_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "h2.connection", None)
-    with nginx(tmp_path) as server, pytest.raises(LoadError, match=r"-m pip install .*'h2[<>]"):
-        ask(Served("api", server.ports["two"]), [GET], timeout_s=5)
-
-
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (b"", "closed"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "IncompleteRead"),
+        (b"", "it closed the connection before its answer was complete"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "it closed the connection before"),
         (None, "no answer within 0.3 s"),
     ],
 )
@@ -59,5 +51,4 @@ def test_a_request_without_an_answer_is_named(said, told):
 
     with scripted(script) as port, pytest.raises(LoadError) as error:
         ask(Served("api", port), [GET], timeout_s=0.3)
-    assert str(error.value).startswith("service api: GET /json: ")
-    assert told in str(error.value) or "without response" in str(error.value)
+    assert str(error.value).startswith(f"service api: GET /json: {told}")

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
-import ssl
 import time
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from uncork.errors import LoadError
-from uncork.load.http2_answers import Http2Connection
 from uncork.model.http_trial import AskedRequest, HttpAnswer
 from uncork.model.service import Served
 from uncork.model.services.tls import own_service_tls, speaks_only_http2
 
+if TYPE_CHECKING:
+    from httpcore2 import ConnectionPool
+
 _SAFE: Final = "!$%&'()*+,-./:;=?@[]_~"
 """Characters of a path that need no escaping, besides letters and digits."""
+_OWN: Final = ("connection", "keep-alive", "upgrade")
+"""Headers that HTTP/2 does not allow."""
+_CLOSED: Final = "Server disconnected"
+_SILENTLY: Final = f"{_CLOSED} without"
+"""How httpcore says that a service closed the connection, and that it did so without any answer."""
 
 
 def ask(served: Served, requests: Sequence[AskedRequest], *, timeout_s: float) -> list[HttpAnswer]:
@@ -27,92 +32,116 @@ def ask(served: Served, requests: Sequence[AskedRequest], *, timeout_s: float) -
     Uses HTTP/1.1, or HTTP/2 if the service supports nothing else.
 
     Raises:
-        VersionError: if the service speaks only HTTP/2, and the package h2 is not installed.
         LoadError: if a request gets no answer; the message names the request.
     """
-    connection: _Plain | Http2Connection = _Plain(served, timeout_s)
+    connection = _Connection(served, timeout_s)
     found: list[HttpAnswer] = []
     try:
         for request in requests:
-            try:
-                try:
-                    status, data = connection.answer(request, _path(request), time.monotonic() + timeout_s)
-                except (http.client.BadStatusLine, ssl.SSLError) as error:
-                    if found or isinstance(connection, Http2Connection) or not _understands_other(error):
-                        raise
-                    connection.close()
-                    connection = Http2Connection(served, timeout_s=timeout_s)
-                    status, data = connection.answer(request, _path(request), time.monotonic() + timeout_s)
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                reason = str(error) or type(error).__name__
-                if isinstance(error, TimeoutError):
-                    reason = f"no answer within {timeout_s:g} s"
-                raise LoadError(f"service {served.name}: {request.line}: {reason}") from error
-            digest = hashlib.sha256(data).hexdigest()
+            status, data = connection.answer(request)
             form = _json(data)
-            found.append(
-                HttpAnswer(
-                    request.line, status, form, digest, len(data), _text(data) if form is None else None
-                )
-            )
+            text = _text(data) if form is None else None
+            digest = hashlib.sha256(data).hexdigest()
+            found.append(HttpAnswer(request.line, status, form, digest, len(data), text))
     finally:
         connection.close()
     return found
 
 
-class _Plain:
-    """One connection over HTTP/1.1."""
+class _Connection:
+    """One connection to a service, opened anew if the service has closed it or speaks only HTTP/2."""
 
     def __init__(self, served: Served, timeout_s: float) -> None:
-        if served.tls:
-            tls = own_service_tls("http/1.1")
-            self._connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                served.host, served.port, timeout=timeout_s, context=tls
-            )
-        else:
-            self._connection = http.client.HTTPConnection(served.host, served.port, timeout=timeout_s)
+        self._served, self._timeout_s = served, timeout_s
+        self._two = self._used = False
+        self._pool = self._open()
 
     def close(self) -> None:
-        self._connection.close()
+        self._pool.close()
 
-    def answer(self, request: AskedRequest, path: str, deadline: float) -> tuple[int, bytes]:
-        """Send a request. Retry once if the service has closed a kept-alive connection meanwhile."""
-        kept = self._connection.sock is not None
+    def answer(self, request: AskedRequest) -> tuple[int, bytes]:
+        """Return the status and the body of the answer to a request.
+
+        Raises:
+            LoadError: if there is none.
+        """
+        import httpcore2  # noqa: PLC0415 -- slow to load, and few commands compare answers
+
         try:
-            answer = self._sent(request, path)
-        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-            if not kept:
-                raise
-            self._connection.close()
-            answer = self._sent(request, path)
-        return answer.status, b"".join(_parts(answer, deadline))
+            try:
+                found = self._sent(request)
+            except (httpcore2.RemoteProtocolError, httpcore2.NetworkError) as error:
+                if not self._may_try_again(error):
+                    raise
+                self.close()
+                self._pool = self._open()
+                found = self._sent(request)
+        except (httpcore2.TimeoutException, TimeoutError) as error:
+            raise self._refused(request, f"no answer within {self._timeout_s:g} s") from error
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError, ValueError) as error:
+            closed = "it closed the connection before its answer was complete"
+            text = closed if str(error).startswith(_CLOSED) else str(error)
+            raise self._refused(request, text or type(error).__name__) from error
+        self._used = True
+        return found
 
-    def _sent(self, request: AskedRequest, path: str) -> http.client.HTTPResponse:
-        body = None if request.body is None else request.body.encode()
-        self._connection.request(request.method, path, body, dict(request.headers))
-        return self._connection.getresponse()
+    def _may_try_again(self, error: Exception) -> bool:
+        """Return whether to send a request anew: to a service that closed the connection, or by HTTP/2."""
+        from httpcore2 import ReadError, WriteError  # noqa: PLC0415 -- as above
+
+        if isinstance(error, ReadError | WriteError) or str(error).startswith(_SILENTLY):
+            return self._used
+        if self._used or self._two or not _understands_other(error):
+            return False
+        self._two = True
+        return True
+
+    def _open(self) -> ConnectionPool:
+        from httpcore2 import ConnectionPool  # noqa: PLC0415 -- as above
+
+        return ConnectionPool(
+            own_service_tls("h2" if self._two else "http/1.1"),
+            max_connections=1,
+            http1=not self._two,
+            http2=self._two,
+        )
+
+    def _sent(self, request: AskedRequest) -> tuple[int, bytes]:
+        from httpcore2 import URL  # noqa: PLC0415 -- as above
+
+        served, deadline = self._served, time.monotonic() + self._timeout_s
+        scheme, target = "https" if served.tls else "http", quote(request.path, safe=_SAFE)
+        barred = _OWN if self._two else ()
+        timeouts = dict.fromkeys(("connect", "read", "write", "pool"), self._timeout_s)
+        with self._pool.stream(
+            request.method,
+            URL(scheme=scheme, host=served.host, port=served.port, target=target),
+            headers=[header for header in request.headers if header[0].lower() not in barred],
+            content=None if request.body is None else request.body.encode(),
+            extensions={"timeout": timeouts},
+        ) as answer:
+            return answer.status, b"".join(_before(deadline, answer.iter_stream()))
+
+    def _refused(self, request: AskedRequest, reason: str) -> LoadError:
+        return LoadError(f"service {self._served.name}: {request.line}: {reason}")
 
 
 def _understands_other(error: BaseException) -> bool:
     """Return whether a service answered, but in another version than HTTP/1.1."""
-    if isinstance(error, http.client.BadStatusLine):
-        return not isinstance(error, http.client.RemoteDisconnected)
-    return speaks_only_http2(error)
+    from httpcore2 import RemoteProtocolError  # noqa: PLC0415 -- as above
+
+    causes = [error]
+    while cause := causes[-1].__cause__ or causes[-1].__context__:
+        causes.append(cause)
+    return isinstance(error, RemoteProtocolError) or any(map(speaks_only_http2, causes))
 
 
-def _path(request: AskedRequest) -> str:
-    return quote(request.path, safe=_SAFE)
-
-
-def _parts(answer: http.client.HTTPResponse, deadline: float) -> Iterator[bytes]:
-    """Yield an answer's body as it arrives; raise TimeoutError if the deadline has passed."""
-    while part := answer.read1(1 << 16):
+def _before(deadline: float, parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the parts of a body as they arrive; raise TimeoutError after the deadline."""
+    for part in parts:
         if time.monotonic() > deadline:
             raise TimeoutError
         yield part
-    if answer.length:
-        raise http.client.IncompleteRead(b"", answer.length)
-    answer.read()  # returns nothing, but makes the connection ready for the next request
 
 
 def _json(data: bytes) -> str | None:

@@ -11,9 +11,6 @@ from uncork.model.request import LoadRequest
 from uncork.model.server import Target
 from uncork.model.service import Served
 
-NOT_COMPARED = "not compared"
-"""Begins the description of an answer that could not be read."""
-
 _BRACES = re.compile(r"\{\{|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 

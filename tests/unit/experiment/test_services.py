@@ -472,24 +472,6 @@ def test_moments_and_the_order_of_a_list_are_wrong_with_the_line_that_allows_the
     )
 
 
-def test_a_service_of_the_newer_version_only_cannot_be_compared():
-    attempt = Attempt()
-    attempt.load.newer = {20_002}
-    attempt.run()
-    (refused,) = attempt.of(Refused)
-    assert refused.variant == "narrow"
-    assert refused.reason == (
-        'not compared: service api understands HTTP/2 only; set answer = "may differ" to measure it anyway'
-    )
-    attempt = Attempt(changed(('answer = "same"', 'answer = "may differ"')))
-    attempt.load.newer = {20_002}
-    attempt.run()
-    assert attempt.of(Refused) == []
-    ((_, _, variant, difference),) = attempt.sink.answers
-    assert variant == "narrow"
-    assert difference == "not compared: service api understands HTTP/2 only"
-
-
 def test_a_service_that_does_not_start_is_found_before_the_rest_is_filled():
     attempt = Attempt(build_ns=3 * 10**9)
     attempt.services.slow = {"api"}
@@ -499,13 +481,6 @@ def test_a_service_that_does_not_start_is_found_before_the_rest_is_filled():
     attempt = Attempt(build_ns=3 * 10**9).run()
     first = [name for name, _, _ in attempt.server.calls if name in ("build", "restore")][:4]
     assert first == ["build", "restore", "build", "restore"], "nothing of the first start is left in the data"
-
-
-def test_the_baseline_must_be_asked():
-    attempt = Attempt(changed(('answer = "same"', 'answer = "may differ"')))
-    attempt.load.newer = {20_001}
-    with pytest.raises(SetupError, match=r"variant wide: service api understands HTTP/2 only"):
-        attempt.run()
 
 
 def test_services_start_for_the_variants_that_requests_go_to():

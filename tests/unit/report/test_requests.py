@@ -22,14 +22,6 @@ def test_a_changed_answer_is_told_with_its_place():
     assert said.startswith("v0 changes the answer on find: GET /1: /id is 2 where the baseline has 1. It is")
 
 
-def test_an_answer_that_nobody_read_is_not_called_another_one():
-    (said,) = told("not compared: service front understands HTTP/2 only")
-    assert said == (
-        "The answer of v0 on find is not compared: service front understands HTTP/2 only "
-        '(answer = "may differ" allows this).'
-    )
-
-
 def test_many_are_counted():
     *_, last = told(*["GET /1: another body"] * 5)
     assert last == "So do 2 more: see Requests."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from uncork.errors import LoadError, ServiceCrash, SetupError, VersionError
+from uncork.errors import LoadError, ServiceCrash, SetupError
 from uncork.experiment.plan.order import cells, texts_for
 from uncork.experiment.plan.placement import (
     Placement,
@@ -39,7 +39,7 @@ from uncork.experiment.spec.schema import Spec
 from uncork.experiment.spec.sqltext import substitute
 from uncork.model.answer import Answer, difference
 from uncork.model.engine import EngineOverhead
-from uncork.model.http_trial import NOT_COMPARED, HttpAnswer
+from uncork.model.http_trial import HttpAnswer
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.request import Statement
 from uncork.model.services.answers import AnswerRules, allowing, answer_differences
@@ -277,11 +277,7 @@ class Preparation:
         for variant in variants:
             if variant == spec.baseline:
                 continue
-            try:
-                found = self._asked(cell, workload, variant)
-            except VersionError as error:
-                yield from self._not_compared(cell, workload, variant, str(error))
-                continue
+            found = self._asked(cell, workload, variant)
             differences = answer_differences(expected[0], found[0], rules)
             if not differences and expected[1] == found[1]:
                 continue
@@ -304,20 +300,11 @@ class Preparation:
                 wrong = f"wrong answer: {OTHER_DATA}"
             yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
 
-    def _not_compared(self, cell: Cell, workload: str, variant: str, why: str) -> Iterator[Event]:
-        """Leave out a variant whose answers cannot be read, unless answers may differ."""
-        if self._spec.workloads[workload].answer == "may differ":
-            self._sink.answer(cell, workload, variant, f"{NOT_COMPARED}: {why}")
-            return
-        wrong = f'{NOT_COMPARED}: {why}; set answer = "may differ" to measure it anyway'
-        yield from self._left_out(cell, workload, variant, slow=None, wrong=wrong)
-
     def _asked(self, cell: Cell, workload: str, variant: str) -> tuple[list[HttpAnswer], str | None]:
         """Return a variant's answers, and the digest of its check query; undo what that changed.
 
         Raises:
-            VersionError: if a variant other than the baseline cannot be asked.
-            SetupError: if it does not answer, or the baseline cannot be asked.
+            SetupError: if it does not answer.
         """
         spec, where = self._spec, _where(cell, workload, variant)
         facts = spec.workloads[workload]
@@ -333,8 +320,6 @@ class Preparation:
             served = self._manager.served(cell, Arm(variant))
             answers = self._load.ask(served, requests, timeout_ns)
         except (LoadError, ServiceCrash) as error:
-            if isinstance(error, VersionError) and variant != spec.baseline:
-                raise
             raise SetupError(f"{where}: {error}") from error
         check = spec.check(workload, variant)
         digest = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from uncork.model.http_trial import NOT_COMPARED
 from uncork.model.results.experiment import RequestCounts, RunResult
 from uncork.model.units import format_count
 from uncork.report.blocks import Block, Bullets, Column, Section, Table, Value
@@ -29,8 +28,6 @@ def answer_words(result: RunResult) -> tuple[str, ...]:
 
 
 def _answered(workload: str, variant: str, difference: str, baseline: str) -> str:
-    if difference.startswith(NOT_COMPARED):
-        return f'The answer of {variant} on {workload} is {difference} (answer = "may differ" allows this).'
     return (
         f"{variant} changes the answer on {workload}: {difference}. It is still compared with {baseline}, "
         'because the workload sets answer = "may differ".'
