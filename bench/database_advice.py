@@ -3,9 +3,10 @@
 Each (``tests/databases``) has real clients on a real PostgreSQL, and its own database. All share one server,
 except those whose fault is a setting. A healthy database must get no finding and no recommended step; a sick
 one must get the right finding first, which names the object and the remedy. With `--pg-bin` the servers are
-of an installed PostgreSQL, otherwise embedded ones. With `--table`, print a table in Markdown. With `--logs`,
-judge each database by its server's log alone (``tests/databases/logged.py``). There, a sick one without a
-finding about time is no failure, because a log does not show every fault; a wrong finding is.
+of an installed PostgreSQL, otherwise embedded ones. With `--table`, print a table in Markdown. With
+`--record`, record the watches with right findings for the tests (``tests/databases/recorded.py``). With
+`--logs`, judge each database by its server's log alone (``tests/databases/logged.py``). There, a sick one
+without a finding about time is no failure, because a log does not show every fault; a wrong finding is.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from databases import SCENARIOS
 from databases.logged import LOGGING, log_scenario, log_told
+from databases.recorded import record
 from databases.scenario import Scenario, applies, faults, judged, lay_out, told, watch_scenario
 from databases.started import Servers
 from uncork.engines.embedded import EmbeddedServer
@@ -37,7 +39,10 @@ def main() -> int:
     parser.add_argument("--only", default="", help="databases whose names have these words in them")
     parser.add_argument("--table", action="store_true", help="print a table in Markdown")
     parser.add_argument("--logs", action="store_true", help="judge the server's log instead of watching it")
+    parser.add_argument("--record", action="store_true", help="record the watches for the tests")
     options = parser.parse_args()
+    if options.record:
+        return _record(options)
     judge = partial(_from_log if options.logs else _watched, seconds=options.seconds)
     wrong = silent = 0
     if options.table:
@@ -73,6 +78,30 @@ def _watched(server: EmbeddedServer, scenario: Scenario, name: str, *, seconds: 
     with tempfile.TemporaryDirectory() as folder:
         result = watch_scenario(server, scenario, name, Path(folder), seconds)
     return result.findings, faults(scenario, result), told(result)
+
+
+def _record(options: argparse.Namespace) -> int:
+    """Record each database; watch one again, and longer, whose findings are wrong."""
+    runs: dict[str, Path] = {}
+    chosen = [scenario for scenario in SCENARIOS if options.only in scenario.name]
+    with tempfile.TemporaryDirectory() as folder, Servers(options.pg_bin) as servers:
+        try:
+            for number, scenario in enumerate(chosen):
+                server = servers.of(scenario)
+                if not applies(server, scenario):
+                    continue
+                lay_out(server, scenario, f"db{number}")
+                for attempt in range(1, 4):
+                    root = Path(folder) / f"{number}-{attempt}"
+                    seconds = attempt * options.seconds
+                    found = faults(scenario, watch_scenario(server, scenario, f"db{number}", root, seconds))
+                    if not found:
+                        (runs[scenario.name],) = (root / "runs").glob("database-*")
+                        break
+                print("ok   " if scenario.name in runs else "WRONG", scenario.name, *found, flush=True)
+        finally:
+            record(runs)
+    return 0 if len(runs) == len(chosen) else 1
 
 
 def _from_log(server: EmbeddedServer, scenario: Scenario, name: str, *, seconds: float) -> Judged:

@@ -18,17 +18,22 @@ from databases import (
 )
 from databases.scenario import Scenario
 
-SCENARIOS: tuple[Scenario, ...] = (
-    *healthy.SCENARIOS,
-    *clients.SCENARIOS,
-    *functions.SCENARIOS,
-    *indexes.SCENARIOS,
-    *internal_locks.SCENARIOS,
-    *locks.SCENARIOS,
-    *plans.SCENARIOS,
-    *schema.SCENARIOS,
-    *server.SCENARIOS,
-    *services.SCENARIOS,
-    *space.SCENARIOS,
-    *writes.SCENARIOS,
+GROUPS: tuple[tuple[Scenario, ...], ...] = tuple(
+    tuple(module.SCENARIOS)
+    for module in (
+        healthy,
+        clients,
+        functions,
+        indexes,
+        internal_locks,
+        locks,
+        plans,
+        schema,
+        server,
+        services,
+        space,
+        writes,
+    )
 )
+"""The databases by what their faults are about."""
+SCENARIOS: tuple[Scenario, ...] = tuple(scenario for group in GROUPS for scenario in group)

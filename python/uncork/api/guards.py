@@ -72,7 +72,8 @@ def guard(
         UncorkError, KeyboardInterrupt: as `uncork.run`. A broken gate raises nothing: see `GuardRun.check`.
     """
     place, going = (
-        None if one is None else str(one.folder if isinstance(one, Run) else one) for one in (target, resume)
+        None if chosen is None else str(chosen.folder if isinstance(chosen, Run) else chosen)
+        for chosen in (target, resume)
     )
     with calling():
         read = from_values(GuardOptions, {**options, "resume": going})
@@ -114,4 +115,4 @@ def _command_words(given: GuardKeywords) -> Iterator[str]:
 def _many(value: object) -> list[str]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         return [str(value)]
-    return [str(one) for one in value]
+    return [str(item) for item in value]

@@ -283,8 +283,8 @@ def load_together(
     """
     with calling():
         every = _every_second(progress)
-        jobs: list[LoadJob | HttpJob] = [together_job(_sql_of(one), every) for one in sql]
-        jobs += [together_job(_http_of(one), every) for one in http]
+        jobs: list[LoadJob | HttpJob] = [together_job(_sql_of(statement), every) for statement in sql]
+        jobs += [together_job(_http_of(request), every) for request in http]
         loads = named_loads(jobs)
         command = call_text("load_together", {"sql": list(map(dict, sql)), "http": list(map(dict, http))})
         session = new_together(runs_folder(runs), loads, command)
@@ -335,12 +335,12 @@ def _sql_options(
     texts: dict[str, str] = {}
     scripts: list[str] = []
     script = given.get("script")
-    for one in [script] if isinstance(script, str) or not isinstance(script, Sequence) else script:
-        if isinstance(one, str) and ("\n" in one or ";" in one):
+    for text in [script] if isinstance(script, str) or not isinstance(script, Sequence) else script:
+        if isinstance(text, str) and ("\n" in text or ";" in text):
             scripts.append(f"script-{len(texts) + 1}" if texts else "script")
-            texts[scripts[-1]] = one
-        elif one is not None:
-            scripts.append(str(one))
+            texts[scripts[-1]] = text
+        elif text is not None:
+            scripts.append(str(text))
     more = {"database": database, "script": scripts or None, "progress": _every_second(progress)}
     return from_values(SqlOptions, {**given, **more, **(steps or {})}), texts
 

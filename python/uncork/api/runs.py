@@ -228,7 +228,7 @@ class ExperimentRun(Run):
     def __getitem__(self, variant: str) -> VariantVerdicts:
         from uncork.api.verdicts import VariantVerdicts  # noqa: PLC0415 -- as above
 
-        names = [one.name for one in self.result.variants if not one.baseline]
+        names = [variant.name for variant in self.result.variants if not variant.baseline]
         if variant not in names:
             raise KeyError(f'run {self.id} does not compare "{variant}"; it compares: {", ".join(names)}')
         return VariantVerdicts(self.result, variant)

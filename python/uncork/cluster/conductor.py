@@ -190,7 +190,7 @@ class Conductor:
         """
         measured: set[int] = set()
         for number, news in self._turns(lambda: None if measured.issuperset(self.sending) else QUIET_S):
-            if news is not None and any("round" in one for one in news.said):
+            if news is not None and any("round" in line for line in news.said):
                 measured.add(number)
             if news is not None and news.status:
                 words = self._outcome(number) or self._last_words(number, news.status)
@@ -298,12 +298,12 @@ class Conductor:
 
     def _outcome(self, number: int) -> str | None:
         """Return how a part ended by its own words, well or not; None if it had none."""
-        words = [one.get("outcome") or one.get("error") for one in self._said[number]]
+        words = [line.get("outcome") or line.get("error") for line in self._said[number]]
         return next((word for word in reversed(words) if word is not None), None)
 
     def _last_words(self, number: int, status: int) -> str:
         """Return what is known about the end of a part that said nothing itself."""
         if status < 0:
             return f"signal {-status}"
-        words = [one["last"] for one in self._said[number] if one.get("last")]
+        words = [line["last"] for line in self._said[number] if line.get("last")]
         return words[-1] if words else f"status {status}"

@@ -216,7 +216,7 @@ class HostSession:
 
     def _hear(self, number: int, news: News) -> None:
         """Show a host's messages; the same one from several hosts once."""
-        for text in (one["note"] for one in news.said if one.get("note")):
+        for text in (line["note"] for line in news.said if line.get("note")):
             if text not in self._told:
                 self._told.add(text)
                 self._notify(text)
@@ -310,7 +310,7 @@ class HostSession:
     def _round_ended(self, ledger: Ledger) -> RoundEnded:
         compared, still_open = ledger.compared(), self._open_pairs(ledger)
         settled = ledger.settled() if self._until is None else set()
-        still = [one for one in compared if one[:2] in still_open and one not in settled]
+        still = [pair for pair in compared if pair[:2] in still_open and pair not in settled]
         widest, name = ledger.widest(still)
         rounds, elapsed_ns = self._record.rounds, time.monotonic_ns() - self._begun_ns
         return RoundEnded(rounds, len(compared) - len(still), len(compared), widest, name, elapsed_ns)

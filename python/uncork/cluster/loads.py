@@ -205,7 +205,7 @@ class ClusterLoad:
         part = self._parts[number]
         part.begin(news.files)
         self._whole.add(number, part.add(news.snapshots, news.reserved))
-        for text in (one["note"] for one in news.said if "note" in one):
+        for text in (line["note"] for line in news.said if "note" in line):
             if text not in self._told:
                 self._told.add(text)
                 notify(text)

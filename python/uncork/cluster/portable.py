@@ -57,8 +57,8 @@ def portable_http(job: HttpJob, request: ClusterRequest) -> HttpJob:
     Raises:
         UsageError: if a header holds a secret in plain text, and the cluster is another.
     """
-    for one in () if request.own else (*job.spec.login, *job.spec.requests):
-        for name, value in one.headers:
+    for request_spec in () if request.own else (*job.spec.login, *job.spec.requests):
+        for name, value in request_spec.headers:
             if without_header_secret(name, value) == NOT_STORED:
                 raise UsageError(
                     f"the header {name} holds a secret, which would be sent to the cluster: write a requests "

@@ -95,8 +95,8 @@ def _bundles(
         return [{"CPU": 1}] * request.nodes, None
     drawn = random.Random(request.lot).sample(sorted(usable), request.nodes)
     return (
-        [{"CPU": usable[one]["Resources"]["CPU"]} for one in drawn],
-        [{_NODE_ID: one} for one in drawn],
+        [{"CPU": usable[node]["Resources"]["CPU"]} for node in drawn],
+        [{_NODE_ID: node} for node in drawn],
     )
 
 

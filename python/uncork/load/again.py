@@ -86,7 +86,7 @@ def http_spec_of(
         warmup_ns=plan["warmup_ns"],
         request_timeout_ns=http["request_timeout_ns"],
         connect_timeout_ns=http["connect_timeout_ns"],
-        login=tuple(_request({**one, "weight": 1}, headers) for one in http["login"]),
+        login=tuple(_request({**request, "weight": 1}, headers) for request in http["login"]),
         cookies=http["cookies"],
         in_order=plan["order"] == "sequential",
         environment=tuple((name, _secret(name, environment or {})) for name in http["environment"]),

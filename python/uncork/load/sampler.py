@@ -42,7 +42,7 @@ def sampler_plan(
     watch: Sequence[Watch], *, period_ns: int = SAMPLE_PERIOD_NS, memory: bool = False
 ) -> dict[str, Any]:
     """Return the sampler's plan for the core."""
-    return {"period_ns": period_ns, "watch": [asdict(one) for one in watch], "memory": memory}
+    return {"period_ns": period_ns, "watch": [asdict(target) for target in watch], "memory": memory}
 
 
 def trial_watch(postmaster: int | None, services: Sequence[int] = ()) -> list[Watch]:

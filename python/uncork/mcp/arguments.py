@@ -175,4 +175,4 @@ def _untitled(schema: Any) -> Any:
             for name, one in schema.items()
             if not (name == "title" and isinstance(one, str))
         }
-    return [_untitled(one) for one in schema] if isinstance(schema, list) else schema
+    return [_untitled(part) for part in schema] if isinstance(schema, list) else schema

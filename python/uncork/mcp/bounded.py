@@ -81,7 +81,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple | set):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return str(value)
 
 

@@ -69,7 +69,7 @@ def _hidden(value: Any, dsn: str) -> Any:
         return without_password(value, dsn)
     if isinstance(value, dict):
         return {name: _hidden(one, dsn) for name, one in value.items()}
-    return [_hidden(one, dsn) for one in value] if isinstance(value, list) else value
+    return [_hidden(item, dsn) for item in value] if isinstance(value, list) else value
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

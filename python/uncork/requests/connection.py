@@ -59,7 +59,9 @@ AskPassword = Callable[[PasswordOptions], str | None]
 
 def named(options: ServerNames) -> bool:
     """Say whether any of -h, -p, -U and -d is given."""
-    return any(one is not None for one in (options.host, options.port, options.user, options.database_name))
+    return any(
+        option is not None for option in (options.host, options.port, options.user, options.database_name)
+    )
 
 
 def database_of(given: str | None, option: str | None) -> str | None:

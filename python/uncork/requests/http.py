@@ -126,7 +126,7 @@ def _of_file(
     found = described_requests(file, options, read=read, environment=environment)
     if len(urls) > 1:
         raise UsageError(f"{file} has the requests, so at most one address can be given: where to send them")
-    targets = [one.path for one in (*found.login, *found.requests)]
+    targets = [request.path for request in (*found.login, *found.requests)]
     base = urls[0] if urls else found.base_url
     first = base or next((target for target in targets if "://" in target), None)
     if first is None:
@@ -142,9 +142,9 @@ def _of_file(
     given = {variable.name for variable in variables}
     return _Sent(
         server,
-        tuple(placed(one) for one in found.requests),
+        tuple(placed(request) for request in found.requests),
         (*variables, *(variable for variable in found.variables if variable.name not in given)),
-        tuple(placed(one) for one in found.login),
+        tuple(placed(request) for request in found.login),
         found.cookies,
         found.in_order,
         found.environment,

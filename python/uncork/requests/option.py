@@ -101,22 +101,22 @@ def options_of(options: type[Any]) -> tuple[Option, ...]:
     """Return the options that a dataclass declares, in its order."""
     hints = get_type_hints(options, include_extras=True)
     found = []
-    for one in fields(options):
-        hint = hints[one.name]
-        opt = one.metadata.get(Opt) or next(each for each in hint.__metadata__ if isinstance(each, Opt))
+    for field_ in fields(options):
+        hint = hints[field_.name]
+        opt = field_.metadata.get(Opt) or next(each for each in hint.__metadata__ if isinstance(each, Opt))
         plain, many = _plain(hint)
         words = opt.spec.split(" ")
         flags = tuple(word.rstrip(",") for word in words if word.startswith("-"))
-        required = one.default is MISSING
+        required = field_.default is MISSING
         found.append(
             Option(
-                field=one.name,
+                field=field_.name,
                 flags=flags,
                 metavar=" ".join(words[len(flags) :]) or None,
                 type=plain,
                 many=many,
                 kind=opt.kind or _kind(plain),
-                default=None if required else one.default,
+                default=None if required else field_.default,
                 required=required,
                 opt=opt,
             )

@@ -239,7 +239,7 @@ def _builtin_script(text: str) -> LoadScript:
 def _file_scripts(text: str, read: ReadFile, files: ListFolder) -> list[LoadScript]:
     """Return the script of a file, or those of a folder, whose weights are in their first lines."""
     found = files(text)
-    found = None if found is None else [one for one in found if PurePath(one).name != TRANSACTIONS]
+    found = None if found is None else [path for path in found if PurePath(path).name != TRANSACTIONS]
     if found is None:
         name, weight = builtin.split_weight(text)
         if files(name) is not None:

@@ -104,7 +104,7 @@ def read_arrivals(
         if rate is not None:
             raise UsageError(f"--arrivals trace:FILE has its own times: leave out {rates}")
         return Arrivals("trace", offsets_ns=parse_trace(read(rest), rest))
-    plain = next((one for one in kinds if one == kind and not rest), None)
+    plain = next((kind_ for kind_ in kinds if kind_ == kind and not rest), None)
     if plain is None and not (kind == "bursts" and rest):
         raise UsageError(
             f'invalid arrivals: "{text}"; expecting {kinds[0]}, {kinds[1]}, bursts:SIZE or trace:FILE'

@@ -160,13 +160,13 @@ def _together(run: StoredRun, idle_s: float) -> RunProgress:
     now, last = _now(run), {name: found[-1] for name, found in sent.items()}
     lengths = [_wanted_ns(folder) for folder in folders.values()]
     whole = "" if None in lengths else f" of {format_duration(max(filter(None, lengths)))}"
-    elapsed = format_duration(max(one["elapsed_ns"] for one in last.values()))
+    elapsed = format_duration(max(wave["elapsed_ns"] for wave in last.values()))
     rates = [
         f"{name} {format_count(round(_rate(one, 'succeeded')))} operations a second {now}, 99 % under "
         f"{format_duration(one['p99_ns'])}"
         for name, one in last.items()
     ]
-    failed = sum(one["failed"] for found in sent.values() for one in found)
+    failed = sum(counts["failed"] for found in sent.values() for counts in found)
     return RunProgress(
         f"{elapsed}{whole}: {'; '.join(rates)}; {_failures(failed)} since they began.",
         "The newest snapshot of each load",
@@ -211,8 +211,8 @@ def _cure(run: StoredRun, idle_s: float) -> RunProgress:
     )
     told = [snapshot for snapshot in snapshots if snapshot["text"]]
     rows = tuple(
-        (format_duration(one["elapsed_ns"]), one["step"].partition(": ")[0], one["text"])
-        for one in reversed(told[-_SHOWN:])
+        (format_duration(line["elapsed_ns"]), line["step"].partition(": ")[0], line["text"])
+        for line in reversed(told[-_SHOWN:])
     )
     caption = f"The last {count_words(len(rows), 'message')}, newest first"
     return RunProgress(sentence, caption, ("at", "step", "message"), rows, idle_s, numbers=3, sentences=True)

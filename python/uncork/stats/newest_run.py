@@ -151,8 +151,8 @@ def _exact(figure: Figure, before: Figure) -> NewestJudgement:
 
 def _around_zero(figure: Figure, known: Sequence[Figure]) -> NewestJudgement:
     """Judge values of which some are 0 or less, and have no ratio: only the same value can be judged."""
-    middle = sorted(one.value for one in known)[(len(known) - 1) // 2]
-    if len(known) >= KNOWN_RUNS and {one.value for one in known} == {figure.value}:
+    middle = sorted(run.value for run in known)[(len(known) - 1) // 2]
+    if len(known) >= KNOWN_RUNS and {run.value for run in known} == {figure.value}:
         reason = "the same value as in all runs before it"
         return NewestJudgement(GateOutcome.KEPT, middle, None, None, None, reason)
     reason = "some values are 0 or less, which have no ratio"

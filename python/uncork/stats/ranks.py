@@ -46,7 +46,7 @@ def rank_effect(units: Sequence[float], confidence: float) -> RankEffect | None:
     first, second = np.triu_indices(len(values))
     means = np.sort((values[first] + values[second]) / 2.0)
     low, high = means[beyond - 1], means[-beyond]
-    return RankEffect(*(math.exp(float(one)) for one in (np.median(means), low, high)))
+    return RankEffect(*(math.exp(float(logarithm)) for logarithm in (np.median(means), low, high)))
 
 
 def contradiction(ratio: float, low: float | None, high: float | None, ranks: RankEffect) -> bool:

@@ -83,7 +83,7 @@ class Following:
         """Yield the current files: folders and globs may have new ones."""
         for path in self.files:
             if path.is_dir():
-                yield from sorted(one for one in path.iterdir() if is_log(one))
+                yield from sorted(entry for entry in path.iterdir() if is_log(entry))
             elif not path.exists() and glob.has_magic(str(path)):
                 yield from sorted(Path(name) for name in glob.iglob(str(path), recursive=True))  # noqa: PTH207 -- absolute ones too
             else:

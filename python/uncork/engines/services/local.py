@@ -128,7 +128,7 @@ class LocalServices:
     def cpu_ns(self, served: Served) -> tuple[int, int] | None:
         """Return the processor time of a service and those it depends on, in user mode and in the kernel."""
         found = [one for pid in served.pids if (one := session_cpu_ns(pid)) is not None]
-        return (sum(one[0] for one in found), sum(one[1] for one in found)) if found else None
+        return (sum(usage[0] for usage in found), sum(usage[1] for usage in found)) if found else None
 
     def exit_reason(self, served: Served) -> str | None:
         """Return how a service ended that should still run; None if all of them run."""
@@ -188,7 +188,7 @@ class LocalServices:
             return
         facts = {
             "owner": process.identity(os.getpid()),
-            "services": [one.identity for one in self._running.values()],
+            "services": [service.identity for service in self._running.values()],
         }
         draft = self._base / "owner.new"
         draft.write_text(json.dumps(facts))

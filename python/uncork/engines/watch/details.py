@@ -64,7 +64,7 @@ def read_details(
     chosen = chosen_tables(tables, indexes, used)
     own = frozenset(chosen)
     members: list[tuple[int, str, str]] = [
-        one for one in zip(*tables.columns("oid", "schema", "name"), strict=True) if one[0] in own
+        table for table in zip(*tables.columns("oid", "schema", "name"), strict=True) if table[0] in own
     ]
     of_indexes = zip(*indexes.columns("table_oid", "oid", "schema", "name"), strict=True)
     members += [(oid, schema, name) for table, oid, schema, name in of_indexes if table in own]
@@ -97,7 +97,7 @@ def read_details(
         for oid, text, expressions, predicate in rows("indexes", relation_sql.DEFINITIONS, given):
             definitions[oid] = None if text is None else (text, expressions or "", predicate or "")
         for oid, names, *found in rows("foreign keys", relation_sql.KEY_COLUMNS, given):
-            nulls, distinct, top = (None if one is None else float(one) for one in found)
+            nulls, distinct, top = (None if figure is None else float(figure) for figure in found)
             keys[oid] = (names, nulls, distinct, top)
     return Details(own, sizes, widths, definitions, keys, failed)
 

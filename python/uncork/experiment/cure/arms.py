@@ -92,7 +92,7 @@ def arms_of(
         except (_Refused, RewriteRefused, SetupRefused, SettingRefused) as refused:
             reasons.append(str(refused))
             continue
-        if not any(_effect(arm) == _effect(one) for one in found):
+        if not any(_effect(arm) == _effect(other) for other in found):
             found.append(arm)
     if found:
         return tuple(unique_names(found[:MOST_ARMS])), ""
@@ -210,7 +210,7 @@ def _typed(finding: Finding, candidate: Candidate, captured: CapturedStatement) 
         text = with_captured_parameters(candidate.undo.strip().rstrip(";"), finding.statement, captured.sql)
     except RewriteRefused:
         return ""
-    plain, same = (_PARAMETER_TYPE.sub(r"\1", " ".join(one.split())) for one in (text, captured.sql))
+    plain, same = (_PARAMETER_TYPE.sub(r"\1", " ".join(sql.split())) for sql in (text, captured.sql))
     return text if plain == same and text != captured.sql else ""
 
 

@@ -87,14 +87,14 @@ def batches_of(
     """
     keys = sorted({number for option in options for number in option.keys})
     most = max(numbers_in(statement.sql))
-    usable = [one for one in statement.sets if len(one) >= most]
+    usable = [values for values in statement.sets if len(values) >= most]
     if not usable:
         raise RewriteRefused("The statement was not captured with its values.")
     if not keys:
         times = -(-ROWS // len(usable))
         sets = (usable * times)[: max(ROWS, len(usable) // ROWS * ROWS)]
         return Batches(statement, types, tuple(sets[:_MOST_SETS]), ROWS)
-    first = {tuple(one[number - 1] for number in keys): one for one in reversed(usable)}
+    first = {tuple(values[number - 1] for number in keys): values for values in reversed(usable)}
     sets = list(first.values())[::-1][:_MOST_SETS]
     rows = min(ROWS, len(sets))
     if rows < LEAST_ROWS:
@@ -162,7 +162,7 @@ def _arm(
     if name.endswith("lateral"):
         text = f"{text.rstrip('.')}, in a lateral subquery for each key."
     sql = "\n\n".join(f"{many[statement.template].sql};" for statement in statements)
-    assumed = dict.fromkeys(each for one in many.values() for each in one.assumed)
+    assumed = dict.fromkeys(each for way in many.values() for each in way.assumed)
     writes = any(statement.changes for statement in statements)
     together = [_ONE_TRANSACTION] if writes else []
     arm = Arm(

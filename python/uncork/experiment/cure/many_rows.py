@@ -204,7 +204,7 @@ def _taken(text: str, alias: str) -> str:
 
 def _free(name: str, text: str) -> str:
     """Return a name that a text does not contain."""
-    taken = {one.lower() for one in re.findall(r"\w+", text)}
+    taken = {word.lower() for word in re.findall(r"\w+", text)}
     return (
         name
         if name not in taken

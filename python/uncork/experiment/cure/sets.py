@@ -34,7 +34,7 @@ def combine(proven: Mapping[str, Net], arms: Sequence[Arm]) -> tuple[Arm, ...]:
     )
     found: list[Arm] = []
     for arm in ranked:
-        if all(compatible(arm, one) for one in found):
+        if all(compatible(arm, other) for other in found):
             found.append(arm)
     return tuple(found)
 
@@ -82,7 +82,7 @@ def leave_one_out(arms: Sequence[Arm]) -> dict[str, Arm]:
     if len(arms) < 2:
         return {}
     rest = [
-        replace(joined([one for one in arms if one is not arm]), name=f"without-{arm.name}"[:40])
+        replace(joined([other for other in arms if other is not arm]), name=f"without-{arm.name}"[:40])
         for arm in arms
     ]
     return {arm.name: unique_name for arm, unique_name in zip(arms, unique_names(rest), strict=True)}

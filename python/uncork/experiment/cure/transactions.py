@@ -184,7 +184,7 @@ def _pauses_outside(
     outside_ns = sum(transaction.pauses_ns)
     if not outside_ns:
         raise RewriteRefused("Its transactions were captured without a pause that could be moved.")
-    inner = tuple(one for one in _inner(transaction) if isinstance(one, int))
+    inner = tuple(step for step in _inner(transaction) if isinstance(step, int))
     steps = (pause_line(outside_ns), *_framed(inner, block=transaction.block))
     arm = _plain_arm(finding, candidate, transaction)
     return TransactionArm(arm, "pauses", steps, outside_ns=outside_ns, assumed=(_MOVED,))
@@ -201,7 +201,7 @@ def _row_last(finding: Finding, candidate: Candidate, transaction: CapturedTrans
             "The contended statement locks a row to read it, so later statements may need its values."
         )
     inner = list(_inner(transaction))
-    moved = [*(one for one in inner if one not in places), *places]
+    moved = [*(step for step in inner if step not in places), *places]
     if moved == inner:
         raise RewriteRefused("The contended statement is the last one of its transaction already.")
     for place in places:

@@ -110,7 +110,7 @@ def plan_round(
                 if (cell, workload) not in active or block > planned_blocks(spec, workload):
                     continue
                 ordered = _order_of_arms(arms(spec, workload), seed, number, block, cell, workload)
-                out = {one for one in (*refused, *settled) if one[:2] == (cell, workload)}
+                out = {pair for pair in (*refused, *settled) if pair[:2] == (cell, workload)}
                 left = [arm for arm in ordered if (cell, workload, arm.variant) not in out]
                 blocks.append(
                     tuple(

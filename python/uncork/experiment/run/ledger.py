@@ -164,7 +164,7 @@ class Ledger:
         """
         found = self.compared()
         done = settled(
-            [self.effect(*one) for one in found],
+            [self.effect(*pair) for pair in found],
             precision=[self._spec.precision(workload) for _, workload, _ in found],
             practical=[self._spec.practical(workload) for _, workload, _ in found],
             confidence=self._spec.stop.confidence,
@@ -185,7 +185,7 @@ class Ledger:
     def open_pairs(self) -> set[Pair]:
         """Return the (cell, workload) pairs in which at least one comparison needs more trials."""
         left = self.settled()
-        return {one[:2] for one in self.compared() if one not in left}
+        return {pair[:2] for pair in self.compared() if pair not in left}
 
     def widest(self, comparisons: Collection[Compared]) -> tuple[float | None, str]:
         """Return the largest finite half-width among some comparisons, and that comparison's name."""
@@ -264,7 +264,7 @@ class Ledger:
     def judgements(self) -> list[Judged]:
         """Judge all comparisons that were not refused, together."""
         stop = self._spec.stop
-        compared = [(*one, self.effect(*one)) for one in self.compared()]
+        compared = [(*pair, self.effect(*pair)) for pair in self.compared()]
         known = [entry for entry in compared if entry[3] is not None]
         judged = judge(
             [effect for *_, effect in known if effect is not None],
@@ -320,9 +320,9 @@ class Ledger:
     def slice_checks(self) -> list[SliceCheck]:
         """Return how short slices differ from long ones, for each comparison with rounds of long slices."""
         return [
-            SliceCheck(*one, len(self._long_rounds(one[:2])), self._short_to_long(one))
-            for one in self.compared()
-            if self._lengths.get(one[:2])
+            SliceCheck(*pair, len(self._long_rounds(pair[:2])), self._short_to_long(pair))
+            for pair in self.compared()
+            if self._lengths.get(pair[:2])
         ]
 
     def is_disturbed(self, pair: Pair) -> bool:

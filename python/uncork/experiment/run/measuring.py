@@ -467,7 +467,7 @@ class Measuring:
         )
         updates = any(reads_updates(request) for request in requests)
         before = [self._server.snapshot(*home, updates=updates) for home in placements]
-        used = [self._manager.cpu_ns(one) for one in served]
+        used = [self._manager.cpu_ns(service) for service in served]
         measured = self._load.run_block(request)
         found = [
             self._manager.examined(arm, service) for arm, service in zip(measured.arms, served, strict=True)
@@ -475,7 +475,7 @@ class Measuring:
         if any(measurement.outcome == Outcome.CONNECTION_LOST for measurement in found):
             return replace(measured, arms=tuple(found))
         after = [self._server.snapshot(*home, updates=updates) for home in placements]
-        now = [self._manager.cpu_ns(one) for one in served]
+        now = [self._manager.cpu_ns(service) for service in served]
         for place, measurement in enumerate(found):
             alone = placements.count(placements[place]) == 1
             operations = measurement.started + warmups[place] + _settled(sizes[place], measurement)

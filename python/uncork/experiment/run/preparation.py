@@ -285,8 +285,8 @@ class Preparation:
                 again = self._asked(cell, workload, spec.baseline)
             own = [] if again is None else answer_differences(expected[0], again[0], rules)
             if spec.workloads[workload].answer == "may differ":
-                changing = {one.pattern for one in own}
-                real = [one for one in differences if one.pattern not in changing]
+                changing = {difference.pattern for difference in own}
+                real = [difference for difference in differences if difference.pattern not in changing]
                 if real or expected[1] != found[1]:
                     told = real[0].beside("the baseline") if real else OTHER_DATA
                     self._sink.answer(cell, workload, variant, told)

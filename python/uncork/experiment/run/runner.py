@@ -254,7 +254,7 @@ class Runner:
         )
         trials = sum(len(block) for visit in visits for block in visit.blocks)
         compared = self._ledger.compared()
-        comparisons = sum(one[:2] in open_pairs and one not in settled for one in compared)
+        comparisons = sum(pair[:2] in open_pairs and pair not in settled for pair in compared)
         yield RoundStarted(number, trials, comparisons, self._elapsed(), self._used())
         pairs = sorted(open_pairs)
         spent_ns = self._clock.monotonic_ns() - begun_ns
@@ -283,7 +283,7 @@ class Runner:
                 self._manager.end()
         self._overhead_ns = float(self._clock.monotonic_ns() - begun_ns - self._measured_ns)
         still_open, settled = self._open_pairs(), self._settled()
-        still = [one for one in compared if one[:2] in still_open and one not in settled]
+        still = [pair for pair in compared if pair[:2] in still_open and pair not in settled]
         widest, name = self._ledger.widest(still)
         done = len(compared) - len(still)
         yield RoundEnded(number, done, len(compared), widest, name, self._elapsed())

@@ -61,7 +61,9 @@ def read(text: str) -> list[ImportedRun] | None:
         ValueError: if a column or a value is wrong; the message names the line.
     """
     head = text.lstrip("\ufeff").partition("\n")[0]
-    separator = next((one for one in _SEPARATORS if set(_REQUIRED) <= set(_names(head, one))), None)
+    separator = next(
+        (separator for separator in _SEPARATORS if set(_REQUIRED) <= set(_names(head, separator))), None
+    )
     if separator is None:
         return None
     columns = _names(head, separator)

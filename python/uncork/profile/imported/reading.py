@@ -89,11 +89,11 @@ def _parsed(text: str, file: str) -> Any:
 
 def _first(formats: tuple[_Format, ...], data: Any, file: str) -> list[ImportedRun] | None:
     """Return what the first reader that knows the data returns; None if none does."""
-    for one in formats:
+    for format in formats:
         try:
-            found = one.read(data)
+            found = format.read(data)
         except _WRONG as error:
-            again = f"; write it again with: {one.how}" if one.how else ""
+            again = f"; write it again with: {format.how}" if format.how else ""
             raise UsageError(f"{file} is damaged: {_reason(error)}{again}") from error
         if found is not None:
             return found if isinstance(found, list) else [found]
@@ -119,7 +119,7 @@ def _checked(run: ImportedRun, file: str) -> ImportedRun:
 
 
 def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= one <= "\udfff" for one in text)
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _reason(error: Exception) -> str:

@@ -156,7 +156,7 @@ class ObjectReader:
 
     def _fill(self) -> None:
         """Request more ranges, up to the limits."""
-        ahead = sum(one.end - one.begin for one in self._queue)
+        ahead = sum(piece.end - piece.begin for piece in self._queue)
         while self._planned and len(self._queue) < _AT_ONCE and ahead < self._ahead:
             following = next(self._plan, None)
             if following is None:
@@ -171,8 +171,8 @@ class ObjectReader:
 
     def _renew(self) -> None:
         """Find the version that the object has now; what was requested is requested again."""
-        for one in self._queue:
-            one.answer.cancel()
+        for piece in self._queue:
+            piece.answer.cancel()
         self._queue.clear()
         self._versions += 1
         wanted = self._objects[self._at]

@@ -43,9 +43,9 @@ def statement_plan(template: int, source: PlanSource, output: str, text: str = "
         text=text or output,
         jit="JIT" in found,
         triggers=tuple(
-            (one.get("Constraint Name") or one["Trigger Name"], one["Time"])
-            for one in found.get("Triggers", ())
-            if "Time" in one
+            (trigger.get("Constraint Name") or trigger["Trigger Name"], trigger["Time"])
+            for trigger in found.get("Triggers", ())
+            if "Time" in trigger
         ),
         jit_ms=_compiling_ms(found),
     )
@@ -174,12 +174,12 @@ def _disk_kib(plan: Mapping[str, Any]) -> float:
     A hash join in several batches reports no space, but BUFFERS counts the blocks that it wrote.
     """
     space = 0.0
-    for one in (plan, *plan.get("Workers", ())):
-        if one.get("Sort Space Type") == "Disk":
-            space += one["Sort Space Used"]
-        space += one.get("Disk Usage", 0)
-        if one.get("Storage") == "Disk":
-            space += one["Maximum Storage"]
+    for process in (plan, *plan.get("Workers", ())):
+        if process.get("Sort Space Type") == "Disk":
+            space += process["Sort Space Used"]
+        space += process.get("Disk Usage", 0)
+        if process.get("Storage") == "Disk":
+            space += process["Maximum Storage"]
     if space or "Temp Written Blocks" not in plan:
         return space
     below = sum(child.get("Temp Written Blocks", 0) for child in plan.get("Plans", ()))

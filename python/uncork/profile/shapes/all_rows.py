@@ -296,7 +296,7 @@ class _Row:
 
     def _exact(self, column: ColumnFacts, table: str, name: str) -> bool:
         """Return whether adding one by one and adding the sum are the same: no step rounds."""
-        into = next((one for one in self.columns.get(table, ()) if one.name == name), None)
+        into = next((column for column in self.columns.get(table, ()) if column.name == name), None)
         if column.type in _WHOLE:
             return into is None or into.type in _WHOLE or into.type == "numeric"
         same = into is not None and into.storage_type == column.storage_type

@@ -19,13 +19,13 @@ def assigned_values(text: str) -> Mapping[str, str | None]:
     if tree is None or len(tree.stmts) != 1 or kind_of(tree.stmts[0].stmt) != "update_stmt":
         return {}
     found: dict[str, str | None] = {}
-    for one in tree.stmts[0].stmt.update_stmt.target_list:
-        value = one.res_target.val
+    for target in tree.stmts[0].stmt.update_stmt.target_list:
+        value = target.res_target.val
         if kind_of(value) == "type_cast":
             value = value.type_cast.arg
-        if kind_of(value) != "a_const" or one.res_target.indirection:
+        if kind_of(value) != "a_const" or target.res_target.indirection:
             return {}
-        found[one.res_target.name] = _constant(value.a_const)
+        found[target.res_target.name] = _constant(value.a_const)
     return found
 
 

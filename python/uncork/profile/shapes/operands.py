@@ -52,7 +52,7 @@ class Operand:
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the names of the operand's columns, each once."""
-        return tuple(dict.fromkeys(one.column.column for one in self.found))
+        return tuple(dict.fromkeys(reference.column.column for reference in self.found))
 
     @property
     def expression(self) -> str:

@@ -146,8 +146,8 @@ class Walk:
             self.visit(one, scope, "group by")
         if select.HasField("having_clause"):
             self._condition(select.having_clause, scope, "having")
-        for one in select.window_clause:
-            self.visit(one, scope, "window")
+        for window in select.window_clause:
+            self.visit(window, scope, "window")
         self._sorted(select, targets, scope)
         self._end(select, scope)
         return outputs
@@ -158,10 +158,10 @@ class Walk:
             if kind_of(one):
                 self.parts.distinct_on.append(key_of(target_of(one, targets, scope), scope))
                 self.visit(one, scope, "distinct on")
-        for one in select.sort_clause:
-            key = key_of(target_of(one.sort_by.node, targets, scope), scope)
-            self.parts.order.append(directed(key, one.sort_by))
-            self.visit(one, scope, "order by")
+        for order in select.sort_clause:
+            key = key_of(target_of(order.sort_by.node, targets, scope), scope)
+            self.parts.order.append(directed(key, order.sort_by))
+            self.visit(order, scope, "order by")
 
     def _arms(self, select: Any, scope: Scope, outermost: bool, common: CommonName | None) -> Outputs:
         """Walk through both sides of UNION, INTERSECT or EXCEPT, which have the level of the whole."""
@@ -173,11 +173,11 @@ class Walk:
         if enum_of(select, "op") == "SETOP_UNION" and not select.all:
             self.parts.remember(unions=self.parts.facts.unions + 1)
         names = [name for name, _ in left.columns]
-        for one in select.sort_clause:
-            place = ordinal(one.sort_by.node)
-            fields = chained(one.sort_by.node.column_ref.fields)
+        for order in select.sort_clause:
+            place = ordinal(order.sort_by.node)
+            fields = chained(order.sort_by.node.column_ref.fields)
             column = names[place - 1] if place and place <= len(names) else "".join(fields[-1:])
-            self.parts.order.append(directed(OrderKey("", column, level=scope.level), one.sort_by))
+            self.parts.order.append(directed(OrderKey("", column, level=scope.level), order.sort_by))
         self._end(select, scope)
         return left.merged(right)
 

@@ -149,7 +149,7 @@ def _parts(text: str) -> _Parts | None:
     if kind != "update_stmt":
         return None
     update = statement.update_stmt
-    sets = tuple((one.res_target.name, _number(one.res_target)) for one in update.target_list)
+    sets = tuple((target.res_target.name, _number(target.res_target)) for target in update.target_list)
     keys = None if update.from_clause or update.with_clause.ctes else _keys(update.where_clause)
     if keys is not None and {name for name, _ in keys} & {name for name, _ in sets}:
         keys = None  # whether it finds the row depends on the values that it changes

@@ -40,7 +40,7 @@ def with_parameters(sql: str, tables: Tables) -> str | None:
     names = _Names(messages, tables)
     tokens = tokens_of(sql)
     ends = {start: place for place, (start, _, _) in enumerate(tokens)}
-    first = 1 + max([0, *(int(one) for one in _NUMBER.findall(sql))])
+    first = 1 + max([0, *(int(number) for number in _NUMBER.findall(sql))])
     numbers: dict[tuple[str, ...], int] = {}
     whole, pieces, end = sql.encode(), list[bytes](), 0
     references = [message for message in messages if message.DESCRIPTOR.name == "ColumnRef"]

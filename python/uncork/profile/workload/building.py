@@ -303,7 +303,7 @@ def _resolved(value: FoundValue, logged: Mapping[int, str | None]) -> tuple[str 
         return (value.value,)
     if isinstance(value, int):
         return (logged[value],) if value in logged else None
-    parts = [_resolved(one, logged) for one in value]
+    parts = [_resolved(part, logged) for part in value]
     known = [part[0] for part in parts if part is not None]
     return (array_text(known),) if len(known) == len(parts) else None
 

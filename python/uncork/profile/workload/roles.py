@@ -214,7 +214,7 @@ def _inserted(statement: Any, order: Sequence[str]) -> Iterator[Mapping[str, int
     select = statement.select_stmt.select_stmt
     rows = [list(row.list.items) for row in select.values_lists]
     if not rows and select.target_list:
-        rows = [[one.res_target.val for one in select.target_list]]
+        rows = [[target.res_target.val for target in select.target_list]]
     for row in rows:
         yield {column: _number(value) for column, value in zip(columns, row, strict=False)}
 

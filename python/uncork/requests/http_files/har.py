@@ -139,7 +139,7 @@ def _entry(entry: Mapping[str, Any]) -> _Entry:
     return _Entry(
         method=str(request["method"]).upper(),
         url=url,
-        headers=[(str(one["name"]), str(one["value"])) for one in request.get("headers") or ()],
+        headers=[(str(header["name"]), str(header["value"])) for header in request.get("headers") or ()],
         body=str(body) if body else None,
         kind="static" if static else kind,
         status=int(response.get("status") or 0),
@@ -225,7 +225,7 @@ def _json_shape(value: object) -> object:
     if isinstance(value, dict):
         return tuple((key, _json_shape(one)) for key, one in value.items())
     if isinstance(value, list):
-        return ("list", *(_json_shape(one) for one in value))
+        return ("list", *(_json_shape(item) for item in value))
     return (
         "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
     )

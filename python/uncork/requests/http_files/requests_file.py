@@ -53,7 +53,7 @@ class VariableTable(Section):
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
-        given = [one for one in (self.range, self.values, self.rows, self.file) if one is not None]
+        given = [source for source in (self.range, self.values, self.rows, self.file) if source is not None]
         if len(given) != 1:
             raise problems.at((), "expected exactly one of range, values, rows and file")
         if self.range is not None:

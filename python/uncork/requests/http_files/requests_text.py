@@ -47,7 +47,7 @@ def requests_text(source: str, base_url: str, groups: Sequence[Group], notes: Se
 
 def _shared_headers(groups: Sequence[Group]) -> dict[str, str]:
     first, *others = (group.headers for group in groups)
-    return {name: text for name, text in first.items() if all(one.get(name) == text for one in others)}
+    return {name: text for name, text in first.items() if all(other.get(name) == text for other in others)}
 
 
 def _variables(groups: Sequence[Group]) -> tuple[dict[str, str], list[dict[str, str]]]:

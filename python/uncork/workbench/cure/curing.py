@@ -347,7 +347,7 @@ def _differing(
 
 def _with_rest(wanted: Sequence[Finding], tried: Sequence[Tried], why: str) -> list[Tried]:
     """Add the findings that were not reached, and return all in the order of `wanted`."""
-    reached = {id(one.finding) for one in tried}
+    reached = {id(attempt.finding) for attempt in tried}
     rest = [
         Tried(finding, "not tried", f"not reached: {why}") for finding in wanted if id(finding) not in reached
     ]

@@ -95,9 +95,11 @@ def _agreement(source: Planner, copy: Planner, statement: CapturedStatement) -> 
 
 def _texts(planner: Planner, statement: CapturedStatement) -> list[str]:
     """Return the statement with its first distinct sets of values; without values, its own text."""
-    sets = list(dict.fromkeys(one for one in statement.sets if one))[:_SETS]
+    sets = list(dict.fromkeys(values for values in statement.sets if values))[:_SETS]
     try:
-        found = [with_values(statement.sql, dict(enumerate(one, start=1)), planner.literal) for one in sets]
+        found = [
+            with_values(statement.sql, dict(enumerate(values, start=1)), planner.literal) for values in sets
+        ]
     except ValueError:  # the grammar of another version of PostgreSQL
         found = []
     return found or [statement.sql]

@@ -109,9 +109,9 @@ class Prover:
         """
         proven = {
             change.name: change.net
-            for one in tried
-            for change in one.changes
-            if one.state == "cured" and change.name in self._arms and change.name == one.best
+            for attempt in tried
+            for change in attempt.changes
+            if attempt.state == "cured" and change.name in self._arms and change.name == attempt.best
             if change.net is not None
         }
         arms = combine(proven, [self._arms[name][0] for name in proven])

@@ -69,9 +69,11 @@ class Joining:
         for column in _NUMBERED:
             self._number(number, column, [one for _, one in tables if column in one.column_names])
         rounds = self._numbers[number, "round"]
-        measured = {one for name, table in tables if name == "trials" for one in table["round"].to_pylist()}
+        measured = {
+            place for name, table in tables if name == "trials" for place in table["round"].to_pylist()
+        }
         return Joined(
-            sorted(rounds[one] for one in measured),
+            sorted(rounds[place] for place in measured),
             [(name, self._renumbered(number, one)) for name, one in tables],
         )
 

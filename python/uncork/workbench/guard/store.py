@@ -78,7 +78,7 @@ def _result(data: Mapping[str, Any]) -> GuardResult:
             "plans": tuple(PlanDifference(**_placed(plan)) for plan in data["plans"]),
             "runs": tuple(data["runs"]),
             "warnings": tuple(data["warnings"]),
-            "unused": tuple(Acknowledgement(**one) for one in data["unused"]),
+            "unused": tuple(Acknowledgement(**entry) for entry in data["unused"]),
             "differences": tuple(SideDifference(**_placed(difference)) for difference in data["differences"]),
             "settings": tuple(EnvironmentDifference(**setting) for setting in data["settings"]),
         }
@@ -99,7 +99,7 @@ def _check(data: Mapping[str, Any]) -> GateCheck:
             "outcome": GateOutcome(data["outcome"]),
             "acknowledgement": None if known is None else Acknowledgement(**known),
             "warnings": tuple(data["warnings"]),
-            "by_round": tuple(tuple(one) for one in data["by_round"]),
+            "by_round": tuple(tuple(pair) for pair in data["by_round"]),
         }
     )
 
@@ -114,7 +114,7 @@ def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
+        return [_finite(item) for item in value]
     if isinstance(value, float) and value - value != 0.0:
         return None
     return value

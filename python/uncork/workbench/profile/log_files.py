@@ -198,7 +198,7 @@ def expand(files: list[Path]) -> list[Path]:
     found: list[Path] = []
     for path in files:
         if path.is_dir():
-            logs = sorted(one for one in path.iterdir() if is_log(one))
+            logs = sorted(entry for entry in path.iterdir() if is_log(entry))
             if not logs:
                 raise UsageError(f"{path}: {_instead_of_logs(path)}")
             found += logs
@@ -216,7 +216,7 @@ def _not_logs(path: Path) -> list[Path]:
     """Return the files in a folder that `expand` leaves out because they cannot be logs; hidden ones not."""
     if not path.is_dir():
         return []
-    return [one for one in sorted(path.iterdir()) if _is_shown(one) and not is_log(one)]
+    return [entry for entry in sorted(path.iterdir()) if _is_shown(entry) and not is_log(entry)]
 
 
 def _shown(text: str) -> str:

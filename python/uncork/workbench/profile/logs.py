@@ -162,11 +162,11 @@ def _none_passes(facts: Mapping[str, Any]) -> str:
     found = sorted(facts["left_out"], key=lambda one: -one["entries"])
     by = found[0]["by"]
     option = f"--{by.replace(' ', '-')}"
-    count = sum(one["entries"] for one in found)
+    count = sum(server["entries"] for server in found)
     message = f"none of the {count} entries passes the filters; most fail {option} first"
     if by == "time of day":
         return f"{message}: times are in UTC unless an offset follows, such as 08:00-17:00+02:00"
-    names = [f'"{one["name"]}"' for one in found if one["by"] == by and one["name"]]
+    names = [f'"{server["name"]}"' for server in found if server["by"] == by and server["name"]]
     if not names:
         escape = {"database": "%d", "user": "%u", "application": "%a", "host": "%h"}[by]
         return f"{message}: the log names no {by}; add {escape} to the server's log_line_prefix"

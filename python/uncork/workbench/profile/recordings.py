@@ -158,7 +158,9 @@ class _Entries:
         # Each part has its own dictionary of servers.
         table = pa.concat_tables(self._tables).unify_dictionaries()
         table = table.sort_by([("file", "ascending"), ("offset", "ascending")])
-        counted = {one["values"]: one["counts"] for one in pc.value_counts(table["database"]).to_pylist()}
+        counted = {
+            count["values"]: count["counts"] for count in pc.value_counts(table["database"]).to_pylist()
+        }
         counted.pop(None, None)
         if name is not None and name not in counted:
             known = ", ".join(sorted(counted)) or "no database: add %d to log_line_prefix"
