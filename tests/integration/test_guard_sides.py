@@ -16,7 +16,7 @@ from uncork.experiment.guard.experiment import guarded
 from uncork.experiment.guard.sides import parse_side
 from uncork.requests.guard import GuardRequest
 from uncork.requests.server import ServerChoice
-from uncork.workbench.guard.sides import asked_sides, server_choice
+from uncork.workbench.guard.sides import opened_sides, server_choice
 
 FILE = """
 [experiment]
@@ -84,7 +84,7 @@ def test_each_commit_is_read_as_it_was_and_the_rest_as_it_is(repository):
     first = repository.git("rev-parse", "HEAD")
     (repository.file.parent / "schema.sql").write_text("CREATE TABLE t (a bigint)")
     told = []
-    with asked_sides(wanted(repository, ["commit=HEAD"])) as sides:
+    with opened_sides(wanted(repository, ["commit=HEAD"])) as sides:
         made = guarded(sides.baseline, sides.candidate, None, {})
         sides.build(told.append)
         assert (repository.folder / "built").is_file()
@@ -101,7 +101,7 @@ def test_each_commit_is_read_as_it_was_and_the_rest_as_it_is(repository):
 
 
 def test_two_commits_that_are_one_are_the_same(repository):
-    with asked_sides(wanted(repository, ["commit=HEAD"], ["commit=HEAD~0"])) as sides:
+    with opened_sides(wanted(repository, ["commit=HEAD"], ["commit=HEAD~0"])) as sides:
         assert guarded(sides.baseline, sides.candidate, None, {}).same
         assert len(sides.builds) == 1
 
@@ -115,7 +115,7 @@ def test_two_commits_that_are_one_are_the_same(repository):
     ],
 )
 def test_a_commit_that_there_is_not_is_told(repository, says, told):
-    with pytest.raises(UsageError) as error, asked_sides(wanted(repository, [says])):
+    with pytest.raises(UsageError) as error, opened_sides(wanted(repository, [says])):
         pass
     assert told in str(error.value)
 
@@ -123,7 +123,7 @@ def test_a_commit_that_there_is_not_is_told(repository, says, told):
 def test_a_commit_without_the_file_is_told(repository):
     repository.git("rm", "-q", "--cached", "bench/experiment.toml")
     repository.git("commit", "-qm", "gone")
-    with pytest.raises(UsageError) as error, asked_sides(wanted(repository, ["commit=HEAD"])):
+    with pytest.raises(UsageError) as error, opened_sides(wanted(repository, ["commit=HEAD"])):
         pass
     assert "has no bench/experiment.toml, but both sides need it" in str(error.value)
 
@@ -131,7 +131,7 @@ def test_a_commit_without_the_file_is_told(repository):
 def test_a_file_that_was_wrong_is_told_by_the_name_it_was_asked_for(repository):
     repository.commit("SELECT 1", FILE.replace("baseline = true", "baselin = true"))
     repository.file.write_text(FILE)
-    with pytest.raises(SpecError) as error, asked_sides(wanted(repository, ["commit=HEAD"])):
+    with pytest.raises(SpecError) as error, opened_sides(wanted(repository, ["commit=HEAD"])):
         pass
     short = repository.git("rev-parse", "HEAD")[:9]
     assert f"{repository.file} of commit {short}:7: variants.one.baselin: unknown key" in str(error.value)
@@ -146,14 +146,14 @@ def test_outside_a_repository_commits_are_refused_and_all_else_works(tmp_path):
         parse_side("baseline", []),
         parse_side("candidate", ["commit=HEAD"]),
     )
-    with pytest.raises(UsageError, match="is not in a git repository"), asked_sides(here):
+    with pytest.raises(UsageError, match="is not in a git repository"), opened_sides(here):
         pass
-    with asked_sides(wanted(Named(tmp_path / "experiment.toml"))) as sides:
+    with opened_sides(wanted(Named(tmp_path / "experiment.toml"))) as sides:
         assert sides.candidate.commit is None
         assert sides.candidate.checkout == str(tmp_path)
     with (
         pytest.raises(UsageError, match=r"cannot read .*none.toml: no such file"),
-        asked_sides(wanted(Named(tmp_path / "none.toml"))),
+        opened_sides(wanted(Named(tmp_path / "none.toml"))),
     ):
         pass
 
@@ -171,7 +171,7 @@ def test_a_build_that_fails_is_shown(repository):
     short = repository.git("rev-parse", "HEAD")[:9]
     with (
         pytest.raises(SetupError) as error,
-        asked_sides(wanted(repository, ["commit=HEAD"])) as sides,
+        opened_sides(wanted(repository, ["commit=HEAD"])) as sides,
     ):
         sides.build(lambda _: None)
     assert f"guard.build of commit {short} failed (exit status 3): python3 -c" in str(error.value)
@@ -183,7 +183,7 @@ def test_a_build_that_cannot_be_started_is_told(repository):
     repository.commit("SELECT 1", FILE.replace('"sh"', '"no-such-program"'))
     with (
         pytest.raises(SetupError, match="cannot start no-such-program: No such file"),
-        asked_sides(wanted(repository)) as sides,
+        opened_sides(wanted(repository)) as sides,
     ):
         sides.build(lambda _: None)
 
@@ -193,14 +193,14 @@ def test_what_a_killed_run_left_is_removed_by_the_next(repository):
     (left / "tree").mkdir(parents=True)
     gone = {**process.identity(os.getpid()), "pid": 999999999}
     (left / "owner.json").write_text(json.dumps({"owner": gone, "server": None}))
-    with asked_sides(wanted(repository, ["commit=HEAD"])):
+    with opened_sides(wanted(repository, ["commit=HEAD"])):
         assert not left.exists()
 
 
 def test_servers_of_the_sides(repository):
     two = wanted(repository, ["dsn=host=a password=hush"], ["dsn=host=b"])
     assert server_choice(two).apart == {"baseline": "host=a password=hush", "candidate": "host=b"}
-    with asked_sides(two) as sides:
+    with opened_sides(two) as sides:
         made = guarded(sides.baseline, sides.candidate, None, {})
     assert made.baseline.title == "server host=a password=***"
     assert "hush" not in made.text
@@ -211,7 +211,7 @@ def test_servers_of_the_sides(repository):
     assert server_choice(both).apart == {"baseline": "host=a", "candidate": "host=b"}
     buffers = wanted(repository, [], ["setting=shared_buffers:1GB", "setting=work_mem:1MB"])
     assert server_choice(buffers) == ServerChoice()
-    with asked_sides(buffers) as sides:
+    with opened_sides(buffers) as sides:
         made = guarded(sides.baseline, sides.candidate, None, {})
     assert made.candidate.title == "shared_buffers = 1GB, work_mem = 1MB"
     assert tomllib.loads(made.text)["variants"]["candidate"]["settings"]["shared_buffers"] == "1GB"

@@ -19,7 +19,7 @@ from uncork.engines.watch.connection import ServerWatch
 from uncork.model.tables.catalogue import CATALOGUE_TABLES
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.tables.system import SYSTEM_TABLES
-from uncork.store.evidence import read_evidence
+from uncork.store.profile_tables import read_evidence
 from uncork.workbench.profile.databases import profile_database
 
 pytestmark = pytest.mark.postgres

@@ -19,7 +19,7 @@ from uncork.model.tables.database import DATABASE_TABLES
 from uncork.profile.plans.tree import plan_tree
 from uncork.report.database.document import build_database_document
 from uncork.report.write.html import html_page
-from uncork.store.evidence import read_evidence
+from uncork.store.profile_tables import read_evidence
 from uncork.workbench.profile.database_plans import Candidate, find_plans
 from uncork.workbench.profile.databases import profile_database
 

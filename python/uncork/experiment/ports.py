@@ -9,13 +9,13 @@ from typing import Protocol
 from uncork.model.answer import Answer
 from uncork.model.block import BlockMeasurement, BlockRequest
 from uncork.model.engine import EngineOverhead
-from uncork.model.evidence import Sampling
 from uncork.model.http_trial import AskedRequest, HttpAnswer, TrialRequest
 from uncork.model.measurement import Measurement
 from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.service import Served, ServiceJob
 from uncork.model.trial import Arm, Cell, Trial
+from uncork.model.variant_evidence import Sampling
 
 
 class Server(Protocol):

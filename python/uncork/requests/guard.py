@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uncork.experiment.guard.sides import Side, parse_side
-from uncork.model.evidence import EvidenceKind
 from uncork.model.redaction import is_secret, shell_command, variable_for, without_secrets
+from uncork.model.variant_evidence import EvidenceKind
 from uncork.requests.guard_options import GuardOptions
 from uncork.requests.hosts import host_request
 from uncork.requests.server import ServerChoice

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final, get_args
 
 from uncork.errors import UsageError
-from uncork.model.evidence import EvidenceKind
 from uncork.model.stored_run import DEFAULT_RUNS
+from uncork.model.variant_evidence import EvidenceKind
 from uncork.requests.experiment_options import (
     Seed,
     ServerBinaries,

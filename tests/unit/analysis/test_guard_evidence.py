@@ -4,12 +4,12 @@ import dataclasses
 
 from fakes.guards import check, guard
 from fakes.results import bare_result, comparison, variant
-from uncork.analysis.guard.evidence import explained, frame_differences
-from uncork.model.evidence import CallShare, EvidenceFacts, WaitShare
+from uncork.analysis.guard.explanations import explained, frame_differences
 from uncork.model.results.experiment import Cost, PlanFacts
 from uncork.model.tables.stacks import STACK_TABLES
+from uncork.model.variant_evidence import CallShare, EvidenceFacts, WaitShare
 from uncork.report.guard.answer import answer_guard
-from uncork.store.evidence import rows_table, write_evidence
+from uncork.store.profile_tables import rows_table, write_evidence
 
 SIDES = ("baseline", "candidate")
 

@@ -11,8 +11,8 @@ from fakes.http_results import store_http_load
 from fakes.stored_loads import store_load
 from uncork.analysis.runs.comparison import run_series
 from uncork.model.tables.stacks import STACK_TABLES
-from uncork.store.evidence import rows_table, write_evidence
 from uncork.store.layout import Manifest, write_manifest
+from uncork.store.profile_tables import rows_table, write_evidence
 from uncork.workbench.documents.flames import compared_flames
 from uncork.workbench.documents.loads import read_load
 

@@ -7,7 +7,7 @@ from uncork.errors import ServerCrash, SpecError
 from uncork.experiment.plan.evidence_time import evidence_ns, sampling
 from uncork.experiment.plan.order import plan_document
 from uncork.experiment.run.events import BudgetShort, Evidenced, Finished, TrialEnded
-from uncork.experiment.run.evidence import evidence_places
+from uncork.experiment.run.evidence_trials import evidence_places
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.experiment.spec.schema import parse_spec

@@ -12,7 +12,7 @@ from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, FakeServic
 from uncork.errors import ServerCrash, SetupError, SpecError
 from uncork.experiment.plan.order import cells
 from uncork.experiment.run.events import Evidenced, Finished, Recovered, Refused, Skipped
-from uncork.experiment.run.evidence import evidence_request
+from uncork.experiment.run.evidence_trials import evidence_request
 from uncork.experiment.run.http_request import asked_requests, http_trial, service_jobs
 from uncork.experiment.run.ledger import Ledger
 from uncork.experiment.run.runner import Runner

@@ -28,8 +28,8 @@ from fakes.guards import (
     share_check,
 )
 from fakes.terminals import shown
-from uncork.model.evidence import Levels
 from uncork.model.results.guard import Gate, GateOutcome, GuardSide, PlanDifference, SideDifference
+from uncork.model.variant_evidence import Levels
 from uncork.report.guard.document import build_guard_document, explanations
 from uncork.report.guard.gobench import guard_gobench
 from uncork.report.guard.junit import guard_junit

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fakes.results import small_result
-from uncork.model.evidence import EvidenceFacts, WaitShare
+from uncork.model.variant_evidence import EvidenceFacts, WaitShare
 from uncork.model.verdict import Verdict
 from uncork.report.experiment.document import next_bottleneck_steps
 

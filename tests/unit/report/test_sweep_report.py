@@ -31,7 +31,7 @@ from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.schemas import result_schema
 from uncork.store.layout import Manifest
-from uncork.store.seen import Pressed
+from uncork.store.pressed import Pressed
 
 
 def result_of(throughput, *, breaks_at=math.inf, message=None, **changes):

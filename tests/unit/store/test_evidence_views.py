@@ -4,8 +4,8 @@ import pytest
 
 from uncork.errors import StoreError
 from uncork.model.tables.register import TABLES
-from uncork.store.evidence import rows_table, write_evidence
 from uncork.store.layout import write_manifest
+from uncork.store.profile_tables import rows_table, write_evidence
 from uncork.store.query import RunReader
 
 from .test_layout import MANIFEST

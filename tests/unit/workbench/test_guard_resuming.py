@@ -14,8 +14,8 @@ from uncork.model.results.guard import GuardSide
 from uncork.requests.guard import GuardRequest
 from uncork.requests.source import Options
 from uncork.store.layout import Attempt, Manifest, write_manifest
-from uncork.workbench.guard.asked import GuardAsked, read_asked, refuse_guard, write_asked
 from uncork.workbench.guard.guards import carry_out_guard, guard_target, resume_guard
+from uncork.workbench.guard.stored_request import StoredRequest, read_request, refuse_guard, write_request
 
 TEXT = """
 [experiment]
@@ -37,10 +37,10 @@ duration = "100ms"
 [guard]
 gates = ["p50 < +5%"]
 """
-ASKED = GuardAsked(
+ASKED = StoredRequest(
     baseline=GuardSide("baseline", "as it is", commit="1a2b3c"),
     candidate=GuardSide("candidate", "work_mem = 64kB", ("work_mem = 64kB",)),
-    told=("the files differ",),
+    overridden=("the files differ",),
     command="uncork guard sorts.toml --candidate setting=work_mem:64kB",
     confirm=True,
     acknowledged="/somewhere/known.toml",
@@ -68,7 +68,7 @@ def run(tmp_path):
     )
     write_manifest(folder, manifest)
     (folder / "experiment.toml").write_text(TEXT)
-    write_asked(folder, ASKED)
+    write_request(folder, ASKED)
     return folder, manifest
 
 
@@ -85,8 +85,8 @@ def resume(folder, sides=(), **changes):
 
 def test_how_it_was_asked_is_read_back(run):
     folder, _ = run
-    assert read_asked(folder) == ASKED
-    assert read_asked(folder.parent) is None
+    assert read_request(folder) == ASKED
+    assert read_request(folder.parent) is None
 
 
 def test_an_experiment_is_not_resumed_where_it_is_a_guards(run):
@@ -105,7 +105,7 @@ def test_an_experiment_is_not_resumed_where_it_is_a_guards(run):
 )
 def test_what_cannot_be_the_same_does_not_go_on_and_the_command_is_told(run, asked, told):
     folder, _ = run
-    write_asked(folder, replace(ASKED, **asked))
+    write_request(folder, replace(ASKED, **asked))
     with pytest.raises(UsageError, match=told) as caught:
         resume(folder)
     assert str(caught.value).endswith(f"; guard again: {ASKED.command}")
@@ -140,7 +140,7 @@ def test_another_server_is_refused(run):
 
 def test_what_is_no_guard_of_an_experiment_is_told(run):
     folder, _ = run
-    (folder / "guard-asked.json").unlink()
+    (folder / "guard-request.json").unlink()
     with pytest.raises(
         UsageError, match="is not a guard of an experiment; resume an experiment with uncork run"
     ):

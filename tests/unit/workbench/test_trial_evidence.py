@@ -3,11 +3,11 @@
 import pytest
 
 from fakes.ports import measured
-from uncork.model.evidence import Sampling
 from uncork.model.request import LoadRequest, Statement
 from uncork.model.server import Target
 from uncork.model.trial import Cell
-from uncork.workbench.experiment import evidence as trial_evidence
+from uncork.model.variant_evidence import Sampling
+from uncork.workbench.experiment import evidence_collection as trial_evidence
 from uncork.workbench.profile.stack_recording import Recorded
 
 

@@ -46,8 +46,8 @@ from uncork.profile.missing import find_missing
 from uncork.profile.own_statements import own_keys
 from uncork.profile.system import system_use
 from uncork.profile.transactions import in_transactions, row_writers
-from uncork.store.evidence import read_evidence, release_memory
 from uncork.store.layout import Manifest, read_manifest
+from uncork.store.profile_tables import read_evidence, release_memory
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]

@@ -12,9 +12,9 @@ import pyarrow as pa
 from uncork.advise.stack_findings import entry_words
 from uncork.analysis.experiment.stored_evidence import stored_evidence
 from uncork.analysis.stacks.result import of_measure, stack_result
-from uncork.model.evidence import CallShare, EvidenceFacts, WaitShare
 from uncork.model.results.experiment import RunResult
 from uncork.model.results.stacks import StackResult, StackRunFacts
+from uncork.model.variant_evidence import CallShare, EvidenceFacts, WaitShare
 
 _MOST_WAITS: Final = 6
 _MOST_CALLS: Final = 8

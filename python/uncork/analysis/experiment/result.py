@@ -32,7 +32,6 @@ from uncork.experiment.run.ledger import Judged
 from uncork.experiment.run.request import batch_of
 from uncork.experiment.spec.schema import METRICS, Spec
 from uncork.load.sql import merge_histograms
-from uncork.model.evidence import Levels
 from uncork.model.results.experiment import (
     ArmMetric,
     ArmSystem,
@@ -55,6 +54,7 @@ from uncork.model.results.experiment import (
 from uncork.model.results.growth import GrowthFacts, GrowthLine
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
+from uncork.model.variant_evidence import Levels
 from uncork.model.verdict import Verdict
 from uncork.profile.plans.tree import plan_hash
 from uncork.profile.system import system_use

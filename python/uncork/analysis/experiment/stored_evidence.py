@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from uncork.analysis.stacks.result import of_measure
 from uncork.model.tables.stacks import STACK_TABLES
-from uncork.store.evidence import read_evidence
+from uncork.store.profile_tables import read_evidence
 
 EVIDENCE_FOLDER: Final = "evidence"
 """The folder of evidence within a run."""

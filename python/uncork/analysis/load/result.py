@@ -44,7 +44,7 @@ from uncork.profile.system import system_use
 from uncork.stats.load.generator import GeneratorLoad, GeneratorVerdict, Lateness, generator_verdict
 from uncork.store.layout import Manifest, part_of
 from uncork.store.loads import LoadReader
-from uncork.store.seen import Pressed, read_pressed
+from uncork.store.pressed import Pressed, read_pressed
 from uncork.store.system import read_system
 
 _VERSIONS: Final[dict[str, HttpProtocol]] = {

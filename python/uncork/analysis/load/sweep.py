@@ -32,7 +32,7 @@ from uncork.model.sweep import STEADY, LoadStep, SweepSpec, Verification
 from uncork.stats.interval import confidence_sequence
 from uncork.stats.load.scalability import fit_scalability
 from uncork.store.layout import Manifest, part_of
-from uncork.store.seen import Pressed, read_pressed
+from uncork.store.pressed import Pressed, read_pressed
 from uncork.store.sweeps import SweepReader
 
 _UNWATCHED: Final = "The machines of the nodes are not watched, so no bottleneck is named."

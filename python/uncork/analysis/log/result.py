@@ -57,8 +57,8 @@ from uncork.model.results.log import (
 from uncork.model.results.log_activity import LogServer
 from uncork.model.tables.log import LOG_TABLES
 from uncork.model.tables.register import HISTOGRAM_COLUMNS
-from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, read_manifest
+from uncork.store.profile_tables import read_evidence
 
 MOST_TEMPLATES: Final = 2_000
 """The most templates of a result; the tables of the run hold all of them."""

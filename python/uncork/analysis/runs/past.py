@@ -13,10 +13,10 @@ from uncork.analysis.runs.comparable_runs import MOST_COMPARABLE, alike, seconds
 from uncork.analysis.runs.environments import same_machine
 from uncork.analysis.runs.figures import remembered_figures
 from uncork.errors import UncorkError
-from uncork.model.evidence import Levels
 from uncork.model.results.figure import Figure, RunFigures
 from uncork.model.results.guard import Gate
 from uncork.model.stored_run import BASELINE
+from uncork.model.variant_evidence import Levels
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.gates.decision import Exact, GateQuestion, Same, Unknown
 from uncork.stats.gates.history import Past, beside_past, past_of, share_beside_past

@@ -37,8 +37,8 @@ from uncork.model.results.service import (
 from uncork.model.results.stacks import StackResult
 from uncork.model.tables.service import SERVICE_TABLES
 from uncork.stats.load.stall import waits_for_acknowledgements
-from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, read_manifest
+from uncork.store.profile_tables import read_evidence
 
 _MOST_ORIGINS: Final = 50
 _EVERY_STATEMENT: Final = ("log_min_duration_statement", "0")

@@ -28,8 +28,8 @@ from uncork.model.results.stacks import (
 )
 from uncork.model.tables.stacks import STACK_TABLES
 from uncork.profile.stacks import FrameSums, beside, sum_frames
-from uncork.store.evidence import read_evidence
 from uncork.store.layout import Manifest, find_run, read_manifest
+from uncork.store.profile_tables import read_evidence
 
 MOST_FRAMES: Final = 200
 """The most frames that a report lists, by own share and by total share each."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from uncork.model.evidence import Sampling
+from uncork.model.variant_evidence import Sampling
 
 WATCH_NS: Final = 5_000_000_000
 """How long stacks and sessions are usually sampled: about five hundred samples of each busy process."""

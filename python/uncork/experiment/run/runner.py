@@ -37,7 +37,7 @@ from uncork.experiment.run.events import (
     RoundStarted,
     TrialEnded,
 )
-from uncork.experiment.run.evidence import evidence_places
+from uncork.experiment.run.evidence_trials import evidence_places
 from uncork.experiment.run.http_request import reads_only
 from uncork.experiment.run.ledger import Compared, Ledger
 from uncork.experiment.run.measuring import Measuring
@@ -46,10 +46,10 @@ from uncork.experiment.run.request import undo_for
 from uncork.experiment.run.service_manager import ServiceManager
 from uncork.experiment.spec.schema import Spec
 from uncork.model.engine import POSTGRESQL
-from uncork.model.evidence import Sampling
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.units import count_words, format_duration
+from uncork.model.variant_evidence import Sampling
 
 MAXIMUM_CRASHES = 3
 """A run stops after this many crashes of the server, because it then measures the crash, not the question."""

@@ -38,7 +38,7 @@ from uncork.experiment.spec.single_variant import too_few, with_variant
 from uncork.experiment.spec.sources import BatchFacts, Generator, Parameter
 from uncork.experiment.spec.time_zones import TimeZones
 from uncork.model.engine import POSTGRESQL
-from uncork.model.evidence import EvidenceKind
+from uncork.model.variant_evidence import EvidenceKind
 from uncork.stats.compare import MINIMUM_ROUNDS
 
 __all__ = [

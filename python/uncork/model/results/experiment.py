@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from uncork.model.evidence import EvidenceFacts, Levels
 from uncork.model.results.growth import GrowthFacts
 from uncork.model.results.hosts import HostFacts, HostScopes
 from uncork.model.stored_run import RunStatus
 from uncork.model.system import SystemUse
+from uncork.model.variant_evidence import EvidenceFacts, Levels
 from uncork.model.verdict import Direction, Verdict
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from uncork.model.evidence import Levels
+from uncork.model.variant_evidence import Levels
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from uncork.model.evidence import Levels
 from uncork.model.results.gate_metrics import GATE_METRICS, OWN_METRIC, GateMetric, own_metric
 from uncork.model.results.run_comparison import EnvironmentDifference
+from uncork.model.variant_evidence import Levels
 
 GUARD_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from uncork.model.evidence import EvidenceFacts, WaitShare
 from uncork.model.results.experiment import Comparison, EngineFacts, OwnMetricFacts, RunResult
 from uncork.model.units import format_count, format_duration
+from uncork.model.variant_evidence import EvidenceFacts, WaitShare
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import Column, Document, Flame, Paragraph, Section, Step, Table, Value
 from uncork.report.experiment.batches import batch_sections

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from uncork.model.evidence import EvidenceFacts
 from uncork.model.results.experiment import RunResult
 from uncork.model.units import format_count, format_duration
+from uncork.model.variant_evidence import EvidenceFacts
 from uncork.report.blocks import Block, Bullets, Column, Flame, Paragraph, Section, Table, Value
 from uncork.report.headline import uncapital
 from uncork.report.words import cell_words

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from uncork.model.evidence import Levels
 from uncork.model.results.guard import GateCheck, GuardResult, PlanDifference, SideDifference
 from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.model.units import format_duration
+from uncork.model.variant_evidence import Levels
 from uncork.report.experiment.explanation import UNTOLD_COSTS
 from uncork.report.figures import number_text
 from uncork.report.guard.words import value_text

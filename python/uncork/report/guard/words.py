@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from uncork.model.evidence import Levels
 from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.results.guard import GateCheck, GateOutcome, GuardSide
 from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.variant_evidence import Levels
 from uncork.report.words import (
     effect_text,
     effect_with_interval,

@@ -43,8 +43,8 @@ from uncork.profile.workload.excluded import without_statements
 from uncork.profile.workload.known import Known
 from uncork.profile.workload.literals import with_values
 from uncork.profile.workload.typed import typed_texts
-from uncork.store.evidence import read_evidence
 from uncork.store.layout import watch_of
+from uncork.store.profile_tables import read_evidence
 
 Row = Mapping[str, Any]
 Wanted = TypeVar("Wanted")

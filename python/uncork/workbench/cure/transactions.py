@@ -32,8 +32,8 @@ from uncork.profile.deltas import statement_deltas
 from uncork.profile.grammar import identify, template_text
 from uncork.profile.recording.transactions import LoggedSessions
 from uncork.profile.workload.transactions import NoOrder, logged_order, sampled_order
-from uncork.store.evidence import read_evidence
 from uncork.store.layout import watch_of
+from uncork.store.profile_tables import read_evidence
 from uncork.workbench.cure.variants import Variant
 from uncork.workbench.profile.log_files import log_request
 from uncork.workbench.profile.recordings import logged_sessions

@@ -19,9 +19,9 @@ from uncork.report.blocks import Document
 from uncork.report.service.answer import answer_service
 from uncork.report.service.document import build_service_document
 from uncork.report.service.terminal import render_service_terminal
-from uncork.store.evidence import read_evidence
 from uncork.store.layout import part_of
-from uncork.store.seen import read_pressed
+from uncork.store.pressed import read_pressed
+from uncork.store.profile_tables import read_evidence
 from uncork.workbench.documents.databases import read_database
 from uncork.workbench.documents.flames import stack_flames
 from uncork.workbench.documents.kinds import Kind

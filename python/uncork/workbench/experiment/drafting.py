@@ -22,9 +22,9 @@ from uncork.model.source_table import SourceColumn, SourceTable
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.units import count_words, format_duration, share_text
 from uncork.profile.statement_parts import StatementParts, logged_values, statement_parts
-from uncork.store.evidence import read_evidence
 from uncork.store.layout import read_manifest
 from uncork.store.loads import LoadReader
+from uncork.store.profile_tables import read_evidence
 from uncork.store.rows import read_rows
 from uncork.workbench.cure.capture import captured_workload
 

@@ -47,8 +47,8 @@ from uncork.store.hosts import HOST, host_text, read_hosts
 from uncork.store.layout import stored_file
 from uncork.store.query import RunReader
 from uncork.store.write import RunWriter
-from uncork.workbench.experiment.evidence import LocalEvidence
-from uncork.workbench.guard.asked import refuse_guard
+from uncork.workbench.experiment.evidence_collection import LocalEvidence
+from uncork.workbench.guard.stored_request import refuse_guard
 from uncork.workbench.overhead.observers import LocalObservers
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from uncork import __version__
 from uncork.analysis.experiment.result import build_result
-from uncork.analysis.guard.evidence import explained
+from uncork.analysis.guard.explanations import explained
 from uncork.analysis.guard.gates import GateJudge, Judged, Place, check_of
 from uncork.errors import UncorkError, UsageError
 from uncork.experiment.guard.experiment import guarded
@@ -34,10 +34,10 @@ from uncork.store.hosts import read_hosts
 from uncork.store.query import RunReader
 from uncork.workbench.experiment.session import ExperimentSession, Start, new_run, resume_run
 from uncork.workbench.guard.acknowledged import acknowledge_from, known_file
-from uncork.workbench.guard.asked import GuardAsked, write_asked
 from uncork.workbench.guard.confirming import Judgement, measure_and_confirm, unconfirmed
-from uncork.workbench.guard.sides import Sides, asked_sides, server_choice
+from uncork.workbench.guard.sides import Sides, opened_sides, server_choice
 from uncork.workbench.guard.store import write_guard
+from uncork.workbench.guard.stored_request import StoredRequest, write_request
 
 BUDGET_NS: Final = 300 * 10**9
 """The default budget of each of the two measurements. With it, 9 of 10 guards find a planted regression of
@@ -61,7 +61,7 @@ class Guard:
     source: Source
     gates: tuple[Gate, ...]
     choice: ServerChoice
-    asked: GuardAsked
+    request: StoredRequest
     precise: float | None
     called: str
     begun: float
@@ -90,9 +90,9 @@ def guard_experiment(
     begun = time.monotonic()
     choice = server_choice(wanted)
     cli_gates = tuple(map(parse_gate, wanted.gates))
-    with asked_sides(wanted) as sides:
+    with opened_sides(wanted) as sides:
         guard = replace(_prepare(root, wanted, sides, choice, cli_gates, begun), start=start)
-        for sentence in guard.asked.told:
+        for sentence in guard.request.overridden:
             notify(sentence)
         sides.build(notify)
         return carry_on(guard, measure, notify)
@@ -128,22 +128,22 @@ def _prepare(
     source = made_source(made.text, made.files, _budgeted(options, made.text), _called(wanted))
     known = known_file(sides.folder / "_", sides.candidate.spec.guard.acknowledged, wanted.acknowledged)
     acknowledge_from(known, ())
-    asked = GuardAsked(
+    request = StoredRequest(
         baseline=made.baseline,
         candidate=made.candidate,
-        told=made.told,
+        overridden=made.told,
         command=command_text(wanted.words),
         confirm=wanted.confirm,
         acknowledged=str(known.absolute()),
         checkouts=_needs_checkouts(wanted, sides, made.text, known),
     )
-    if asked.checkouts and wanted.on_hosts:
+    if request.checkouts and wanted.on_hosts:
         raise UsageError(
             "services of this experiment run from files of this machine, which other hosts do not have: "
             "leave out --hosts"
         )
     source = unhurried(source)
-    return Guard(root, source, gates, choice, asked, wanted.options.precision, _called(wanted), begun)
+    return Guard(root, source, gates, choice, request, wanted.options.precision, _called(wanted), begun)
 
 
 def _needs_checkouts(wanted: GuardRequest, sides: Sides, text: str, known: Path) -> bool:
@@ -158,9 +158,9 @@ def _called(wanted: GuardRequest) -> str:
     return f"{wanted.target}, as guarded"
 
 
-def _file_gates(asked: Spec, spec: Spec) -> tuple[Gate, ...]:
+def _file_gates(file: Spec, spec: Spec) -> tuple[Gate, ...]:
     """Return the gates of the candidate's file, except those on workloads that are not measured."""
-    return tuple(gate for gate in asked.guard.parsed if not gate.workload or gate.workload in spec.workloads)
+    return tuple(gate for gate in file.guard.parsed if not gate.workload or gate.workload in spec.workloads)
 
 
 def _budgeted(options: Options, text: str) -> Options:
@@ -198,13 +198,13 @@ def carry_on(
             sides.measure,
             partial(acknowledge_from, _known(guard)),
             notify,
-            twice=guard.asked.confirm,
+            twice=guard.request.confirm,
             length=f" with another seed (at most {format_duration(guard.spec.stop.budget)})",
         )
     except (UncorkError, KeyboardInterrupt):
         if session.measured():
             _keep(guard, session.folder, sides.unconfirmed(), sides.confirmations())
-            if sides.first is None and not guard.asked.checkouts and not session.then:
+            if sides.first is None and not guard.request.checkouts and not session.then:
                 notify(f"resume with: uncork guard --resume {session.folder.name}")
         raise
     return _keep(guard, session.folder, checks, sides.confirmations())
@@ -281,7 +281,7 @@ def _session(
     if folder is not None:
         return resume_run(folder, source, guard.choice, until, spent_ns=spent_ns), made[0]
     session = guard.start(guard.root, source, guard.choice, until)
-    write_asked(session.folder, replace(guard.asked, confirms=confirms))
+    write_request(session.folder, replace(guard.request, confirms=confirms))
     return session, made[0]
 
 
@@ -327,8 +327,8 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
         id=manifest.id,
         question=guard.spec.experiment.question,
         against="side by side",
-        baseline=guard.asked.baseline,
-        candidate=guard.asked.candidate,
+        baseline=guard.request.baseline,
+        candidate=guard.request.candidate,
         status=guard_status(found),
         answer="",
         reasons=(),
@@ -337,10 +337,10 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
         runs=(manifest.id, *more),
         confidence=guard.spec.stop.confidence,
         elapsed_ns=round((time.monotonic() - guard.begun) * 1e9),
-        reproduce=guard.asked.command,
+        reproduce=guard.request.command,
         uncork_version=__version__,
         started_at=manifest.started_at,
-        warnings=(*guard.asked.told, *lost_words(result.hosts), *result.warnings),
+        warnings=(*guard.request.overridden, *lost_words(result.hosts), *result.warnings),
         unused=known.unused,
         name=guard.spec.experiment.name.removeprefix("guard-"),
         hosts=min(map(len, measured)),
@@ -353,4 +353,4 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
 
 
 def _known(guard: Guard) -> Path:
-    return Path(guard.asked.acknowledged)
+    return Path(guard.request.acknowledged)

@@ -19,11 +19,11 @@ from uncork.store.hosts import read_hosts
 from uncork.store.layout import Manifest, find_run, read_manifest
 from uncork.store.query import RunReader
 from uncork.workbench.experiment.session import Start, new_run
-from uncork.workbench.guard.asked import GuardAsked, read_asked
 from uncork.workbench.guard.experiment import Guard, Measure, carry_on, guard_experiment, unhurried
 from uncork.workbench.guard.runs import guard_load
 from uncork.workbench.guard.sides import server_choice
 from uncork.workbench.guard.store import read_guard
+from uncork.workbench.guard.stored_request import StoredRequest, read_request
 
 
 def carry_out_guard(
@@ -138,15 +138,15 @@ def resume_guard(folder: Path, wanted: GuardRequest, measure: Measure, notify: T
         SetupError: if the guard cannot continue on this machine.
         UncorkError, KeyboardInterrupt: see `guard_experiment`.
     """
-    asked = read_asked(folder)
+    request = read_request(folder)
     with closing(RunReader(folder)) as reader:
         manifest = reader.manifest
-        if asked is None:
+        if request is None:
             raise UsageError(_no_guard(folder))
-        _refuse(manifest, asked, folder)
+        _refuse(manifest, request, folder)
         changes = Options(budget_ns=wanted.options.budget_ns)
         source = unhurried(run_source(reader, changes))
-    choice = _choice(wanted, manifest, asked)
+    choice = _choice(wanted, manifest, request)
     spent_ns = _spent_ns(folder, manifest)
     budget_ns, round_ns = source.spec.stop.budget, plan_document(source.spec).round_ns
     if budget_ns - spent_ns < round_ns:
@@ -161,7 +161,7 @@ def resume_guard(folder: Path, wanted: GuardRequest, measure: Measure, notify: T
         source=source,
         gates=source.spec.guard.parsed,
         choice=choice,
-        asked=asked,
+        request=request,
         precise=source.options.precision,
         called=manifest.id,
         begun=time.monotonic() - spent_ns / 1e9,
@@ -177,11 +177,11 @@ def _no_guard(folder: Path) -> str:
     return f"{folder.name} does not store its request and cannot be resumed; guard again: {found.reproduce}"
 
 
-def _refuse(manifest: Manifest, guard_asked: GuardAsked, folder: Path) -> None:
-    again = f"guard again: {guard_asked.command}"
-    if guard_asked.confirms:
+def _refuse(manifest: Manifest, request: StoredRequest, folder: Path) -> None:
+    again = f"guard again: {request.command}"
+    if request.confirms:
         raise UsageError(
-            f"{manifest.id} is the second measurement of guard {guard_asked.confirms}, which cannot "
+            f"{manifest.id} is the second measurement of guard {request.confirms}, which cannot "
             "be resumed; "
             f"{again}"
         )
@@ -194,14 +194,14 @@ def _refuse(manifest: Manifest, guard_asked: GuardAsked, folder: Path) -> None:
         raise UsageError(f"the second measurement of {manifest.id} had begun and cannot be resumed; {again}")
     if read_hosts(folder):
         raise UsageError(f"{manifest.id} was measured on several hosts and cannot be resumed; {again}")
-    if guard_asked.checkouts:
+    if request.checkouts:
         raise UsageError(
             f"{manifest.id} uses checkouts of commits or a working tree, which may have changed since, so it "
             f"cannot be resumed; {again}"
         )
 
 
-def _choice(wanted: GuardRequest, manifest: Manifest, guard_asked: GuardAsked) -> ServerChoice:
+def _choice(wanted: GuardRequest, manifest: Manifest, request: StoredRequest) -> ServerChoice:
     """Return the server on which the guard began.
 
     Raises:

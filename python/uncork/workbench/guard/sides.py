@@ -59,7 +59,7 @@ class _Stand:
 
 
 @contextmanager
-def asked_sides(wanted: GuardRequest) -> Iterator[Sides]:
+def opened_sides(wanted: GuardRequest) -> Iterator[Sides]:
     """Read both sides. Checkouts made for this are deleted when the context ends.
 
     Raises:

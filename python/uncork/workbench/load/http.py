@@ -21,8 +21,8 @@ from uncork.model.redaction import redact
 from uncork.requests.jobs import HttpJob
 from uncork.store.layout import Manifest, RunKind
 from uncork.store.loads import write_environment, write_measurement, write_plan
+from uncork.store.pressed import Pressed, write_pressed
 from uncork.store.programs import LoadedService, write_service
-from uncork.store.seen import Pressed, write_pressed
 from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.load.advising import watch_again
 from uncork.workbench.load.monitor import Components, Monitor, find_components

@@ -21,7 +21,7 @@ from uncork.model.units import format_duration
 from uncork.profile.system import system_use
 from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
 from uncork.store.loads import write_plan
-from uncork.store.seen import Pressed, write_pressed
+from uncork.store.pressed import Pressed, write_pressed
 from uncork.store.sweeps import append_load_step, write_sweep, write_verification
 from uncork.store.system import SystemWriter, system_tables
 from uncork.workbench.load.http import HttpSession, start_http_load

@@ -100,7 +100,7 @@ def find_catalogue(
 
 def catalogue_tables(found: FoundCatalogue) -> dict[str, pa.Table]:
     """Return the catalogue as stored tables."""
-    from uncork.store.evidence import rows_table  # noqa: PLC0415 -- not before the first sample
+    from uncork.store.profile_tables import rows_table  # noqa: PLC0415 -- not before the first sample
 
     return {
         table.name: rows_table(table.name, found.tables.get(table.name, ())) for table in CATALOGUE_TABLES

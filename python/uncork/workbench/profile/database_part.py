@@ -15,7 +15,7 @@ from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UncorkError
 from uncork.store.layout import PARTS, Manifest
 from uncork.workbench.profile.database_watch import Watched, watch
-from uncork.workbench.profile.seen import store_evidence
+from uncork.workbench.profile.storing import store_evidence
 from uncork.workbench.run_record import RunRecord, draft
 
 DATABASE_PART: Final = "database"

@@ -163,7 +163,7 @@ def find_plans(
 
 def plans_table(book: TemplateBook, plans: Sequence[Row], *, values: bool = True) -> pa.Table:
     """Return plans as a stored table; without `values`, `?` replaces the values in plans and reasons."""
-    from uncork.store.evidence import rows_table  # noqa: PLC0415 -- not before the first sample
+    from uncork.store.profile_tables import rows_table  # noqa: PLC0415 -- not before the first sample
 
     kept = plans if values else map(_without_values, plans)
     return rows_table(

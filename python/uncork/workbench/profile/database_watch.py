@@ -180,7 +180,7 @@ class Samples:
 
     def pack(self) -> None:
         """Pack rows, to use less memory."""
-        from uncork.store.evidence import rows_table  # noqa: PLC0415
+        from uncork.store.profile_tables import rows_table  # noqa: PLC0415
 
         self.packed.append(rows_table("database_activity", self.rows))
         self.rows = []
@@ -450,7 +450,7 @@ def _tables(
     """Return everything observed as stored tables."""
     import pyarrow as pa  # noqa: PLC0415
 
-    from uncork.store.evidence import rows_table  # noqa: PLC0415
+    from uncork.store.profile_tables import rows_table  # noqa: PLC0415
 
     book = found.book
     sql = {
@@ -529,7 +529,7 @@ def texts_table(
     `seen` has the texts by query id. Statements whose literals pg_stat_statements keeps, such as a new
     password, are left out.
     """
-    from uncork.store.evidence import rows_table  # noqa: PLC0415 -- not before the first sample
+    from uncork.store.profile_tables import rows_table  # noqa: PLC0415 -- not before the first sample
 
     longest = _longest(() if after is None else after.tables["database_settings"])
     numbers: Counter[int] = Counter()

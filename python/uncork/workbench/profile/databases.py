@@ -16,7 +16,7 @@ from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UsageError
 from uncork.workbench.load.progress_log import logged
 from uncork.workbench.profile.database_watch import ProgressSnapshot, Watched, watch
-from uncork.workbench.profile.seen import store_evidence
+from uncork.workbench.profile.storing import store_evidence
 from uncork.workbench.run_record import draft, start_run
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _recorded(
         if begun is not None:
             begun()
         watched = watch(server, seconds, rate_hz, logged(run.folder, show), values=not anonymous)
-        from uncork.store.evidence import release_memory  # noqa: PLC0415 -- not before the first sample
+        from uncork.store.profile_tables import release_memory  # noqa: PLC0415 -- not before the first sample
 
         release_memory()
         result = store_evidence(

@@ -28,7 +28,7 @@ _STEPS: Final = ("statement", "execute")
 
 def repeated_updates(request: LogRequest, reading: LogReading) -> pa.Table:
     """Return the rows of the table log_repeated_updates: none unless updates take a tenth of the time."""
-    from uncork.store.evidence import rows_table  # noqa: PLC0415 -- after the first reading
+    from uncork.store.profile_tables import rows_table  # noqa: PLC0415 -- after the first reading
 
     return rows_table("log_repeated_updates", list(_rows(request, reading)))
 

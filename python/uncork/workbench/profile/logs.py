@@ -17,7 +17,7 @@ from uncork.profile.logs import LogReading, LogRequest, read_logs
 from uncork.store.layout import check_writable
 from uncork.workbench.clock import now_text
 from uncork.workbench.profile.preload import loading
-from uncork.workbench.profile.seen import store_evidence
+from uncork.workbench.profile.storing import store_evidence
 
 if TYPE_CHECKING:
     from uncork.model.results.log import LogResult
@@ -27,7 +27,7 @@ STORED: Final = "gathered.bin"
 
 
 _LATER = (
-    *("uncork.store.evidence", "uncork.profile.grammar", "uncork.analysis.log.result"),
+    *("uncork.store.profile_tables", "uncork.profile.grammar", "uncork.analysis.log.result"),
     *("uncork.report.log.terminal", "uncork.workbench.run_record"),
 )
 """Modules needed only after reading; loading them takes as long as reading a hundred megabytes."""

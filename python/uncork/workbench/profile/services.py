@@ -48,13 +48,12 @@ from uncork.profile.logs import LogRequest, read_logs
 from uncork.profile.perf import CallGraph
 from uncork.requests.jobs import HttpJob, ServiceJob
 from uncork.spawn.child import run, scratch_folder
-from uncork.store.evidence import rows_table, write_evidence
+from uncork.store.profile_tables import rows_table, write_evidence
 from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest
 from uncork.workbench.load.monitor import Components, find_components
 from uncork.workbench.profile.database_part import new_part, store_watch, watch_until
 from uncork.workbench.profile.database_watch import Watched
 from uncork.workbench.profile.log_files import expand
-from uncork.workbench.profile.seen import store_evidence
 from uncork.workbench.profile.service_slices import (
     Counted,
     StatementCounter,
@@ -65,6 +64,7 @@ from uncork.workbench.profile.service_slices import (
     plan_slices,
 )
 from uncork.workbench.profile.stack_recording import Recorded, StackRequest, record_stacks
+from uncork.workbench.profile.storing import store_evidence
 from uncork.workbench.run_record import draft, start_run
 from uncork.workbench.signals import uninterrupted
 

@@ -12,8 +12,8 @@ from uncork.errors import UsageError
 from uncork.report.stacks.answer import answer_stacks
 from uncork.store.layout import check_writable
 from uncork.workbench.clock import now_text
-from uncork.workbench.profile.seen import store_evidence
 from uncork.workbench.profile.stack_recording import StackRequest, record_stacks
+from uncork.workbench.profile.storing import store_evidence
 from uncork.workbench.run_record import draft, start_run
 
 __all__ = ["StackRequest", "check_stacks", "profile_stacks"]

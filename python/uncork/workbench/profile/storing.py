@@ -38,8 +38,8 @@ def store_evidence(
     Raises:
         StoreError: if the run cannot be written.
     """
-    from uncork.store.evidence import write_evidence  # noqa: PLC0415 -- logs are read while these load
     from uncork.store.layout import closed, write_atomically  # noqa: PLC0415
+    from uncork.store.profile_tables import write_evidence  # noqa: PLC0415 -- logs are read while these load
     from uncork.store.snapshots import delete_snapshots  # noqa: PLC0415
 
     def write() -> None:

@@ -16,22 +16,22 @@ from uncork.model.results.guard import GuardSide
 from uncork.store.layout import unreadable, write_atomically
 from uncork.workbench.guard.store import read_guard, read_side
 
-_FILE: Final = "guard-asked.json"
+_FILE: Final = "guard-request.json"
 
 
 @dataclass(frozen=True, slots=True)
-class GuardAsked:
+class StoredRequest:
     """The request of a guard of an experiment, without the experiment itself.
 
-    `told` holds sentences about settings in the files that the guard overrides. `command` repeats the guard.
-    `acknowledged` is the file of acknowledged changes. `checkouts` says that services run in a checkout,
-    which is deleted with the guard, or in a working tree. `confirms` is the id of the first run, if this run
-    is the second measurement.
+    `overridden` holds sentences about settings in the files that the guard overrides. `command` repeats the
+    guard. `acknowledged` is the file of acknowledged changes. `checkouts` says that services run in a
+    checkout, which is deleted with the guard, or in a working tree. `confirms` is the id of the first run, if
+    this run is the second measurement.
     """
 
     baseline: GuardSide
     candidate: GuardSide
-    told: tuple[str, ...]
+    overridden: tuple[str, ...]
     command: str
     confirm: bool
     acknowledged: str
@@ -39,16 +39,16 @@ class GuardAsked:
     confirms: str = ""
 
 
-def write_asked(folder: Path, guard_asked: GuardAsked) -> None:
+def write_request(folder: Path, request: StoredRequest) -> None:
     """Store the request of a guard, atomically.
 
     Raises:
         StoreError: if the file cannot be written.
     """
-    write_atomically(folder / _FILE, json.dumps(asdict(guard_asked), ensure_ascii=False, indent=1) + "\n")
+    write_atomically(folder / _FILE, json.dumps(asdict(request), ensure_ascii=False, indent=1) + "\n")
 
 
-def read_asked(folder: Path) -> GuardAsked | None:
+def read_request(folder: Path) -> StoredRequest | None:
     """Return the request of a guard; None if the run does not belong to a guard of an experiment.
 
     Raises:
@@ -58,7 +58,7 @@ def read_asked(folder: Path) -> GuardAsked | None:
     try:
         data = json.loads(path.read_text())
         sides = {role: read_side(data[role]) for role in ("baseline", "candidate")}
-        return GuardAsked(**{**data, **sides, "told": tuple(data["told"])})
+        return StoredRequest(**{**data, **sides, "overridden": tuple(data["overridden"])})
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -72,7 +72,7 @@ def refuse_guard(folder: Path) -> None:
         UsageError: if it is the run of a guard; the message has the command that resumes the guard.
         StoreError: if the run is damaged.
     """
-    if read_asked(folder) is not None or read_guard(folder) is not None:
+    if read_request(folder) is not None or read_guard(folder) is not None:
         raise UsageError(
             f"{folder.name} is the run of a guard; resume that: uncork guard --resume {folder.name}"
         )

@@ -13,11 +13,11 @@ import pyarrow as pa
 from uncork.analysis.experiment.stored_evidence import stored_evidence
 from uncork.analysis.guard.plan_differences import plan_differences
 from uncork.analysis.stacks.result import of_measure
-from uncork.model.evidence import EvidenceFacts
 from uncork.model.results.costs import COSTS
 from uncork.model.results.experiment import Cost, RunResult
 from uncork.model.results.guard import GuardResult, SideDifference
 from uncork.model.results.run_comparison import EnvironmentDifference
+from uncork.model.variant_evidence import EvidenceFacts
 from uncork.profile.stacks import beside, sum_frames
 
 _MOST_FRAMES: Final = 20

@@ -13,15 +13,15 @@ from uncork.analysis.experiment.stored_evidence import EVIDENCE_FOLDER
 from uncork.engines.conninfo import Address
 from uncork.errors import UncorkError
 from uncork.experiment.ports import Load
-from uncork.experiment.run.evidence import evidence_request
+from uncork.experiment.run.evidence_trials import evidence_request
 from uncork.model.engine import POSTGRESQL
-from uncork.model.evidence import Sampling
 from uncork.model.http_trial import HttpTrial, TrialRequest
 from uncork.model.measurement import Measurement
 from uncork.model.trial import Cell
+from uncork.model.variant_evidence import Sampling
 from uncork.profile.proc_watch import process_name, tree
 from uncork.profile.syscalls import count_syscalls
-from uncork.store.evidence import rows_table, write_evidence
+from uncork.store.profile_tables import rows_table, write_evidence
 from uncork.workbench.profile.stack_recording import StackRequest, record_stacks
 from uncork.workbench.signals import uninterrupted
 
