@@ -19,7 +19,7 @@ demo: $(VENV)/.built ## Find and prove the missing indexes of a small shop; ends
 test: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines $(VENV)/.site ## Run what protects each command: Rust, unit, property, calibration, real PostgreSQL, browser
 	@bash tools/system_packages.sh
 	cargo test --workspace --release --locked
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not thorough"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not thorough" --durations=40 --durations-min=5
 
 test-all: $(VENV)/.built $(VENV)/.dev $(VENV)/.engines $(VENV)/.site ## Run every test
 	@bash tools/system_packages.sh
