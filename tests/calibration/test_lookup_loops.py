@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from uncork.advise.evidence import Statement
-from uncork.advise.rules.clients.lookup_loop import follows, follows_exactly
+from uncork.advise.rules.clients.loops import follows, follows_exactly
 
 
 def statement(calls, rows):

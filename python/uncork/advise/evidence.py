@@ -252,9 +252,13 @@ class Evidence:
                 found[piece.template] = found.get(piece.template, 0.0) + piece.sessions
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
+    def sessions_in(self, matches: Callable[[Piece], bool]) -> float:
+        """Return how many sessions were in matching pieces on average."""
+        return sum(piece.sessions for piece in self.pieces if matches(piece))
+
     def of_class(self, wait_class: str) -> float:
         """Return how many sessions were in a wait class on average."""
-        return sum(piece.sessions for piece in self.pieces if piece.wait_class == wait_class)
+        return self.sessions_in(lambda piece: piece.wait_class == wait_class)
 
     def part_of_class(self, wait_class: str, sessions: float) -> float:
         """Return a number of sessions as a fraction of those in a wait class, 0 to 1."""

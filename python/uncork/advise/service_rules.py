@@ -1,24 +1,18 @@
-"""Findings about a profiled service: what its requests wait for, and where that comes from. Pure.
-
-The places of the requests' time add up to the whole, so the largest place is where a change can gain most. A
-finding names the request and the statement behind a place, where the statements of each request are known.
-Queues count for what the requests ahead do meanwhile (`service_causes`).
-"""
+"""Findings about a profiled service: what its requests wait for, and where that comes from. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from uncork.advise.service_causes import DATABASE, Causes, cause_shares, outside_shares
-from uncork.advise.service_connections import opened_connections, prepares
-from uncork.advise.service_processes import serving
 from uncork.model.bottleneck import Bottleneck, Seen
 from uncork.model.results.service import (
     PlaceKind,
     RequestFacts,
+    Runtime,
     SentTemplate,
     ServiceFinding,
     TimePlace,
@@ -26,6 +20,238 @@ from uncork.model.results.service import (
 )
 from uncork.model.template_words import short_template
 from uncork.model.units import format_duration
+
+# ---- divide the requests' time among the parts that cause it ----
+#
+# A request that waits for a free process, or for a processor, waits because of what the others do there.
+# So the queue for processes belongs to the places where the processes pass their time, and the queue for
+# the machine's processors belongs to the components that use them. Where processors are idle, more
+# processes would shorten the queue: that part is theirs.
+
+
+DATABASE: Final[tuple[PlaceKind, ...]] = (
+    *(
+        "database parsing",
+        "database planning",
+        "database cpu",
+        "database queue",
+        "locks",
+        "commit",
+        "storage",
+    ),
+    *("internal locks", "database other"),
+)
+_FULL: Final = 0.85
+"""Fraction of the processors in use from which on requests queue for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """Fractions of the requests' time by cause. They add up to 1, as the places do.
+
+    `executing` is the time in which the database executes statements, `parsing` the time in which its
+    sessions are busy otherwise: they parse and plan statements, and send rows. `held` is the time between
+    statements of open transactions, `code` the service's computing. Each has the queues behind it. `few` is
+    the time that more processes would save, and `waiting` the waits in the service that nothing explains.
+    `grown` is how many times longer the queue for processes makes the other parts; 1 without one.
+    """
+
+    executing: float
+    parsing: float
+    held: float
+    code: float
+    few: float
+    waiting: float
+    grown: float
+
+    @property
+    def database(self) -> float:
+        """Return the fraction of the time that sessions of the database cause."""
+        return self.executing + self.parsing
+
+    @property
+    def outside(self) -> float:
+        """Return the fraction of the time in the service that its requests themselves cause."""
+        return self.held + self.code + self.waiting
+
+
+def cause_shares(time: Sequence[TimePlace], requests: Sequence[RequestFacts], seen: Seen | None) -> Causes:
+    """Divide the places' time among causes; without `seen`, queues for processors stay where they were seen.
+
+    The statements of `requests` say how much of the sessions' time is execution; without them, it all is.
+    """
+    shares: dict[PlaceKind, float] = {place.kind: place.share for place in time}
+    queue = shares.get("process queue", 0.0)
+    waiting = shares.get("service wait", 0.0) + shares.get("pool wait", 0.0)
+    busy = None if seen is None else seen.machine.busy
+    few = 0.0 if busy is None else queue * (1.0 - min(1.0, busy))
+    database_queue, service_queue = _processor_queues(shares, seen)
+    database = sum(shares.get(kind, 0.0) for kind in DATABASE if kind != "database queue") + database_queue
+    held, code = shares.get("idle in transaction", 0.0), shares.get("service cpu", 0.0) + service_queue
+    working = database + held + code
+    grown = 1.0 + (queue - few) / working if working else 1.0
+    executing = database * _executing_part(sum(shares.get(kind, 0.0) for kind in DATABASE), requests)
+    return Causes(
+        executing * grown,
+        (database - executing) * grown,
+        held * grown,
+        code * grown,
+        few,
+        waiting,
+        grown,
+    )
+
+
+def _executing_part(busy: float, requests: Sequence[RequestFacts]) -> float:
+    """Return which fraction of the sessions' time, `busy` of the requests' time, they execute statements."""
+    whole = sum((request.mean_ns or 0.0) * request.sent for request in requests)
+    executing = sum((request.database_ns or 0.0) * request.sent for request in requests)
+    return min(1.0, executing / whole / busy) if whole and executing and busy else 1.0
+
+
+def _processor_queues(shares: Mapping[PlaceKind, float], seen: Seen | None) -> tuple[float, float]:
+    """Return the waits for processors because of the database and of the service.
+
+    On a full machine, both wait for what both use: parallel workers of one statement delay the service too.
+    """
+    of_database, of_service = shares.get("database queue", 0.0), shares.get("service queue", 0.0)
+    if seen is None or seen.database is None or seen.service is None or (seen.machine.busy or 0.0) < _FULL:
+        return of_database, of_service
+    used = seen.database.cpus + seen.service.cpus
+    if not used:
+        return of_database, of_service
+    whole = of_database + of_service
+    return whole * seen.database.cpus / used, whole * seen.service.cpus / used
+
+
+def outside_shares(requests: Sequence[RequestFacts], causes: Causes) -> dict[str, float]:
+    """Divide the time that the service causes outside the database among the requests, by name.
+
+    What a request demands is its time alone: with others, it also waits for them. The part of it outside the
+    database is the rest after its statements.
+    """
+    demands = {
+        request.name: (request.alone_ns or request.mean_ns or 0.0) * request.sent for request in requests
+    }
+    statements = {request.name: (request.database_ns or 0.0) * request.sent for request in requests}
+    whole, executing = sum(demands.values()), sum(statements.values())
+    if not whole:
+        return dict.fromkeys(demands, 0.0)
+    explained = causes.outside + causes.database
+    parts = {
+        name: max(
+            0.0,
+            demand / whole * explained
+            - (statements[name] / executing * causes.database if executing else 0.0),
+        )
+        for name, demand in demands.items()
+    }
+    total = sum(parts.values())
+    if not total:
+        return {name: causes.outside * demand / whole for name, demand in demands.items()}
+    return {name: causes.outside * part / total for name, part in parts.items()}
+
+
+# ---- findings about services that do not keep their connections to the database ----
+
+
+_OFTEN: Final = 0.5
+"""Connections for each request from which on a service opens them again and again."""
+_PREPARES: Final = re.compile(r"set |show |select (?:pg_catalog\.)?(?:set_config|version|current_schema)\b")
+"""Statements with which drivers prepare a connection."""
+
+
+def prepares(request: RequestFacts, template: SentTemplate) -> bool:
+    """Return whether a request sends a statement because it opens a connection."""
+    return (request.connections or 0.0) >= _OFTEN and _PREPARES.match(template.text) is not None
+
+
+def opened_connections(
+    requests: Sequence[RequestFacts], causes: Causes, connect_ns: float | None
+) -> tuple[ServiceFinding, ...]:
+    """Report that requests open connections; `connect_ns` is how long one takes, None if it was not measured.
+
+    The requests wait that long for each connection, and others wait for their processes meanwhile. Statements
+    that prepare the connection count too.
+    """
+    found = [request for request in requests if (request.connections or 0.0) >= _OFTEN]
+    whole = sum((request.mean_ns or 0.0) * request.sent for request in requests)
+    if not found or not whole or not connect_ns:
+        return ()
+    outside, executing = outside_shares(requests, causes), _executing_connections(requests)
+    shares = {
+        one.name: min(
+            outside[one.name],
+            (one.connections or 0.0) * connect_ns * one.sent / whole * causes.grown,
+        )
+        for one in found
+    }
+    preparing = _executing_connections(found, preparing=True) / executing if executing else 0.0
+    most = max(found, key=lambda one: shares[one.name])
+    every = len(found) == len(requests) > 1
+    many = f"{most.connections:.2g} connections" if (most.connections or 0.0) >= 1.5 else "a connection"
+    who = "each request" if every else f"{most.name}"
+    return (
+        ServiceFinding(
+            "connections",
+            f"{who} opens {many} to the database{'' if every else ' for each request'}; opening one takes "
+            f"{format_duration(connect_ns)} under this load, before the first statement",
+            "keep connections open: a pool in the service, persistent connections (Django: CONN_MAX_AGE or "
+            "pool), or pgbouncer next to the service",
+            sum(shares.values()) + causes.executing * preparing,
+            most.name,
+        ),
+    )
+
+
+def _executing_connections(requests: Sequence[RequestFacts], *, preparing: bool = False) -> float:
+    """Return the execution time of the requests' statements, or only of what prepares connections."""
+    return sum(
+        template.ns * request.sent
+        for request in requests
+        for template in request.templates
+        if not preparing or prepares(request, template)
+    )
+
+
+# ---- which processes of a service answer requests, and whether each answers one at a time ----
+
+
+_BUSY: Final = 0.5
+"""A process with children answers requests itself if it uses at least this fraction of a processor."""
+_FORKING: Final[frozenset[Runtime]] = frozenset({"python", "ruby", "php"})
+"""Runtimes whose servers often run one process for each request (gunicorn, unicorn, PHP-FPM)."""
+
+
+def serving(workers: Sequence[WorkerFacts]) -> list[WorkerFacts]:
+    """Return the processes that answer requests: without parents that only start the others, and helpers.
+
+    If some processes have sessions of the database, the others are helpers, such as a resource tracker.
+    """
+    parents = {worker.parent for worker in workers}
+    found = [worker for worker in workers if worker.pid not in parents or worker.cpus >= _BUSY]
+    if any(one.sessions for one in found):
+        found = [one for one in found if one.sessions]
+    return found
+
+
+def one_at_a_time(workers: Sequence[WorkerFacts]) -> int:
+    """Return how many processes answer requests if each answers one at a time, or else 0.
+
+    Such a process has one thread, and at most one session of the database. An event loop that has so far
+    opened only one session looks the same, but more requests are in progress than it has processes.
+    """
+    found = serving(workers)
+    single = all(one.threads == 1 and one.runtime in _FORKING and (one.sessions or 0) <= 1 for one in found)
+    return len(found) if single else 0
+
+
+# ---- findings about a profiled service: what its requests wait for, and where that comes from ----
+#
+# The places of the requests' time add up to the whole, so the largest place is where a change can gain
+# most. A finding names the request and the statement behind a place, where the statements of each request
+# are known. Queues count for what the requests ahead do meanwhile (`service_causes`).
+
 
 REPEATED: Final = 5.0
 """Executions for each request from which on a statement that returns few rows is repeated."""

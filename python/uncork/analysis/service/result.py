@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.advise.bottleneck import find_bottlenecks
-from uncork.advise.service_processes import one_at_a_time
-from uncork.advise.service_rules import HotFunction, find_service_findings
+from uncork.advise.service_rules import HotFunction, find_service_findings, one_at_a_time
 from uncork.analysis.service.functions import WHOLE_PROCESS, functions_by_request
 from uncork.analysis.service.requests import connections_opened, join_requests
 from uncork.load.traceparent import group_of

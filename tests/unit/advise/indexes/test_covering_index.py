@@ -6,7 +6,7 @@ import pytest
 
 from fakes.planned_evidence import column, evidence, plan, statement, table
 from uncork.advise.evidence import Existing
-from uncork.advise.rules.indexes import covering_index
+from uncork.advise.rules.indexes import missing_index
 from uncork.model.database.index import IndexKey, IndexShape
 from uncork.model.results.database import IndexFacts
 from uncork.report.findings import finding_headline
@@ -40,7 +40,7 @@ def found(sql=SUM, text=BITMAP, *, blocks=2_005.0, indexes=(), columns=SALES, **
         columns=columns,
         indexes=(existing("shop"), *indexes),
     )
-    return list(covering_index.RULE.find(seen))
+    return list(missing_index.COVERING.find(seen))
 
 
 def test_scattered_rows_are_worth_an_index_with_their_column():

@@ -4,7 +4,7 @@ import pytest
 
 from fakes.table_evidence import column, evidence, index, scan, statement, table
 from uncork.advise.findings import find_findings
-from uncork.advise.rules.indexes.conditions import also_in_day, as_range
+from uncork.advise.rules.plans.rewrite import also_in_day, as_range
 from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits

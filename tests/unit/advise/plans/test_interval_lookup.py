@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.table_evidence import column, evidence, index, statement, table
-from uncork.advise.rules.plans import interval_lookup
+from uncork.advise.rules.plans import ranges
 
 COLUMNS = (
     column("geo", "low", "bigint", not_null=True),
@@ -20,7 +20,7 @@ def found(where, **counts):
     seen = evidence(
         [statement(0, f"SELECT country FROM geo WHERE {where}", **known)], [table("geo")], COLUMNS, [INDEX]
     )
-    return list(interval_lookup.RULE.find(seen))
+    return list(ranges.INTERVAL.find(seen))
 
 
 @pytest.mark.parametrize(

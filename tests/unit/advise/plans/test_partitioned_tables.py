@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.planned_evidence import column, evidence, plan, statement, table
-from uncork.advise.rules.plans import partitions_not_pruned, too_many_partitions
+from uncork.advise.rules.plans import partitions
 from uncork.model.database.catalogue import TableOptions
 
 COLUMNS = {"reading": ("meter", "taken", "value")}
@@ -26,15 +26,15 @@ def readings(sql, many=30, key="RANGE (taken)", **facts):
 
 
 def test_a_key_within_an_expression_prunes_nothing():
-    (found,) = partitions_not_pruned.RULE.find(readings(BY_DAY))
+    (found,) = partitions.NOT_PRUNED.find(readings(BY_DAY))
     assert found.headline == "All 30 partitions of reading are read, as their key taken is in an expression"
     assert "taken >= the first value" in found.candidates[0].text
-    (found,) = partitions_not_pruned.RULE.find(readings("SELECT value FROM reading WHERE taken::date = $1"))
+    (found,) = partitions.NOT_PRUNED.find(readings("SELECT value FROM reading WHERE taken::date = $1"))
     assert "taken::date" in found.candidates[0].text
 
 
 def test_a_look_up_by_another_column_searches_all_partitions():
-    (found,) = partitions_not_pruned.RULE.find(readings(BY_METER, rows=5.0))
+    (found,) = partitions.NOT_PRUNED.find(readings(BY_METER, rows=5.0))
     assert found.headline == "All 30 partitions of reading are read, as no condition compares their key taken"
     assert not found.candidates[0].same_answers
 
@@ -51,7 +51,7 @@ def test_a_look_up_by_another_column_searches_all_partitions():
     ],
 )
 def test_pruned_partitions_and_reports_are_left_alone(healthy):
-    assert list(partitions_not_pruned.RULE.find(healthy)) == []
+    assert list(partitions.NOT_PRUNED.find(healthy)) == []
 
 
 def test_an_executed_plan_counts_the_partitions_that_were_read():
@@ -61,12 +61,12 @@ def test_an_executed_plan_counts_the_partitions_that_were_read():
     seen = readings(BY_DAY)
     one = statement(BY_DAY, COLUMNS, plan(text, "executed"))
     few = evidence(one, tables=tuple(seen.tables.values()), options=seen.catalogue.options)
-    assert list(partitions_not_pruned.RULE.find(few)) == []
+    assert list(partitions.NOT_PRUNED.find(few)) == []
 
 
 @pytest.mark.parametrize("facts", [{"planning_ns": 600 * 15e6, "ms": 5.0}, {"ms": 30.0}])
 def test_planning_that_takes_longer_than_executing_is_found_with_and_without_its_counter(facts):
-    (found,) = too_many_partitions.RULE.find(readings(BY_METER, many=250, **facts))
+    (found,) = partitions.TOO_MANY.find(readings(BY_METER, many=250, **facts))
     assert found.headline == "Planning over 250 partitions of reading takes longer than executing"
     assert found.bill.share >= 0.5
 
@@ -76,4 +76,4 @@ def test_planning_that_takes_longer_than_executing_is_found_with_and_without_its
     [readings(BY_METER, many=250, ms=95.0), readings(BY_METER, many=12, ms=5.0)],
 )
 def test_many_partitions_that_cost_no_planning_are_no_finding(healthy):
-    assert list(too_many_partitions.RULE.find(healthy)) == []
+    assert list(partitions.TOO_MANY.find(healthy)) == []

@@ -3,17 +3,7 @@
 import pytest
 
 from fakes.planned_evidence import column, evidence, index, plan, primary_key, statement, table
-from uncork.advise.rules.plans import (
-    function_per_row,
-    materialised_cte,
-    not_in_subquery,
-    offset_pagination,
-    spill,
-    subplan_per_row,
-    unbounded_range,
-    view_barrier,
-    wide_columns,
-)
+from uncork.advise.rules.plans import function_per_row, ranges, spill, subqueries, wide_columns
 from uncork.advise.rules.plans.rewrite import (
     joined_aggregate,
     keyset,
@@ -50,7 +40,7 @@ def pages(sql=PAGE, text=BY_INDEX, rows=20.0, read=80_000, constraints=UNIQUE, c
 
 
 def test_offset_gets_a_condition_on_the_whole_order():
-    (found,) = offset_pagination.RULE.find(pages())
+    (found,) = ranges.OFFSET.find(pages())
     assert found.headline == "OFFSET reads 80 000 rows of post for 20 rows"
     (candidate,) = found.candidates
     assert candidate.sql == (
@@ -60,10 +50,10 @@ def test_offset_gets_a_condition_on_the_whole_order():
 
 
 def test_offset_over_an_order_without_a_unique_column_is_warned_of():
-    (found,) = offset_pagination.RULE.find(pages(constraints=()))
+    (found,) = ranges.OFFSET.find(pages(constraints=()))
     assert any("unique" in reason for reason in found.candidates[0].against)
     mixed = PAGE.replace("created DESC", "created DESC, id")
-    (found,) = offset_pagination.RULE.find(pages(mixed))
+    (found,) = ranges.OFFSET.find(pages(mixed))
     assert (found.candidates[0].sql, found.candidates[0].same_answers) == ("", False)
 
 
@@ -79,7 +69,7 @@ def test_offset_over_an_order_without_a_unique_column_is_warned_of():
     ],
 )  # fmt: skip
 def test_first_pages_and_other_causes_are_left_alone(healthy):
-    assert list(offset_pagination.RULE.find(healthy)) == []
+    assert list(ranges.OFFSET.find(healthy)) == []
 
 
 FILTERED = BY_INDEX + "\n        Filter: (author <> $3)"
@@ -88,16 +78,16 @@ FILTERED = BY_INDEX + "\n        Filter: (author <> $3)"
 def test_offset_is_found_beside_a_filter_that_most_rows_pass():
     sql = PAGE.replace(" ORDER", " WHERE author <> $3 ORDER")
     columns = (*POSTS[:2], column("post", "author", distinct=40), POSTS[3])
-    (found,) = offset_pagination.RULE.find(pages(sql, FILTERED, columns=columns))
+    (found,) = ranges.OFFSET.find(pages(sql, FILTERED, columns=columns))
     assert found.headline == "OFFSET reads 78 000 rows of post for 20 rows"
     assert found.candidates[0].sql == (
         "SELECT id FROM post WHERE (author <> $3) AND (created, id) < ($4, $5) "
         "ORDER BY created DESC, id DESC LIMIT $1"
     )
     one_of_forty = sql.replace("<>", "=")
-    assert list(offset_pagination.RULE.find(pages(one_of_forty, FILTERED, columns=columns))) == []
+    assert list(ranges.OFFSET.find(pages(one_of_forty, FILTERED, columns=columns))) == []
     unknown = pages(sql.replace("author <> $3", "(author <> $3 OR id = $4)"), FILTERED, columns=columns)
-    assert list(offset_pagination.RULE.find(unknown)) == []
+    assert list(ranges.OFFSET.find(unknown)) == []
 
 
 def test_keyset_keeps_the_other_conditions_and_gives_up_on_what_it_does_not_know():
@@ -128,14 +118,14 @@ def excluded(text=HASHED, indexes=INDEXED, columns=ITEMS, ms=20.0, sql=NOT_IN):
 
 
 def test_not_in_becomes_not_exists_and_nulls_are_spoken_of():
-    (found,) = not_in_subquery.RULE.find(excluded())
+    (found,) = subqueries.NOT_IN.find(excluded())
     assert found.candidates[0].sql == (
         "SELECT id FROM item WHERE customer = $1 AND "
         "NOT EXISTS (SELECT FROM blocked WHERE blocked.item = item.id)"
     )
     assert found.candidates[0].same_answers
     nullable = (*ITEMS[:2], column("blocked", "item", not_null=False))
-    (found,) = not_in_subquery.RULE.find(excluded(columns=nullable))
+    (found,) = subqueries.NOT_IN.find(excluded(columns=nullable))
     assert not found.candidates[0].same_answers
     assert found.candidates[0].against[0].startswith("blocked.item can be NULL")
 
@@ -145,12 +135,12 @@ def test_not_in_becomes_not_exists_and_nulls_are_spoken_of():
 )
 def test_not_in_is_found_in_whatever_words(condition):
     sql = f"SELECT id FROM item WHERE customer = $1 AND {condition}"
-    assert len(list(not_in_subquery.RULE.find(excluded(sql=sql)))) == 1
+    assert len(list(subqueries.NOT_IN.find(excluded(sql=sql)))) == 1
 
 
 def test_not_in_that_is_not_hashed_is_found_without_an_index_too():
     unhashed = HASHED.replace("(ANY (id = (hashed SubPlan 1).col1))", "(SubPlan 1)")
-    assert len(list(not_in_subquery.RULE.find(excluded(unhashed, indexes=(), ms=5_000.0)))) == 1
+    assert len(list(subqueries.NOT_IN.find(excluded(unhashed, indexes=(), ms=5_000.0)))) == 1
 
 
 @pytest.mark.parametrize(
@@ -158,7 +148,7 @@ def test_not_in_that_is_not_hashed_is_found_without_an_index_too():
     [excluded(indexes=()), excluded(ms=0.02), excluded("Seq Scan on item  (cost=0.0..9.0 rows=3 width=4)")],
 )
 def test_a_hashed_not_in_is_as_good_as_an_anti_join(healthy):
-    assert list(not_in_subquery.RULE.find(healthy)) == []
+    assert list(subqueries.NOT_IN.find(healthy)) == []
 
 
 def test_not_exists_keeps_aliases_and_gives_up_on_what_it_does_not_know():
@@ -226,7 +216,7 @@ def counted(rows=40_000, scan=PROBE, ms=1_000.0, found=1.0):
 
 
 def test_a_subquery_for_each_of_many_rows_becomes_one_aggregate():
-    (found,) = subplan_per_row.RULE.find(counted())
+    (found,) = subqueries.PER_ROW.find(counted())
     assert found.headline == "A subquery on post is executed again for each of 40 000 rows"
     assert "GROUP BY" in found.candidates[0].text
 
@@ -239,7 +229,7 @@ def test_a_subquery_below_materialize_is_executed_once_for_each_of_its_own_rows(
         ->  {PER_ROW.format(rows=40_000, scan=PROBE).replace(chr(10), chr(10) + " " * 8)}"""
     one = statement(COUNTED, COLUMNS, plan(text), ms=1_000.0)
     tables = (table("item"), table("blocked", 50), POST)
-    (found,) = subplan_per_row.RULE.find(evidence(one, tables=tables, columns=POSTS))
+    (found,) = subqueries.PER_ROW.find(evidence(one, tables=tables, columns=POSTS))
     assert found.headline == "A subquery on post is executed again for each of 40 000 rows"
 
 
@@ -292,13 +282,13 @@ def test_a_subquery_whose_join_is_uncertain_is_left_alone(sql):
 
 
 def test_rows_that_a_call_returns_count_if_the_plan_was_made_for_values_with_fewer():
-    (found,) = subplan_per_row.RULE.find(counted(rows=20, found=30_000.0))
+    (found,) = subqueries.PER_ROW.find(counted(rows=20, found=30_000.0))
     assert found.headline == "A subquery on post is executed again for each of 30 000 rows"
 
 
 @pytest.mark.parametrize("healthy", [counted(rows=20), counted(scan=SEARCH), counted(ms=40.0)])
 def test_a_subquery_for_few_rows_or_without_an_index_has_another_cause_or_none(healthy):
-    assert list(subplan_per_row.RULE.find(healthy)) == []
+    assert list(subqueries.PER_ROW.find(healthy)) == []
 
 
 BARRIER = """Subquery Scan on newest  (cost=27080.64..34080.64 rows={rows} width=12)
@@ -314,16 +304,16 @@ def viewed(rows=100, name="author", node="WindowAgg"):
 
 
 def test_a_filter_that_cannot_enter_a_view_is_found():
-    (found,) = view_barrier.RULE.find(viewed())
+    (found,) = subqueries.VIEW_BARRIER.find(viewed())
     assert found.headline == "The filter on author cannot enter view newest because of a window function"
     assert [one.same_answers for one in found.candidates] == [False, False]
-    (found,) = view_barrier.RULE.find(viewed(node="Unique"))
+    (found,) = subqueries.VIEW_BARRIER.find(viewed(node="Unique"))
     assert "DISTINCT" in found.headline
 
 
 @pytest.mark.parametrize("healthy", [viewed(rows=90_000), viewed(name="place"), viewed(node="Append")])
 def test_filters_on_computed_values_and_unselective_ones_are_left_alone(healthy):
-    assert list(view_barrier.RULE.find(healthy)) == []
+    assert list(subqueries.VIEW_BARRIER.find(healthy)) == []
 
 
 STORED = """CTE Scan on shown  (cost=5369.00..9756.50 rows={rows} width=36)
@@ -338,10 +328,10 @@ def stored(sql=WITH, rows=1, condition="  Filter: (id = $1)\n", size=200_000, **
 
 
 def test_a_materialised_common_table_is_planned_with_the_statement():
-    (found,) = materialised_cte.RULE.find(stored())
+    (found,) = subqueries.MATERIALISED.find(stored())
     assert found.candidates[0].sql.startswith("WITH shown AS NOT MATERIALIZED (SELECT * FROM post)")
     twice = WITH.replace("MATERIALIZED ", "").replace("WHERE", "CROSS JOIN shown b WHERE")
-    (found,) = materialised_cte.RULE.find(stored(twice))
+    (found,) = subqueries.MATERIALISED.find(stored(twice))
     assert "It is used 2 times" in found.evidence[1]
 
 
@@ -366,9 +356,9 @@ def grouped(column):
 
 
 def test_a_filter_passes_a_grouping_by_its_column_only():
-    (found,) = materialised_cte.RULE.find(grouped("author"))
+    (found,) = subqueries.MATERIALISED.find(grouped("author"))
     assert "shown AS NOT MATERIALIZED (SELECT author" in found.candidates[0].sql
-    assert list(materialised_cte.RULE.find(grouped("many"))) == []
+    assert list(subqueries.MATERIALISED.find(grouped("many"))) == []
 
 
 def test_temporary_files_of_a_needless_common_table_are_no_finding_of_their_own():
@@ -379,7 +369,7 @@ def test_temporary_files_of_a_needless_common_table_are_no_finding_of_their_own(
 
 @pytest.mark.parametrize("healthy", [stored(rows=100_000), stored(condition="")])
 def test_a_common_table_that_is_read_completely_is_left_alone(healthy):
-    assert list(materialised_cte.RULE.find(healthy)) == []
+    assert list(subqueries.MATERIALISED.find(healthy)) == []
 
 
 def test_not_materialized_keeps_names_of_columns():
@@ -516,7 +506,7 @@ def ranged(sql="SELECT id FROM post WHERE created > $1", rows=40_000.0, ms=80.0,
 
 
 def test_a_range_without_an_end_that_returns_much_of_a_table_is_found():
-    (found,) = unbounded_range.RULE.find(ranged())
+    (found,) = ranges.UNBOUNDED.find(ranged())
     assert found.headline == "Each call reads post to its end, as created has no upper bound"
 
 
@@ -531,4 +521,4 @@ def test_a_range_without_an_end_that_returns_much_of_a_table_is_found():
     ],
 )
 def test_bounded_ranges_and_reports_are_left_alone(healthy):
-    assert list(unbounded_range.RULE.find(healthy)) == []
+    assert list(ranges.UNBOUNDED.find(healthy)) == []

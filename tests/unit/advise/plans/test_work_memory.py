@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.planned_evidence import column, evidence, index, plan, statement, table
-from uncork.advise.rules.plans import jit, spill
+from uncork.advise.rules.plans import planning, spill
 
 COLUMNS = {"item": ("id", "customer", "note")}
 SORTED = "SELECT id FROM item WHERE customer = $1 ORDER BY note DESC"
@@ -55,7 +55,7 @@ def compiled(jit_ms, ms=50.0, calls=600):
 
 
 def test_compiling_that_takes_longer_than_it_gains_is_found():
-    (found,) = jit.RULE.find(compiled(40.0))
+    (found,) = planning.JIT.find(compiled(40.0))
     assert found.headline == "Compiling (jit) takes 40.0 ms of the 50.0 ms of a repeated statement"
     assert found.bill.share == pytest.approx((40 - 0.25 * 10) / 50)
     off, above = found.candidates
@@ -65,4 +65,4 @@ def test_compiling_that_takes_longer_than_it_gains_is_found():
 
 @pytest.mark.parametrize("healthy", [compiled(8.0), compiled(0.0), compiled(40.0, calls=3)])
 def test_compiling_that_pays_off_and_reports_are_left_alone(healthy):
-    assert list(jit.RULE.find(healthy)) == []
+    assert list(planning.JIT.find(healthy)) == []

@@ -6,8 +6,8 @@ import pytest
 
 from fakes.database_results import database_result
 from fakes.evidence import a_statement, a_table, an_index, evidence, spent
-from uncork.advise.rules.clients import forgotten_transaction
-from uncork.advise.rules.space import autovacuum_behind, held_back
+from uncork.advise.rules.clients import pauses
+from uncork.advise.rules.space import vacuum
 from uncork.analysis.database.horizons import horizon_holders
 from uncork.model.results.database_transactions import HorizonHolder, InTransaction
 from uncork.report.findings import finding_headline
@@ -34,7 +34,7 @@ def seen(*holders, blocks=6_000 * 200, transactions=(), **table):
 
 
 def found(*holders, **facts):
-    return list(held_back.RULE.find(seen(*holders, **facts)))
+    return list(vacuum.HELD_BACK.find(seen(*holders, **facts)))
 
 
 def test_a_long_report_is_named_with_its_tables_and_what_their_dead_rows_cost():
@@ -127,15 +127,15 @@ def test_a_forgotten_transaction_has_a_finding_of_its_own():
     )
     holder = replace(REPORT, idle_ns=HOUR_NS // 2)
     assert found(holder, transactions=(idle,)) == []
-    assert list(forgotten_transaction.RULE.find(seen(holder, transactions=(idle,))))
+    assert list(pauses.FORGOTTEN.find(seen(holder, transactions=(idle,))))
     # One that pauses briefly between its statements is none.
     (one,) = found(replace(REPORT, idle_ns=1_000), transactions=(replace(idle, idle_ns=1_000_000),))
     assert "waited for its client after: select sum(n) from big" in one.evidence[0]
 
 
 def test_autovacuum_is_not_blamed_for_rows_that_it_cannot_remove():
-    assert list(autovacuum_behind.RULE.find(seen(dead=40_000)))
-    assert list(autovacuum_behind.RULE.find(seen(REPORT, dead=40_000))) == []
+    assert list(vacuum.BEHIND.find(seen(dead=40_000)))
+    assert list(vacuum.BEHIND.find(seen(REPORT, dead=40_000))) == []
 
 
 def row(**facts):

@@ -1,36 +1,234 @@
-"""Statements that an index would make much faster, and why the existing indexes do not. Pure.
-
-Two rules report them: `missing-index` if no index on the columns exists, and `index-not-usable` if one exists
-that the statement cannot use as it is written.
-"""
+"""Statements that an index would make much faster, and why the existing indexes do not. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final, Literal
 
-from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rules.indexes.estimates import fraction_of_range, scan_cost
-from uncork.advise.rules.indexes.keys import Served, served_by
+from uncork.advise.evidence import WORK, Evidence, Piece, Statement
+from uncork.advise.rules.indexes.estimates import fraction_of_range, pages, scan_cost
+from uncork.advise.rules.indexes.keys import Served, pattern_kind, served_by
 from uncork.advise.rules.indexes.merging import Wanted, serves
-from uncork.advise.rules.indexes.obstacles import (
-    Obstacle,
-    Obstruction,
-    leading_index,
-    obstacle_of,
-    own_indexes,
-    wrong_type,
-)
 from uncork.advise.rules.indexes.reads import Read, blocks_a_call, read_of, saved
-from uncork.advise.rules.indexes.uses import Use, is_aggregated, uses_of
+from uncork.advise.rules.indexes.uses import Use, is_aggregated, nodes_of, uses_of
 from uncork.advise.rules.indexes.wants import Want, passing, want_of, wants_of
-from uncork.advise.rules.indexes.within import part_of_scans, scans_a_call
+from uncork.advise.rules.plans.costs import believed_ns
 from uncork.advise.rules.writes.within_functions import Within, executed_within
 from uncork.model.database.index import IndexKey
+from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.database.finding import Bill
+    from uncork.model.database.index import IndexShape
+    from uncork.model.database.statement import Predicate
+    from uncork.model.results.database import TableFacts
+
+
+# ---- how much of a statement's time the functions that it executes spend in scans of a table ----
+#
+# Nobody counts the statements of functions one by one. pg_stat_statements counts their time and blocks
+# for the statement that executes the function, and the table's counters have its scans. Both must agree.
+
+
+_AGREES: Final = 0.5
+"""Blocks that a call reads, as a fraction of those of its scans, from which on the counters agree."""
+_SCANNED: Final = 0.3
+"""Scans of the table per call, from which on a call usually scans it: some may still run when the watch
+ends."""
+
+
+def scans_a_call(
+    outer: Statement, table: TableFacts, scans: Callable[[Statement], float], evidence: Evidence
+) -> float:
+    """Return how often a call scans a table within functions; 0 unless all counters agree.
+
+    `scans` tells how often a call of a statement may scan the table. Scans that statements execute outside of
+    functions are subtracted; the rest is divided by the blocks of the statements that may execute them.
+    """
+    whole, reads = pages(table, evidence), table.whole_reads
+    if not reads or not outer.calls or not outer.blocks or not _large(outer, whole):
+        return 0.0
+    blocks, left = 0.0, reads
+    for statement in evidence.statements.values():
+        if (
+            not evidence.busy(statement.number)
+            or not statement.calls
+            or not statement.blocks
+            or not _large(statement, whole)
+        ):
+            continue
+        within = any(scans(each.statement) for each in executed_within(statement, evidence))
+        blocks += statement.blocks if within else 0
+        planned = [node.kind == "Seq Scan" for node in nodes_of(statement, table.name, evidence)]
+        if any(planned) or not (planned or within):
+            left -= statement.calls * scans(statement)
+    each = max(0.0, left) * outer.blocks / blocks / outer.calls if blocks else 0.0
+    return each if each >= _SCANNED and outer.blocks >= _AGREES * each * whole * outer.calls else 0.0
+
+
+def part_of_scans(outer: Statement, scans: float, table: TableFacts, evidence: Evidence) -> float:
+    """Return the fraction of a statement's time that so many scans a call take, by blocks and by rows."""
+    if not scans or not outer.calls or not outer.blocks or not outer.mean_ns:
+        return 0.0
+    blocks = scans * pages(table, evidence) * outer.calls / outer.blocks
+    return min(1.0, blocks, scans * believed_ns(scan_cost(table, evidence)) / outer.mean_ns)
+
+
+def bill_of_scans(parts: Mapping[int, float], within: Collection[int], evidence: Evidence) -> Bill:
+    """Return the bill of scans. `parts` has each statement's fraction of its working time.
+
+    Statements in `within` scan inside functions, so the wait for their commit does not count.
+    """
+
+    def part(piece: Piece) -> float:
+        commits = piece.template in within and piece.waits_for_wal
+        if piece.template is None or piece.wait_class not in WORK or commits:
+            return 0.0
+        return parts.get(piece.template, 0.0)
+
+    return evidence.bill(part)
+
+
+def within_sentences(within: Within, scans: float, table: TableFacts) -> Iterator[str]:
+    """Yield which function executes a statement, and how often a call of the outer one scans the table."""
+    how = (
+        f"Trigger {within.trigger} executes function {within.function}"
+        if within.trigger
+        else f"Calls execute function {within.function}"
+    )
+    yield f"{how}, which executes: {short_template(within.statement.sql)}"
+    yield (
+        f"The counters of {table.name} show {format_count(round(table.whole_reads or 0))} full scans, "
+        f"about {scans:.2g} for each call."
+    )
+
+
+def _large(statement: Statement, whole: float) -> bool:
+    """Return whether a call reads about as many blocks as the table has."""
+    return (statement.a_call(statement.blocks) or 0.0) >= _AGREES * whole
+
+
+# ---- why a statement cannot use an index that exists on the columns it compares ----
+#
+# See "Indexes on Expressions", "Operator Classes", "Multicolumn Indexes" and "Combining Multiple Indexes"
+# in PostgreSQL's manual.
+
+
+INTEGERS: Final = frozenset({"smallint", "integer", "bigint"})
+_NUMBERS: Final = ("numeric", "decimal", "double precision", "float", "real")
+_WRONG: Final = re.compile(r"\(+(?:\w+\.)?\"?(\w+)\"?\)::(numeric|double precision|real|text)\)? = ")
+
+Obstruction = Literal[
+    "expression", "cast", "type", "pattern", "wildcard", "or", "not leading", "operator", "invalid"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What keeps a statement from using an index. `kind` "type" is a parameter of another type.
+
+    "operator" is an operator that the index does not have, although it has one that means the same.
+    """
+
+    kind: Obstruction
+    index: str
+    predicate: Predicate
+    type: str = ""
+
+
+def own_indexes(table: str, evidence: Evidence) -> Iterator[IndexShape]:
+    """Yield the valid indexes of a table whose definitions are known."""
+    for existing in evidence.indexes.get(table, ()):
+        if existing.shape is not None and existing.facts.warning != "invalid":
+            yield existing.shape
+
+
+def obstacle_of(use: Use, want: Want, evidence: Evidence) -> Obstacle | None:
+    """Return what keeps a statement from using an index on what it compares; None if there is no index."""
+    table = use.table.name
+    for each in want.served:
+        predicate = each.predicate
+        names = (predicate.column,) if predicate.column else predicate.columns
+        leading = leading_index(table, names, evidence)
+        if predicate.operator in ("like", "ilike", "~", "~*") and leading and predicate.column:
+            infix = pattern_kind(predicate) == "infix"
+            return Obstacle("wildcard" if infix else "pattern", leading, predicate)
+        if leading and (predicate.cast or predicate.expression) and len(names) == 1:
+            return Obstacle("cast" if predicate.cast else "expression", leading, predicate)
+    if want.ordered or want.wanted.method != "btree" or (want.wanted.predicate and not want.wanted.equal):
+        return None
+    wanted = {key.column for key in (*want.wanted.equal, *want.wanted.rest)}
+    for other in own_indexes(table, evidence):
+        if other.method != "btree" or other.predicate or "" in wanted:
+            continue
+        if wanted < set(other.columns) and other.columns[0] not in wanted:
+            return Obstacle("not leading", other.name, want.served[0].predicate)
+    return None
+
+
+def wrong_type(use: Use, statement: Statement, evidence: Evidence) -> Obstacle | None:
+    """Return the parameter whose type keeps an index of its column from being used; None if there is none.
+
+    PostgreSQL compares an integer with a numeric by converting the column. The parameter's type is in the
+    statement (``$1::numeric``), in the plan's filter (``(id)::numeric``), or known to the client only: then a
+    unique index that would fetch one row is not used, although every call compares its column.
+    """
+    for predicate in use.predicates:
+        if predicate.operator not in ("=", "in") or not predicate.column or predicate.cast:
+            continue
+        index = leading_index(use.table.name, (predicate.column,), evidence)
+        column = evidence.column(use.table.name, predicate.column)
+        kind = "" if column is None else column.type
+        if not index or predicate.value not in ("parameter", "constant", "expression"):
+            continue
+        given = predicate.value_cast or _filter_cast(statement, predicate.column)
+        if kind in INTEGERS and given.startswith(_NUMBERS):
+            return Obstacle("type", index, predicate, given)
+        if kind == "character" and given in ("text", "character varying"):
+            return Obstacle("type", index, predicate, given)
+        scans = (use.table.whole_reads or 0.0) >= _SCANNED * (statement.calls or 0)
+        if kind in INTEGERS and not given and scans and _one_row(index, use, evidence):
+            return Obstacle("type", index, predicate, "")
+    return None
+
+
+def _one_row(index: str, use: Use, evidence: Evidence) -> bool:
+    return any(
+        own_index.name == index and own_index.unique and len(own_index.keys) == 1
+        for own_index in own_indexes(use.table.name, evidence)
+    )
+
+
+def _filter_cast(statement: Statement, column: str) -> str:
+    for plan in statement.plans:
+        for node in plan.root.walk():
+            for name, kind in _WRONG.findall(node.condition("Filter")):
+                if name == column:
+                    return str(kind)
+    return ""
+
+
+def leading_index(table: str, columns: tuple[str, ...], evidence: Evidence) -> str:
+    """Return the name of a B-tree that begins with a column as it is stored; empty if there is none."""
+    for index in own_indexes(table, evidence):
+        first = index.keys[0]
+        plain = first.column and not (first.opclass or first.collation or index.predicate)
+        plain = plain and index.method == "btree"
+        if plain and first.column in columns:
+            return index.name
+    return ""
+
+
+# ---- statements that an index would make much faster, and why the existing indexes do not ----
+#
+# Two rules report them: `missing-index` if no index on the columns exists, and `index-not-usable` if one
+# exists that the statement cannot use as it is written.
+
 
 _LEAST_SAVED: Final = 0.5
 """Fraction of a statement's time that an index must save. The planner prefers the cheaper path by a small

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rules.indexes.complete import served_completely
 from uncork.advise.rules.indexes.estimates import index_cost, pages, scan_cost
 from uncork.advise.rules.indexes.uses import Use, is_named, table_of
 from uncork.advise.rules.indexes.wants import Want
+from uncork.advise.rules.indexes.whole_reads import served_completely
 
 if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rules.indexes.ranges import RANGES
+from uncork.advise.rules.indexes.estimates import RANGES
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.model.database.statement import ColumnName, OrderKey, Predicate, StatementShape, TableUse
 

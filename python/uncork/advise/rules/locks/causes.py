@@ -9,8 +9,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
-from uncork.advise.rules.clients.forgotten_transaction import forgotten
-from uncork.advise.rules.clients.one_by_one import loops
+from uncork.advise.rules.clients.loops import loops
+from uncork.advise.rules.clients.pauses import forgotten
 from uncork.advise.rules.writes.within_functions import functions_of
 from uncork.model.database.finding import Candidate
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import setting_for
-from uncork.advise.rules.plans.materialised_cte import stored_in_vain
-from uncork.advise.rules.plans.view_barrier import barrier
+from uncork.advise.rules.plans.subqueries import barrier, stored_in_vain
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey, IndexShape, create_index, drop_index
 from uncork.model.units import format_bytes, format_count

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule
-from uncork.advise.rules.server.counted import setting_bytes
+from uncork.advise.rules.server.settings import setting_bytes
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_bytes, format_count
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Existing, Statement
 from uncork.advise.rule import Rule, worth
-from uncork.advise.rules.indexes.upkeep import serves_key, why_unprovable
-from uncork.advise.rules.space.dead_reads import held_back
+from uncork.advise.rules.indexes.unneeded_indexes import serves_key, why_unprovable
+from uncork.advise.rules.space.vacuum import held_back
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.index import IndexShape, drop_index
 from uncork.model.database.names import sql_name

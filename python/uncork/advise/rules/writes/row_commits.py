@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import Rule
-from uncork.advise.rules.writes.batches import batched
-from uncork.advise.rules.writes.written import ROW_WORDS, Written, one_row, written
+from uncork.advise.rules.writes.written import ROW_WORDS, Written, batched, one_row, written
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.results.log import LogResult, Repetition, TemplateFacts
 from uncork.model.units import count_words, format_count, format_duration, share_text

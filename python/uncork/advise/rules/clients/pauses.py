@@ -1,0 +1,258 @@
+"""Clients that pause inside a transaction: they forgot it, or do something slow meanwhile. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from uncork.advise.evidence import Evidence, Piece
+from uncork.advise.rule import Rule, worth
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.wait_classes import IDLE
+from uncork.model.results.log import LogResult, TransactionFacts
+from uncork.model.template_words import short_template
+from uncork.model.units import count_words, format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import BlockerFacts
+    from uncork.model.results.database_transactions import InTransaction
+
+
+# ---- a transaction that a client left idle: it blocks others, or keeps dead rows from VACUUM ----
+
+
+FORGOTTEN_IDLE_NS: Final = 1_000_000_000
+"""Pause of a forgotten transaction that others wait behind. A working client sends its next statement within
+milliseconds; a second of silence is a person, a remote call or a bug."""
+OLD_IDLE_NS: Final = 60_000_000_000
+"""Pause of a forgotten transaction that blocks nobody. Autovacuum runs once a minute (autovacuum_naptime): a
+shorter pause delays it by at most one round."""
+OLD_HELD: Final = 10_000
+"""Transactions begun since then. With fewer, VACUUM leaves too few dead rows behind to slow a scan."""
+
+
+def forgotten(blocker: BlockerFacts) -> bool:
+    """Return whether a transaction that others wait behind was left idle, instead of working."""
+    idle_ns = blocker.transaction_ns if blocker.idle_ns is None else blocker.idle_ns
+    return blocker.state == IDLE and (idle_ns or 0) >= FORGOTTEN_IDLE_NS
+
+
+def leaves_dead_rows(transaction: InTransaction) -> bool:
+    """Return whether a transaction that blocks nobody was left idle, and keeps dead rows from VACUUM."""
+    return transaction.idle_ns >= OLD_IDLE_NS and (transaction.held_age or 0) >= OLD_HELD
+
+
+def _find_forgotten(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.database is None:
+        return
+    blocking = set()
+    for blocker in evidence.database.blockers:
+        bill = evidence.bill_of_waiting("Lock", blocker.sessions)
+        if not forgotten(blocker) or not worth(bill):
+            continue
+        blocking.add((blocker.application, blocker.user))
+        idle = format_duration(float(blocker.idle_ns or blocker.transaction_ns or 0))
+        who = blocker.application or blocker.user
+        yield Finding(
+            FORGOTTEN.name,
+            f"Application {who} left a transaction idle for {idle}, and other sessions wait for its locks",
+            objects=(who,),
+            bill=bill,
+            templates=() if blocker.template is None else (blocker.template,),
+            statement=blocker.text,
+            evidence=(
+                f"On average {blocker.sessions:.2f} sessions waited behind it, at most "
+                f"{blocker.most} at once.",
+            ),
+            candidates=idle_candidates(who),
+            proof="Watch the server again after the change: no session may wait behind this application.",
+        )
+    for held in evidence.database.transactions:
+        key = (held.application, held.user)
+        if key in blocking or not leaves_dead_rows(held):
+            continue
+        blocking.add(key)
+        later = format_count(held.held_age or 0)
+        who = held.application or held.user
+        yield Finding(
+            FORGOTTEN.name,
+            f"Application {who} left a transaction idle for {format_duration(float(held.idle_ns))}, so "
+            f"VACUUM cannot remove the rows that {later} later transactions left dead",
+            objects=(who,),
+            bill=None,
+            templates=() if held.template is None else (held.template,),
+            statement=held.text,
+            cost="dead rows that stay",
+            candidates=idle_candidates(who),
+            proof="After the change, pg_stat_activity.backend_xmin of its sessions must stay young.",
+        )
+
+
+def idle_candidates(who: str) -> tuple[Candidate, ...]:
+    """Return what to do about an application that leaves transactions idle."""
+    return (
+        Candidate(
+            "client",
+            f"Make application {who} commit or roll back before it waits for anything else.",
+        ),
+        Candidate(
+            "setting",
+            "End forgotten transactions with idle_in_transaction_session_timeout.",
+            sql="ALTER SYSTEM SET idle_in_transaction_session_timeout = '30s'; SELECT pg_reload_conf();",
+            undo="ALTER SYSTEM RESET idle_in_transaction_session_timeout; SELECT pg_reload_conf();",
+            against=("The server closes the connection of a client that pauses longer, with an error.",),
+        ),
+    )
+
+
+FORGOTTEN: Final = Rule("forgotten-transaction", _find_forgotten)
+
+
+# ---- a slow step of a client inside its transactions: a remote call, or work that needs no transaction
+# ----
+
+
+_PAUSE_NS: Final = 50_000_000
+"""Shortest pause of a slow step. An application builds its next statement within a few milliseconds, and a
+round trip between continents takes less than a quarter of a second; a pause of this length in a data centre
+is a remote call, a computation, or a person."""
+_MOST_NS: Final = 30_000_000_000
+"""Longest pause of a step. A longer one is a forgotten transaction."""
+_SAMPLES: Final = 10
+_SHARE: Final = 0.5
+"""Fewest samples of a step, and its fraction of the busy time: sessions of a pool are then mostly held by
+transactions that wait for their own client."""
+_SESSIONS: Final = 0.5
+_SHORTER_PROOF: Final = (
+    "Record the sessions of a log (`uncork capture --sessions`), and send them to a copy with and without "
+    "`--short-transactions`; after the change, less time must be idle in transaction."
+)
+"""How to prove shorter transactions before the application is changed."""
+
+
+def _find_slow_steps(evidence: Evidence) -> Iterator[Finding]:
+    transactions = () if evidence.database is None else evidence.database.transactions
+    by_client: dict[tuple[str, str], list[InTransaction]] = {}
+    for transaction in transactions:
+        if _PAUSE_NS <= transaction.gap_ns <= _MOST_NS and transaction.samples >= _SAMPLES:
+            by_client.setdefault((transaction.application, transaction.user), []).append(transaction)
+    for (application, user), found in by_client.items():
+        found.sort(key=lambda one: -one.sessions)
+        top, who = found[0], application or user
+        bill = evidence.bill(
+            partial(
+                _paused, templates=[transaction.template for transaction in found], application=application
+            )
+        )
+        if bill.seconds_per_hour < _SESSIONS * 3600:
+            continue
+        pause = format_duration(float(f"{top.gap_ns:.2g}"))
+        statement = f": {short_template(top.text)}" if top.text else "."
+        yield Finding(
+            SLOW_STEP.name,
+            f"Application {who} pauses for {pause} inside its transactions",
+            objects=(who,),
+            bill=bill,
+            templates=tuple(
+                transaction.template for transaction in found if transaction.template is not None
+            ),
+            statement=top.text,
+            evidence=(
+                f"The client typically sends its next statement {pause} after this one{statement}",
+                f"Such a transaction takes {format_duration(float(f'{top.length_ns:.2g}'))} on average.",
+                "Meanwhile it keeps its locks, a connection of the pool, and dead rows from VACUUM.",
+            ),
+            candidates=(_candidate(who),),
+            proof=_SHORTER_PROOF,
+        )
+
+
+def _candidate(who: str) -> Candidate:
+    """Return what to do about a slow step of an application."""
+    return Candidate(
+        "client",
+        f"Move what application {who} does between these statements (a remote call, a computation) before "
+        "BEGIN or after COMMIT.",
+        habit="pauses",
+        against=("What is read before BEGIN can change until the transaction begins.",),
+    )
+
+
+def _paused(piece: Piece, *, templates: list[int | None], application: str) -> float:
+    return float(
+        piece.wait_class == IDLE and piece.application == application and piece.template in templates
+    )
+
+
+SLOW_STEP: Final = Rule("slow-step-in-transaction", _find_slow_steps, least_share=_SHARE)
+
+
+# ---- the same in a log, which shows forgotten transactions too ----
+
+
+_FORGOTTEN: Final = "forgotten-transaction"
+
+
+def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
+    """A watched server shows shorter pauses, and after which statement they are, so it is asked instead.
+
+    A log has the mean of pauses below a second, but slow clients and networks pause before each statement.
+    """
+    if evidence.log is None or evidence.database is not None:
+        return
+    for transaction in evidence.log.transactions:
+        who = transaction.application or transaction.user
+        on = f" on server {transaction.server}" if evidence.log.servers else ""
+        commits = (evidence.rates.commits if evidence.rates else 0.0) * _share(
+            transaction.server, evidence.log
+        )
+        held = commits * transaction.pause_max_ns / 1e9
+        if transaction.pause_max_ns >= OLD_IDLE_NS and held >= OLD_HELD:
+            yield _forgotten(transaction, who, on, held)
+        bill = evidence.bill_of_seconds(transaction.pause_ns / 1e9)
+        if bill.seconds_per_hour >= _SESSIONS * 3600:
+            longest = format_duration(float(transaction.pause_max_ns))
+            yield Finding(
+                SLOW_STEP.name,
+                f"Application {who}{on} pauses for up to {longest} inside its transactions",
+                objects=(who,),
+                bill=bill,
+                evidence=(
+                    f"{count_words(transaction.count, 'transaction')} waited for it in "
+                    f"{count_words(transaction.pauses, 'pause')} of over a second, "
+                    f"{format_duration(transaction.pause_ns)} in all.",
+                    "Meanwhile they keep their locks, a connection of the pool, and dead rows from VACUUM.",
+                ),
+                candidates=(_candidate(who),),
+                proof=_SHORTER_PROOF,
+            )
+
+
+def _share(server: str, log: LogResult) -> float:
+    """Return the fraction of all executions that a server ran; 1 unless there are several."""
+    count = next(
+        (log_server.executions for log_server in log.servers if log_server.name == server),
+        log.executions.count,
+    )
+    return count / max(1, log.executions.count)
+
+
+def _forgotten(transaction: TransactionFacts, who: str, on: str, held: float) -> Finding:
+    longest = format_duration(float(transaction.pause_max_ns))
+    return Finding(
+        _FORGOTTEN,
+        f"Application {who}{on} left a transaction idle for {longest}",
+        objects=(who,),
+        bill=None,
+        cost="dead rows that stay",
+        evidence=(
+            f"VACUUM cannot remove the rows that about {format_count(round(held))} later transactions left "
+            "dead.",
+        ),
+        candidates=idle_candidates(who),
+        proof="Profile a new log after the change: no transaction may pause for so long.",
+    )
+
+
+SLOW_STEP_IN_LOG: Final = Rule("slow-step-in-transaction", _find_in_log, least_share=_SHARE)

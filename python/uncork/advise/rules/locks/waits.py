@@ -1,0 +1,280 @@
+"""Sessions that wait for locks of another transaction, or for one another. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from uncork.advise.evidence import Evidence
+from uncork.advise.rule import Rule, worth
+from uncork.advise.rules.locks.causes import GIVE_UP, PREPARED, Cause, blockers_by_cause, holds_ns
+from uncork.advise.rules.locks.hot_row import hot_rows
+from uncork.advise.rules.locks.table_lock import TableLock, lock_candidates, locking_command, table_locks
+from uncork.advise.rules.writes.written import written
+from uncork.advise.servers import on_servers, servers_of
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.names import quoted, sql_name
+from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.results.log import Blocking, ErrorFacts
+from uncork.model.template_words import short_template
+from uncork.model.units import count_words, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import BlockerFacts
+
+
+# ---- sessions that queue for the locks of another one's transaction ----
+
+
+_SHORT_SHARE: Final = 0.5
+"""Fraction of the busy time spent waiting behind short transactions. Row locks exist so that sessions take
+turns; from half on, the queue costs more than the work, and removing it could double the throughput."""
+
+
+def _find_lock_waits(evidence: Evidence) -> Iterator[Finding]:
+    """Transactions of another finding (forgotten ones, loops, locks of tables, hot rows) are left to it."""
+    causes = blockers_by_cause(evidence)
+    long = list(causes.get(Cause.LONG, ()))
+    short = [] if hot_rows(evidence) else list(causes.get(Cause.SHORT, ()))
+    tables = [] if table_locks(evidence) else list(causes.get(Cause.TABLE, ()))
+    others = [*long, *short, *tables]
+    if not others:
+        return
+    blockers = [one for found in causes.values() for one in found]
+    reported = sum(blocker.sessions for blocker in blockers) - sum(one.sessions for one in others)
+    bill = evidence.bill_of_waiting("Lock", max(0.0, evidence.of_class("Lock") - reported))
+    most = max(others, key=lambda one: one.sessions)
+    slow = most in long
+    if not slow and bill.share < _SHORT_SHARE:
+        return
+    name = f"application {most.application}" if most.application else "an unknown session"
+    waited = f"Up to {count_words(most.most, 'session')} at once waited for"
+    held = holds_ns(most, evidence)
+    if most.state == PREPARED:
+        headline = f"{waited} locks of a prepared transaction"
+    elif slow and held is not None:
+        headline = f"{waited} locks that {name} holds for {format_duration(float(f'{held:.1g}'))}"
+    else:
+        headline = f"{waited} locks of {name}"
+    yield Finding(
+        LOCK_WAIT.name,
+        headline,
+        objects=(most.application or most.user,),
+        bill=bill,
+        templates=() if most.template is None else (most.template,),
+        statement=most.text,
+        evidence=tuple(_evidence(most)),
+        candidates=tuple(_candidates(most, slow=slow)),
+        proof="Compare both orders or lengths of the transaction with uncork run, under as many clients.",
+    )
+
+
+def _evidence(most: BlockerFacts) -> Iterator[str]:
+    if most.transaction_ns is not None:
+        opened = format_duration(float(most.transaction_ns))
+        yield f"The transaction that holds the locks was open for up to {opened}."
+    statement = f": {short_template(most.text)}" if most.text else "."
+    if most.state == IDLE:
+        yield f"While others waited, it mostly waited for its client, after the statement{statement}"
+    elif most.state == CPU:
+        yield f"While others waited, it mostly executed the statement{statement}"
+    elif most.state != PREPARED:
+        yield f"While others waited, it mostly waited itself ({most.state}) in the statement{statement}"
+    for waiter in most.waiters[:3]:
+        what = f": {short_template(waiter.text)}" if waiter.text else "."
+        yield f"{waiter.sessions:.2f} sessions wait on average for a lock of kind {waiter.event}{what}"
+
+
+def _candidates(most: BlockerFacts, *, slow: bool) -> Iterator[Candidate]:
+    if most.state == PREPARED:
+        yield Candidate(
+            "maintenance",
+            "Commit or roll back the prepared transaction: pg_prepared_xacts lists its name (gid).",
+            sql="SELECT gid, prepared, owner, database FROM pg_prepared_xacts ORDER BY prepared;",
+        )
+        return
+    if slow and most.state == IDLE:
+        yield Candidate(
+            "client",
+            f"Make application {most.application} do its slow work before BEGIN or after COMMIT: it "
+            "pauses within the transaction while it holds the locks.",
+            habit="pauses",
+        )
+    elif slow:
+        yield Candidate(
+            "client",
+            "Shorten the transaction that holds the locks: move the slow statement out of it, or before the "
+            "statements that lock rows.",
+        )
+    else:
+        yield Candidate(
+            "client",
+            "Spread the updates over more rows, or update the contended row last in the transaction.",
+        )
+    yield GIVE_UP
+
+
+LOCK_WAIT: Final = Rule("lock-wait", _find_lock_waits)
+
+
+# ---- statements that wait for a lock of another statement, as logs show them (log_lock_waits) ----
+
+
+def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
+    """A watched server has the waits that are too short for deadlock_timeout too, so it is asked instead."""
+    log = evidence.log
+    if log is None or evidence.database is not None or log.first_us is None or log.last_us is None:
+        return
+    for blocking in log.blocking:
+        bill = evidence.bill_of_seconds(blocking.sum_ns / 1e9)
+        number = evidence.log_numbers.get(-1 if blocking.waiting_number is None else blocking.waiting_number)
+        lock = locking_command(blocking.holding_text)
+        on = f" on server {blocking.server}" if log.servers else ""
+        yield (
+            _of_rows(blocking, number, bill, on)
+            if lock is None
+            else _of_table(blocking, lock, number, bill, on)
+        )
+
+
+def _of_rows(blocking: Blocking, number: int | None, bill: Bill, on: str) -> Finding:
+    who = f"application {blocking.holding_application}" if blocking.holding_application else "another session"
+    return Finding(
+        IN_LOG.name,
+        f"{count_words(blocking.waits, 'statement')}{on} waited for locks that {who} held",
+        objects=(blocking.holding_application,) if blocking.holding_application else (),
+        bill=bill,
+        templates=() if number is None else (number,),
+        statement=blocking.waiting_text,
+        evidence=tuple(_evidence_in_log(blocking)),
+        candidates=(
+            Candidate("client", "Shorten the transaction that holds the locks, or lock later in it."),
+            GIVE_UP,
+        ),
+        proof="Compare both orders or lengths of the transaction with uncork run, under as many clients.",
+    )
+
+
+def _of_table(
+    blocking: Blocking, command: tuple[str, str], number: int | None, bill: Bill, on: str
+) -> Finding:
+    words, table = command
+    lock = TableLock(words, table, -1, blocking.holding_text, queues=False, blockers=(), bill=bill)
+    return Finding(
+        "explicit-table-lock",
+        f"{words} on {table or 'a table'} blocks other sessions{on}",
+        objects=(table,),
+        bill=bill,
+        templates=() if number is None else (number,),
+        statement=blocking.holding_text,
+        evidence=tuple(_evidence_in_log(blocking)),
+        candidates=tuple(lock_candidates(lock)),
+        proof="Compare both ways with uncork run, with as many clients as wait now.",
+    )
+
+
+def _evidence_in_log(blocking: Blocking) -> Iterator[str]:
+    yield (
+        f"{count_words(blocking.waits, 'wait')} longer than deadlock_timeout took "
+        f"{format_duration(float(blocking.sum_ns))} in total, at most "
+        f"{format_duration(float(blocking.max_ns))}."
+    )
+    if blocking.waiting_text:
+        yield f"Those who waited executed: {short_template(blocking.waiting_text, 90)}"
+    if blocking.holding_text:
+        yield f"The holder's last statement was {short_template(blocking.holding_text, 90)}"
+
+
+IN_LOG: Final = Rule("lock-wait", _find_in_log)
+
+
+# ---- transactions that wait for one another until the server cancels one of them ----
+
+
+_LEAST: Final = 3
+_PER_S: Final = 0.02
+"""Deadlocks in all, and per second, from which on they are no accident: more than one a minute."""
+_RELATION: Final = re.compile(r"relation \"([^\"]+)\"")
+
+
+def deadlocks(evidence: Evidence) -> float:
+    """Return how many deadlocks the server broke up while it was watched."""
+    if evidence.rates is not None:
+        return evidence.rates.deadlocks * evidence.seconds
+    counters = () if evidence.database is None else evidence.database.counters
+    return sum(counter.delta for counter in counters if counter.counter == "deadlocks")
+
+
+def _find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
+    """The server looks for a deadlock only after deadlock_timeout (1 s), so each costs that time at least."""
+    number = round(deadlocks(evidence))
+    if number < _LEAST or number / evidence.seconds < _PER_S:
+        return
+    causes = blockers_by_cause(evidence)
+    found = causes.get(Cause.DEADLOCK, [])
+    held = sum(one.sessions for one in found)
+    # A log has a wait that ended in a deadlock, unlike most others, which are too short for it.
+    bill = evidence.bill_of_waiting(
+        "Lock", held if evidence.database is not None else evidence.of_class("Lock")
+    )
+    waiters = sorted(
+        (
+            waiter
+            for one in (found or [one for cause in causes.values() for one in cause])
+            for waiter in one.waiters
+        ),
+        key=lambda waiter: -waiter.sessions,
+    )
+    numbers = tuple(dict.fromkeys(waiter.template for waiter in waiters if waiter.template is not None))
+    known = [
+        (evidence.statements[number], written(evidence.statements[number]))
+        for number in numbers
+        if number in evidence.statements
+    ]
+    texts = [statement.text for statement, _ in known]
+    tables = tuple(dict.fromkeys(what.table for _, what in known if what is not None))
+    failed = [] if evidence.log is None else [error for error in evidence.log.errors if _is_deadlock(error)]
+    servers = servers_of(failed)
+    if not known and failed:
+        named = (_RELATION.search(one.context) for one in failed)
+        tables = tuple(dict.fromkeys(match[1] for match in named if match is not None))
+        texts = [one.statement for one in failed if one.statement]
+    name = tables[0] if tables else "the database"
+    in_all = f" in {count_words(round(evidence.seconds), 'second')}"
+    keys = next((what.keys for _, what in known if what is not None and what.keys), ())
+    yield Finding(
+        DEADLOCK.name,
+        f"{count_words(number, 'deadlock')}{in_all}: transactions lock rows of {name} in different orders",
+        objects=tables,
+        bill=bill if worth(bill) else None,
+        templates=numbers if worth(bill) else (),
+        statement=texts[0] if texts else "",
+        cost="" if worth(bill) else f"{count_words(number, 'failed transaction')}",
+        evidence=(
+            *(f"Sessions that waited for one another were in: {short_template(text)}" for text in texts[:3]),
+            *([f"The transactions failed{on_servers(servers)}."] if servers else []),
+        ),
+        candidates=(
+            Candidate(
+                "client",
+                "Let all transactions lock rows in the same order, for example sorted by their key, before "
+                "they change them.",
+                sql=_in_order(tables[0], keys[0]) if tables and keys else "",
+            ),
+            Candidate("client", "Retry transactions that fail with SQLSTATE 40P01 (deadlock_detected)."),
+        ),
+        proof="After the change, pg_stat_database.deadlocks must not grow.",
+    )
+
+
+def _is_deadlock(error: ErrorFacts) -> bool:
+    return error.sqlstate == "40P01" or (not error.sqlstate and error.message == "deadlock detected")
+
+
+def _in_order(table: str, column: str) -> str:
+    key = quoted(column)
+    return f"SELECT 1 FROM {sql_name(table)} WHERE {key} = ANY ($1) ORDER BY {key} FOR UPDATE;"  # noqa: S608
+
+
+DEADLOCK: Final = Rule("deadlock", _find_deadlocks)

@@ -1,0 +1,248 @@
+"""Plans that are made for no value in particular, or compiled for longer than it gains. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, each_statement
+from uncork.advise.rules.plans.costs import believed_ns, own_functions, relations, setting_for
+from uncork.advise.rules.plans.statistics import outdated
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.wait_classes import CPU
+from uncork.model.units import format_count, format_duration, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.database.plan import PlanNode, StatementPlan
+
+
+# ---- a prepared statement whose generic plan is much slower than a plan for its actual values ----
+
+
+_CHEAPER: Final = 5.0
+"""How many times less the plan for actual values must take than a call does. Planning again for each call
+costs about a millisecond at most, and estimates of costs are wrong by a factor of two or three."""
+_FEWER: Final = 10.0
+"""How many times fewer rows a call returns than the generic plan expects."""
+_DESCEND: Final = 10.0
+_RANDOM_PAGE: Final = 4.0
+"""Cost of an index scan: the blocks from the root to a leaf, then one for each row (random_page_cost)."""
+_COMMON: Final = 0.1
+_SKEWED: Final = 3.0
+"""Frequency of a column's most common value, also as a multiple of the average one: the generic plan assumes
+the average, so one plan cannot be right for both."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Skewed:
+    """A column whose most common value has a certain frequency."""
+
+    table: str
+    column: str
+    value: str
+    frequency: float
+
+
+def _find_generic_plan(statement: Statement, evidence: Evidence) -> Finding | None:
+    generic = next((plan for plan in statement.plans if plan.source == "generic"), None)
+    skewed = None if generic is None else _skewed(statement, evidence)
+    if generic is None or skewed is None or not statement.mean_ns:
+        return None
+    if own_functions(statement, evidence) or any(outdated(table, evidence) for table in relations(statement)):
+        return None
+    cost = _own_cost(statement, generic, skewed, evidence)
+    whole = evidence.all_of(statement.number)
+    spent = statement.mean_ns * (evidence.busy(statement.number, {CPU}) / whole if whole else 1.0)
+    if cost is None or not spent or believed_ns(cost) * _CHEAPER > spent:
+        return None
+    table, column = skewed.table, skewed.column
+    sql, undo = setting_for(statement, evidence, "plan_cache_mode", "force_custom_plan")
+    return Finding(
+        GENERIC_PLAN.name,
+        f"A generic plan ignores which value of {table}.{column} a prepared statement compares",
+        objects=(table, column, "plan_cache_mode"),
+        bill=evidence.bill_of({statement.number: 1 - believed_ns(cost) / spent}),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=(
+            f"The generic plan ({_named(generic.root)}) has an estimated cost of {generic.root.cost:.0f}, a "
+            f"plan for the values of the calls has about {cost:.0f}.",
+            f"{share_text(skewed.frequency)} of the rows have {skewed.value}, the most common value of "
+            f"{column}.",
+            f"A call takes {format_duration(statement.mean_ns)}; a plan for its values would take about "
+            f"{format_duration(believed_ns(cost))} at most.",
+        ),
+        candidates=(
+            Candidate(
+                "setting",
+                "Let the server plan the statement for the values of each call.",
+                sql=sql,
+                undo=undo,
+                against=(
+                    "Each call is planned anew. To restrict this to one statement, set it in its transaction "
+                    "(SET LOCAL), or send the statement without preparing it.",
+                ),
+            ),
+        ),
+        proof="Compare plan_cache_mode = force_custom_plan and auto with uncork run (prepared).",
+    )
+
+
+def _own_cost(
+    statement: Statement, generic: StatementPlan, skewed: _Skewed, evidence: Evidence
+) -> float | None:
+    """Return the cost of the plan for the values of the calls; None if it is the generic one, or unknown."""
+    own = _for_values(statement)
+    if own is not None and _operations(generic.root) != _operations(own.root):
+        return own.root.cost
+    found = statement.a_call(statement.rows)
+    scan = next((node for node in generic.root.walk() if node.relation == skewed.table), None)
+    if (
+        found is None
+        or scan is None
+        or statement.shape is None
+        or statement.shape.aggregates
+        or statement.shape.limit
+    ):
+        return None
+    if scan.kind != "Seq Scan" or len(relations(statement)) > 1 or scan.rows < _FEWER * (found + 1):
+        return None
+    served = evidence.indexed(skewed.table, skewed.column, completely=True)
+    return _DESCEND + _RANDOM_PAGE * found if served else None
+
+
+def _for_values(statement: Statement) -> StatementPlan | None:
+    """Return the plan for values that return as many rows as a call did; else the costliest plan."""
+    plans = [plan for plan in statement.plans if plan.source in {"drawn", "seen"}]
+    found = statement.a_call(statement.rows)
+    if found is None or statement.shape is None or statement.shape.aggregates or statement.shape.limit:
+        return max(plans, key=lambda plan: plan.root.cost, default=None)
+    return min(plans, key=lambda plan: (abs(plan.root.rows - found), -plan.root.cost), default=None)
+
+
+def _operations(node: PlanNode) -> tuple[Any, ...]:
+    return (node.kind, node.relation, node.index, *(_operations(child) for child in node.children))
+
+
+def _skewed(statement: Statement, evidence: Evidence) -> _Skewed | None:
+    """Return the first condition on a column whose values are unevenly frequent."""
+    if statement.shape is None:
+        return None
+    for predicate in statement.shape.predicates:
+        column = evidence.column(predicate.table, predicate.column)
+        distinct = evidence.distinct(predicate.table, predicate.column)
+        if column is None or not column.common or not distinct:
+            continue
+        if predicate.operator not in {"=", "in"} or predicate.value not in {"parameter", "expression"}:
+            continue
+        value, frequency = column.common[0]
+        rest = distinct - len(column.common)
+        rare = column.common[-1][1]
+        if rest >= 1:
+            rare = min(rare, max(0.0, 1.0 - sum(share for _, share in column.common)) / rest)
+        uneven = frequency * distinct >= _SKEWED or rare * distinct * _SKEWED <= 1
+        if frequency >= _COMMON and uneven:
+            return _Skewed(predicate.table, predicate.column, value, frequency)
+    return None
+
+
+def _named(node: PlanNode) -> str:
+    """Return the scans and joins of a plan in a few words."""
+    names = [
+        f"{each.kind} on {each.relation}"
+        for each in node.walk()
+        if each.relation and "Bitmap Index" not in each.kind
+    ]
+    return ", ".join(dict.fromkeys(names[:3]))
+
+
+GENERIC_PLAN: Final = Rule("generic-plan", each_statement(_find_generic_plan), depth=2)
+
+
+# ---- repeated statements that are compiled just in time, for longer than they gain ----
+
+
+_GAIN: Final = 0.25
+"""How much longer the rest of a statement would take without compiled code, at most, as a fraction. "
+"PostgreSQL's
+developers measured 20 to 30 % on the queries of TPC-H that gain most."""
+
+
+def _find_jit(evidence: Evidence) -> Iterator[Finding]:
+    """The time of compiling is a part of each statement's execution time."""
+    lost = {
+        statement.number: part
+        for statement in evidence.statements.values()
+        if statement.jit_ns
+        and statement.mean_ns
+        and statement.calls
+        and evidence.is_traffic(statement)
+        and (part := _lost(statement)) > 0
+    }
+    if not lost:
+        return
+    numbers = sorted(lost, key=lambda number: -(evidence.statements[number].jit_ns or 0.0))
+    top = evidence.statements[numbers[0]]
+    yield Finding(
+        JIT.name,
+        f"Compiling (jit) takes {format_duration(top.a_call(top.jit_ns) or 0.0)} of the "
+        f"{format_duration(top.mean_ns or 0.0)} of a repeated statement",
+        objects=("jit",),
+        bill=evidence.bill_of(lost),
+        templates=tuple(numbers),
+        statement=top.text,
+        evidence=tuple(_evidence(top, evidence)),
+        candidates=tuple(_candidates(top, numbers, evidence)),
+        proof="Compare jit = on and off with uncork run.",
+    )
+
+
+def _lost(statement: Statement) -> float:
+    """Return the fraction of a statement's time that compiling costs beyond what it can gain."""
+    mean = statement.mean_ns or 1.0
+    compiling = statement.a_call(statement.jit_ns) or 0.0
+    return min(1.0, (compiling - _GAIN * max(0.0, mean - compiling)) / mean)
+
+
+def _evidence(top: Statement, evidence: Evidence) -> Iterator[str]:
+    above = evidence.catalogue.setting("jit_above_cost")
+    plan = top.plan
+    if plan is None:
+        return
+    # The server has this setting for new sessions; a role or a session may have a lower one.
+    known = above.isdigit() and plan.root.cost > float(above)
+    limit = f", above jit_above_cost ({above})" if known else ""
+    yield f"The planner estimates a cost of {format_count(round(plan.root.cost))}{limit}."
+    scans = sum(1 for node in plan.root.walk() if node.relation)
+    if scans > 1:
+        yield f"The plan has {scans} scans, whose expressions are compiled one by one."
+
+
+def _candidates(top: Statement, numbers: list[int], evidence: Evidence) -> Iterator[Candidate]:
+    sql, undo = setting_for(top, evidence, "jit", "off")
+    yield Candidate(
+        "setting",
+        "Turn jit off for the role that sends these statements.",
+        sql=sql,
+        undo=undo,
+        against=("Long reports of the same role may gain from jit: let them SET jit = on.",),
+    )
+    costs = [plan.root.cost for number in numbers if (plan := evidence.statements[number].plan) is not None]
+    cost = _round_up(2 * max(costs)) if costs else 0
+    sql, undo = setting_for(top, evidence, "jit_above_cost", str(cost)) if cost else ("", "")
+    yield Candidate("setting", "Raise jit_above_cost above the cost of these statements.", sql=sql, undo=undo)
+
+
+def _round_up(cost: float) -> int:
+    """Return the next power of ten times one, two or five."""
+    size = 1
+    while True:
+        for step in (1, 2, 5):
+            if step * size >= cost:
+                return step * size
+        size *= 10
+
+
+JIT: Final = Rule("jit", _find_jit)

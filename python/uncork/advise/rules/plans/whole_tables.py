@@ -1,0 +1,322 @@
+"""Large tables that each call reads completely: to count, for a column's values, for random rows. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from uncork.advise.evidence import Evidence, Statement
+from uncork.advise.rule import Rule, each_statement
+from uncork.advise.rules.indexes.uses import nodes_of
+from uncork.advise.rules.plans.costs import LARGE_ROWS, rows_returned
+from uncork.advise.rules.plans.rewrite import capped_count, values_order
+from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.names import literal, quoted, sql_name
+from uncork.model.units import count_words, format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.database.catalogue import ColumnFacts
+    from uncork.model.database.statement import StatementShape
+
+
+# ---- rows of a large table that each request counts, often to show the number of pages ----
+#
+# PostgreSQL keeps no count of rows: ``count(*)`` visits each one that matches, since another transaction
+# may see other rows.
+
+
+_PART: Final = 0.2
+"""Fraction of the rows that a call counts, from which on no other index makes it cheap."""
+_SHOWN: Final = 1_000
+_OF_ROWS: Final = re.compile(r"\bcount\s*\(\s*(?:\*|\?|\$\d+|\d+)\s*\)", re.IGNORECASE)
+"""A count of rows. Who counts the values of a column wants that number itself."""
+
+
+def _find_count(statement: Statement, evidence: Evidence) -> Finding | None:
+    shape = statement.shape
+    table = None if shape is None or not _OF_ROWS.search(statement.text) else _counted_table(shape)
+    if (
+        shape is None
+        or table is None
+        or not evidence.is_traffic(statement)
+        or evidence.rows(table) < LARGE_ROWS
+    ):
+        return None
+    counted = _counted(statement, shape, table, evidence)
+    if counted is None or counted < _PART * evidence.rows(table):
+        return None
+    return Finding(
+        COUNT.name,
+        f"Each call counts {format_count(float(f'{counted:.2g}'))} rows of {table} one by one",
+        objects=(table,),
+        bill=evidence.bill_of((statement.number,)),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=(
+            f"It is called {(statement.calls or 0) / evidence.seconds:.2g} times a second.",
+            *([f"A call takes {format_duration(statement.mean_ns)}."] if statement.mean_ns else []),
+            "PostgreSQL keeps no count of rows, so each call visits every row that matches, in the table or "
+            "in an index.",
+        ),
+        candidates=tuple(_count_less(statement, shape, table)),
+        proof="Compare both statements with uncork run.",
+    )
+
+
+def _counted_table(shape: StatementShape) -> str | None:
+    """Return the only table of a query that does nothing but count rows."""
+    if shape.kind != "select" or shape.aggregates != ("count",) or shape.grouping or shape.windows:
+        return None
+    if shape.unions or shape.subqueries or shape.common_tables or shape.outputs or len(shape.tables) != 1:
+        return None
+    return shape.tables[0].name if shape.tables[0].kind == "table" else None
+
+
+def _counted(statement: Statement, shape: StatementShape, table: str, evidence: Evidence) -> float | None:
+    """Return how many rows a call counts: all, or as many as a plan expects; None if unknown."""
+    if not shape.predicates:
+        return evidence.rows(table)
+    if statement.plan is None or statement.plan.source == "generic":
+        return None
+    found = [rows_returned(node) for node in nodes_of(statement, table, evidence)]
+    return sum(found) if found else None
+
+
+def _count_less(statement: Statement, shape: StatementShape, table: str) -> Iterator[Candidate]:
+    sql = capped_count(statement.sql, _SHOWN + 1)
+    yield Candidate(
+        "statement",
+        f'Stop counting after {format_count(_SHOWN + 1)} rows (LIMIT within the count), and show "more than '
+        f'{format_count(_SHOWN)}" for a larger count.',
+        sql=sql,
+        undo=statement.sql if sql else "",
+        same_answers=False,
+        against=("The exact number of a larger count is unknown.",),
+    )
+    if not shape.predicates:
+        yield Candidate(
+            "statement",
+            "Show the number of rows that ANALYZE and autovacuum estimate.",
+            sql=f"SELECT reltuples::bigint FROM pg_class WHERE oid = {literal(sql_name(table))}::regclass;",  # noqa: S608
+            same_answers=False,
+            against=("It is an estimate, and -1 before the first ANALYZE.",),
+        )
+    yield Candidate(
+        "client",
+        "Count once and keep the number for a while, or count only for the first page; a page needs no count "
+        "to know whether another one follows: ask for one row more than it shows.",
+        same_answers=False,
+        against=("The number that people see can be out of date.",),
+    )
+
+
+COUNT: Final = Rule("whole-count", each_statement(_find_count), of_tables=True)
+
+
+# ---- the few values of a column, for which each call reads all rows of a large table ----
+#
+# PostgreSQL finds the distinct values of a column by reading all rows, or all entries of an index. With
+# an index, a recursive query finds each value by one descent: the smallest, then the smallest above it,
+# and so on (the PostgreSQL wiki calls this a loose index scan).
+
+
+_DESCENT_NS: Final = 30_000.0
+"""Time to find one value by a descent of the index, within a recursive query."""
+_MOST: Final = 0.2
+"""Part of a call's time that the descents may take at most."""
+_TYPES: Final = frozenset(
+    {"bigint", "boolean", "character varying", "date", "integer", "smallint", "text", "uuid"}
+)
+"""Types of which equal values are the same, so that it does not matter which row gives a value."""
+
+
+def _find_values(statement: Statement, evidence: Evidence) -> Finding | None:
+    named = None if statement.shape is None else _column(statement.shape)
+    order = values_order(statement.sql)
+    values = statement.a_call(statement.rows)
+    if named is None or order is None or values is None or not statement.mean_ns:
+        return None
+    table, name = named
+    column = evidence.column(table, name)
+    if column is None or column.type not in _TYPES or column.collation:
+        return None
+    descents_ns = (values + 2) * _DESCENT_NS
+    if (
+        evidence.rows(table) < LARGE_ROWS
+        or not evidence.is_traffic(statement)
+        or descents_ns > _MOST * statement.mean_ns
+    ):
+        return None
+    rows = format_count(float(f"{evidence.rows(table):.2g}"))
+    descents, few = round(values) + 2, count_words(round(values), "value")
+    return Finding(
+        VALUES.name,
+        f"Each call reads all {rows} rows of {table} for {few} of {name}",
+        objects=(table, name),
+        bill=evidence.bill_of({statement.number: 1 - descents_ns / statement.mean_ns}),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=(
+            f"It is called {(statement.calls or 0) / evidence.seconds:.2g} times a second.",
+            f"A call takes {format_duration(statement.mean_ns)}.",
+            f"{count_words(descents, 'descent')} of an index take about {format_duration(descents_ns)}.",
+        ),
+        candidates=tuple(_loose_scan(statement, column, order, evidence)),
+        proof="Compare both statements with uncork run.",
+    )
+
+
+def _column(shape: StatementShape) -> tuple[str, str] | None:
+    """Return table and column of a query for nothing but the values of a column; None for other queries."""
+    if shape.kind != "select" or len(shape.tables) != 1 or len(shape.outputs) != 1 or shape.star:
+        return None
+    if shape.predicates or shape.aggregates or shape.windows or shape.subqueries or shape.common_tables:
+        return None
+    if shape.unions or shape.limit or shape.locking or shape.functions:
+        return None
+    grouped = [key.column for key in shape.grouping]
+    name = shape.outputs[0].column
+    if shape.tables[0].kind != "table" or (shape.distinct != "all" and grouped != [name]):
+        return None
+    return (shape.tables[0].name, name) if not grouped or grouped == [name] else None
+
+
+def _loose_scan(
+    statement: Statement, column: ColumnFacts, order: str, evidence: Evidence
+) -> Iterator[Candidate]:
+    table, name = column.table, column.name
+    served = evidence.indexed(table, name, completely=True)
+    index = quoted(f"{table.rpartition('.')[2]}_{name}_idx")
+    rewritten = Candidate(
+        "statement",
+        f"Find each value of {name} with one descent of the index: the least, then the least above it.",
+        sql=_loose(column, order),
+        undo=statement.sql,
+        against=(f"It is slower once {name} has many values.",),
+        unprovable="" if served else f"Without an index on {name} it reads the table for each value.",
+    )
+    if not served:
+        yield Candidate(
+            "index",
+            f"Create an index on {name} of {table}.",
+            sql=f"CREATE INDEX CONCURRENTLY {index} ON {sql_name(table)} ({quoted(name)});",
+            undo=f"DROP INDEX CONCURRENTLY {index};",
+            against=(
+                "Alone, it lets each call read the index instead of the table, which is still all entries.",
+            ),
+        )
+    yield rewritten
+    yield Candidate(
+        "client",
+        f"Keep the values of {name} in a table of their own, which a foreign key refers to.",
+        same_answers=False,
+        against=("A value stays there when its last row is gone.",),
+    )
+
+
+def _loose(column: ColumnFacts, order: str) -> str:
+    """Return the recursive query for the values of a column, in the order of the query that it replaces."""
+    table, name = sql_name(column.table), quoted(column.name)
+    parts = [
+        f"WITH RECURSIVE each_value AS ((SELECT {name} FROM {table} ORDER BY {name} LIMIT 1) UNION ALL "  # noqa: S608
+        f"SELECT (SELECT above.{name} FROM {table} AS above WHERE above.{name} > each_value.{name} "
+        f"ORDER BY above.{name} LIMIT 1) FROM each_value WHERE each_value.{name} IS NOT NULL) "
+        f"SELECT {name} FROM each_value WHERE {name} IS NOT NULL"
+    ]
+    if not column.not_null:
+        parts.append(f"UNION ALL SELECT NULL WHERE EXISTS (SELECT FROM {table} WHERE {name} IS NULL)")  # noqa: S608
+    return " ".join(parts) + order
+
+
+VALUES: Final = Rule("distinct-values", each_statement(_find_values), of_tables=True)
+
+
+# ---- random rows chosen by ``ORDER BY random()``: each call reads and sorts all rows for a few ----
+
+
+_RANDOM: Final = re.compile(r"\b(?:random|gen_random_uuid|uuid_generate_v4)\s*\(\s*\)", re.IGNORECASE)
+_FEW: Final = 0.1
+"""Fraction of the table's rows that a call returns, up to which a sample is cheaper than sorting all."""
+
+
+def _find_random_order(statement: Statement, evidence: Evidence) -> Finding | None:
+    shape, returned = statement.shape, statement.a_call(statement.rows)
+    table = None if shape is None else _shuffled_table(shape)
+    if shape is None or table is None or returned is None or not evidence.is_traffic(statement):
+        return None
+    rows = evidence.rows(table)
+    if rows < LARGE_ROWS or returned > _FEW * rows:
+        return None
+    return Finding(
+        RANDOM_ORDER.name,
+        f"ORDER BY random() reads and sorts all rows of {table} for {format_count(round(returned))}",
+        objects=(table,),
+        bill=evidence.bill_of((statement.number,)),
+        templates=(statement.number,),
+        statement=statement.text,
+        evidence=(
+            f"Table {table} has {format_count(round(rows))} rows.",
+            *([f"A call takes {format_duration(statement.mean_ns)}."] if statement.mean_ns else []),
+        ),
+        candidates=tuple(_draw_less(shape, table, returned, evidence)),
+        proof="Compare both statements with uncork run.",
+    )
+
+
+def _shuffled_table(shape: StatementShape) -> str | None:
+    """Return the only table of a query that orders its rows by chance and returns the first ones."""
+    first = next((key for key in shape.order if key.level == 0), None)
+    tables = [use.name for use in shape.tables if use.kind == "table"]
+    if shape.kind != "select" or not shape.limit or first is None or len(tables) != len(shape.tables):
+        return None
+    return tables[0] if len(tables) == 1 and _RANDOM.search(first.expression) else None
+
+
+def _draw_less(shape: StatementShape, table: str, returned: float, evidence: Evidence) -> Iterator[Candidate]:
+    key = _key(table, evidence)
+    alone = not any(predicate.clause == "where" for predicate in shape.predicates)
+    if key and alone:
+        name, number = quoted(key), f"{max(1, round(returned))}"
+        yield Candidate(
+            "statement",
+            f"Draw values of {key} between its least and its greatest, and look these rows up by its index.",
+            sql=f"SELECT * FROM {sql_name(table)} WHERE {name} = ANY (ARRAY(SELECT least + floor(random() * "  # noqa: S608
+            f"(most - least + 1))::bigint FROM (SELECT min({name}) AS least, max({name}) AS most "
+            f"FROM {sql_name(table)}) AS ends, generate_series(1, {number} * 2))) "
+            f"ORDER BY random() LIMIT {number};",
+            same_answers=False,
+            against=(
+                f"Rows behind gaps of {key} are missing: draw more values, and again if too few rows come.",
+            ),
+        )
+    if alone:
+        share = min(100.0, max(0.01, 500.0 * (returned + 20) / max(1.0, evidence.rows(table))))
+        yield Candidate(
+            "statement",
+            f"Read random blocks instead of all: FROM {table} TABLESAMPLE SYSTEM ({share:.2g}), and order "
+            "only these rows by random().",
+            same_answers=False,
+            against=("Rows of the same block come together, and a sample can be empty.",),
+        )
+    yield Candidate(
+        "ddl",
+        f"Store a random number in each row of {table}, with an index, and read on from a random place in "
+        "its order.",
+        same_answers=False,
+        against=("Rows keep their neighbours until their numbers are drawn anew.",),
+    )
+
+
+def _key(table: str, evidence: Evidence) -> str:
+    """Return the column of a primary key that is one whole number; empty if there is none."""
+    for constraint in evidence.catalogue.constraints:
+        if constraint.table == table and constraint.kind == "primary key" and len(constraint.columns) == 1:
+            column = evidence.column(table, constraint.columns[0])
+            return (
+                constraint.columns[0] if column is not None and column.type in ("integer", "bigint") else ""
+            )
+    return ""
+
+
+RANDOM_ORDER: Final = Rule("random-order", each_statement(_find_random_order), depth=2, of_tables=True)

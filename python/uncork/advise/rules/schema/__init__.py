@@ -1,1 +1,0 @@
-"""Rules about types of columns and keys. Pure."""
