@@ -129,8 +129,7 @@ def _waits(seen: Evidence, findings: Sequence[Finding]) -> Iterator[CostlyPart]:
 
 
 def _idle(share: float, evidence: Evidence) -> CostlyPart:
-    transactions = () if evidence.database is None else evidence.database.transactions
-    longest = max(transactions, key=lambda each: each.sessions, default=None)
+    longest = max(evidence.transactions, key=lambda each: each.sessions, default=None)
     if longest is None:
         return CostlyPart("wait", IDLE, share, "not explained", None, "who pauses is unknown")
     pause = f"pauses after a statement typically take {format_duration(longest.gap_ns)}"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from uncork.model.database.catalogue import Catalogue, ColumnFacts, PolicyFacts, TriggerBody
 from uncork.model.database.finding import Bill
@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from uncork.model.database.index import IndexShape
     from uncork.model.database.plan import PlanNode, StatementPlan
     from uncork.model.database.statement import Predicate, StatementShape
-    from uncork.model.results.database import DatabaseResult, ForeignKeyFacts, IndexFacts, TableFacts
+    from uncork.model.results.database import (
+        BlockerFacts,
+        CounterFacts,
+        DatabaseResult,
+        ForeignKeyFacts,
+        IndexFacts,
+        TableFacts,
+    )
+    from uncork.model.results.database_transactions import InTransaction
+
+_Item = TypeVar("_Item")
+_Key = TypeVar("_Key")
 
 WORK: Final = frozenset({CPU, "IO", "IPC", "LWLock", "BufferPin"})
 """Wait classes in which a statement does its own work, or waits for blocks and helper processes."""
@@ -32,6 +43,9 @@ _HOUR_S: Final = 3600.0
 _BLOCK_BYTES: Final = 8192
 _WAL_LOCKS: Final = frozenset({"walwrite", "walbufmapping", "walinsert"})
 _WAL_FILES: Final = ("walwrite", "walsync", "walinit")
+_SIZE: Final = re.compile(r"(\d+)\s*(B|kB|MB|GB|TB)")
+MEMORY_UNITS: Final = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+"""PostgreSQL's units of memory are powers of 1024."""
 _CALLS: Final = 20
 _PER_S: Final = 0.5
 """Total calls, and calls per second, from which on a statement is part of the application's traffic. A
@@ -73,6 +87,14 @@ class Piece:
         if self.wait_class == "LWLock":
             return event in _WAL_LOCKS
         return self.wait_class == "IO" and event.startswith(_WAL_FILES)
+
+
+def grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
+    """Return the items of each key, in their order, the key of the first item first."""
+    found: dict[_Key, list[_Item]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 def known_shape(shape: StatementShape | None) -> Callable[[], StatementShape | None]:
@@ -129,6 +151,17 @@ class Statement:
         """What the statement does, taken apart; None if that is impossible."""
         return self.shape_of()
 
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        """What the statement compares, as far as its text is understood."""
+        return () if self.shape is None else self.shape.predicates
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables in the statement's text, each as often as it is there, as far as it is understood."""
+        uses = () if self.shape is None else self.shape.tables
+        return tuple(use.name for use in uses if use.kind == "table")
+
     def uses(self, table: str) -> bool:
         """Return whether the statement reads or changes a table, as far as its text is understood."""
         return self.shape is not None and any(use.name == table for use in self.shape.tables)
@@ -142,6 +175,11 @@ class Statement:
         """The plan that describes its execution best: executed, else with real values, else generic."""
         ranks = {"executed": 0, "seen": 1, "drawn": 2, "generic": 3}
         return min(self.plans, key=lambda plan: ranks[plan.source], default=None)
+
+    @property
+    def nodes(self) -> tuple[PlanNode, ...]:
+        """The nodes of that plan, from the top; none without a plan."""
+        return () if self.plan is None else tuple(self.plan.root.walk())
 
 
 @dataclass(frozen=True)
@@ -214,18 +252,43 @@ class Evidence:
 
     @cached_property
     def _by_template(self) -> Mapping[int | None, tuple[Piece, ...]]:
-        found: dict[int | None, list[Piece]] = {}
-        for piece in self.pieces:
-            found.setdefault(piece.template, []).append(piece)
-        return {number: tuple(pieces) for number, pieces in found.items()}
+        pieces = grouped(self.pieces, lambda piece: piece.template)
+        return {number: tuple(of_template) for number, of_template in pieces.items()}
 
     @cached_property
-    def keys_of(self) -> Mapping[str, tuple[ForeignKeyFacts, ...]]:
+    def keys_of(self) -> Mapping[str, Sequence[ForeignKeyFacts]]:
         """The foreign keys of each table that has any, by its name."""
-        found: dict[str, list[ForeignKeyFacts]] = {}
-        for foreign_key in self.foreign_keys:
-            found.setdefault(foreign_key.table, []).append(foreign_key)
-        return {name: tuple(keys) for name, keys in found.items()}
+        return grouped(self.foreign_keys, lambda key: key.table)
+
+    @property
+    def transactions(self) -> tuple[InTransaction, ...]:
+        """What sessions did within transactions, if the server was watched."""
+        return () if self.database is None else self.database.transactions
+
+    @property
+    def blockers(self) -> tuple[BlockerFacts, ...]:
+        """The transactions behind which sessions waited, if the server was watched."""
+        return () if self.database is None else self.database.blockers
+
+    @property
+    def counters(self) -> tuple[CounterFacts, ...]:
+        """The growth of the server's counters, if it was watched."""
+        return () if self.database is None else self.database.counters
+
+    def grown(self, *names: str) -> float:
+        """Return how much counters grew during the watch, summed over names and objects; 0 if unknown."""
+        return sum(counter.delta for counter in self.counters if counter.counter in names)
+
+    def setting(self, name: str) -> str:
+        """Return the value of a setting of the server; an empty string if it is unknown."""
+        settings = () if self.database is None else self.database.settings
+        reported = (setting.value for setting in settings if setting.name == name)
+        return self.catalogue.setting(name) or next(reported, "")
+
+    def setting_bytes(self, name: str) -> int | None:
+        """Return a size among the server's settings in bytes; None if it is unknown."""
+        match = _SIZE.fullmatch(self.setting(name).strip())
+        return None if match is None else int(match[1]) * MEMORY_UNITS[match[2]]
 
     def busy(self, template: int, classes: Collection[str] = WORK) -> float:
         """Return how many sessions were in these classes of a template on average."""
@@ -314,7 +377,16 @@ class Evidence:
     def bill_of_waiting(self, wait_class: str, sessions: float) -> Bill:
         """Return the bill of so many of the sessions in a wait class."""
         part = self.part_of_class(wait_class, sessions)
-        return self.bill(lambda one: part if one.wait_class == wait_class else 0.0)
+        return self.bill(lambda piece: part if piece.wait_class == wait_class else 0.0)
+
+    def statement(self, number: int | None) -> Statement | None:
+        """Return the statement with a number; None if there is none."""
+        return None if number is None else self.statements.get(number)
+
+    def chosen(self, numbers: Iterable[int | None]) -> list[Statement]:
+        """Return the statements with these numbers, in their order; unknown ones are left out."""
+        found = map(self.statement, numbers)
+        return [statement for statement in found if statement is not None]
 
     def costliest(self) -> Iterator[Statement]:
         """Yield the statements, those with most working time first."""
@@ -326,9 +398,10 @@ class Evidence:
             self.statements.values(), key=lambda statement: (-self.busy(statement.number), statement.number)
         )
 
-    def by_cost(self, parts: Mapping[int, float]) -> list[int]:
-        """Return the numbers of statements by what fractions of their working time cost, the most first."""
-        return sorted(parts, key=lambda number: -parts[number] * self.busy(number))
+    def by_cost(self, parts: Mapping[int, float]) -> list[Statement]:
+        """Return statements by what fractions of their working time cost, the most first."""
+        numbers = sorted(parts, key=lambda number: -parts[number] * self.busy(number))
+        return self.chosen(numbers)
 
     def is_traffic(self, statement: Statement) -> bool:
         """Return whether a statement is called often, or executed by several sessions at once."""
@@ -350,6 +423,11 @@ class Evidence:
             for index in self.indexes.get(table, ())
             if index.shape is not None
         )
+
+    def options(self, table: str) -> Mapping[str, str]:
+        """Return the storage parameters that a table has set."""
+        options = self.catalogue.options.get(table)
+        return {} if options is None else options.options
 
     def column(self, table: str, name: str) -> ColumnFacts | None:
         """Return a column of a table; None if it is unknown."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
+from uncork.model.database.finding import Finding
 
 if TYPE_CHECKING:
-    from uncork.model.database.finding import Bill, Finding
+    from uncork.model.database.finding import Bill, Candidate
 
 LEAST_SHARE: Final = 0.10
 """Fraction of the busy time. Saving less than a tenth is lost in the variation from one minute to the next.
@@ -39,6 +40,40 @@ class Rule:
     depth: int = 1
     of_tables: bool = False
     least_share: float = LEAST_SHARE
+
+    def finding(
+        self,
+        headline: str,
+        *,
+        objects: Iterable[str],
+        bill: Bill | None,
+        statements: Iterable[Statement] = (),
+        cost: str = "",
+        evidence: Iterable[str] = (),
+        candidates: Iterable[Candidate] = (),
+        against: Iterable[str] = (),
+        proof: str,
+    ) -> Finding:
+        """Return a finding of this rule. `statements` are what it is about, the costliest first.
+
+        If it costs too little time to be reported, what it costs instead (`cost`) is reported alone.
+        """
+        if cost and bill is not None and not worth(bill, self.least_share):
+            bill, statements = None, ()
+        about = tuple(statements)
+        return Finding(
+            self.name,
+            headline,
+            tuple(objects),
+            bill,
+            tuple(statement.number for statement in about),
+            about[0].text if about else "",
+            cost,
+            tuple(evidence),
+            tuple(candidates),
+            tuple(against),
+            proof,
+        )
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """Yield the findings that cost enough time to be reported, and those whose cost is not time."""

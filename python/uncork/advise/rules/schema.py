@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import column_type
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement
 from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.indexes.whole_reads import reads_whole
@@ -67,12 +68,10 @@ def _parsing_part(statement: Statement, column: ColumnFacts, evidence: Evidence)
 def _parses(statement: Statement, column: ColumnFacts) -> bool:
     name = rf'(?<![\w$])"?{re.escape(column.name)}"?'
     if column.type == "json":
-        return (
-            re.search(rf"{name}\s*\)?\s*(?:->|#>)|json_\w+\s*\(\s*(?:\w+\.)?{name}", statement.text)
-            is not None
-        )
-    cast = rf"{name}\s*\)?\s*::\s*jsonb?\b|cast\s*\(\s*(?:\w+\.)?{name}\s+as\s+jsonb?\b"
-    return re.search(cast, statement.text) is not None
+        parses = rf"{name}\s*\)?\s*(?:->|#>)|json_\w+\s*\(\s*(?:\w+\.)?{name}"
+    else:
+        parses = rf"{name}\s*\)?\s*::\s*jsonb?\b|cast\s*\(\s*(?:\w+\.)?{name}\s+as\s+jsonb?\b"
+    return re.search(parses, statement.text) is not None
 
 
 def _rows(statement: Statement, table: str, evidence: Evidence) -> float:
@@ -82,12 +81,12 @@ def _rows(statement: Statement, table: str, evidence: Evidence) -> float:
     if counted is not None:
         return counted
     scanned = 0.0
-    for node in () if statement.plan is None else statement.plan.root.walk():
+    for node in statement.nodes:
         if node.relation == table:
             scanned += evidence.rows(table) if node.kind == "Seq Scan" else node.rows
     if known is not None and reads_whole(statement, known, evidence):
         return evidence.rows(table)
-    return max(scanned if statement.plan is not None else 0.0, statement.a_call(statement.rows) or 0.0)
+    return max(scanned, statement.a_call(statement.rows) or 0.0)
 
 
 def _counted_rows(statement: Statement, table: str, evidence: Evidence) -> float | None:
@@ -107,17 +106,13 @@ def _counted_rows(statement: Statement, table: str, evidence: Evidence) -> float
 
 
 def _finding(table: str, column: ColumnFacts, parts: dict[int, float], evidence: Evidence) -> Finding:
-    numbers = evidence.by_cost(parts)
-    top = evidence.statements[numbers[0]]
-    name, rows = quoted(column.name), format_count(round(_rows(top, table, evidence)))
-    alter = f"ALTER TABLE {sql_name(table)} ALTER COLUMN {name} TYPE"
-    return Finding(
-        JSON_PARSED.name,
+    statements = evidence.by_cost(parts)
+    rows = format_count(round(_rows(statements[0], table, evidence)))
+    return JSON_PARSED.finding(
         f"Column {column.name} of table {table} stores JSON as {column.type}, which each read parses",
         objects=(table, f"{table}.{column.name}"),
         bill=evidence.bill_of(parts),
-        templates=tuple(numbers),
-        statement=top.text,
+        statements=statements,
         evidence=(
             f"A call of the statement parses the values of about {rows} rows, "
             f"{format_bytes(column.width or 0)} each on average.",
@@ -126,8 +121,8 @@ def _finding(table: str, column: ColumnFacts, parts: dict[int, float], evidence:
             Candidate(
                 "ddl",
                 f"Store {table}.{column.name} as jsonb, which is parsed once when it is written.",
-                sql=f"{alter} jsonb USING {name}::jsonb;",
-                undo=f"{alter} {column.storage_type} USING {name}::{column.storage_type};",
+                sql=column_type(column, "jsonb"),
+                undo=column_type(column, column.storage_type),
                 same_answers=False,
                 against=(
                     "The change rewrites the table under a lock against reading and writing.",
@@ -175,15 +170,13 @@ def _find_random_keys(statement: Statement, evidence: Evidence) -> Finding | Non
     volume = min(share, part_of_volume(share * (statement.wal_bytes or 0), evidence)) if writes else 0.0
     outside = _part_of_indexes(column, evidence) if reads else 0.0
     volume = max(volume, outside * _within(statement, evidence))
-    return Finding(
-        RANDOM_KEYS.name,
+    return RANDOM_KEYS.finding(
         f"Random keys in {table}.{column.name} make inserts "
         + ("read pages all over the index" if reads else "write whole pages to the WAL"),
         objects=(table, f"{table}.{column.name}"),
         bill=evidence.bill(partial(_costs, statement.number, volume, outside)),
-        templates=(statement.number,),
-        statement=statement.text,
-        evidence=tuple(_random_evidence(statement, pages, share, writes=writes, reads=reads)),
+        statements=[statement],
+        evidence=_random_evidence(statement, pages, share, writes=writes, reads=reads),
         candidates=(_ordered_keys(table, column, evidence),),
         proof="Compare inserts with both keys on a copy with uncork run, across several checkpoints.",
     )
@@ -194,11 +187,7 @@ def _within(statement: Statement, evidence: Evidence) -> float:
 
     A changed page can be written, to make room for another one, only after its WAL was flushed.
     """
-    wal = sum(
-        piece.sessions
-        for piece in evidence.pieces
-        if piece.template == statement.number and piece.waits_for_wal
-    )
+    wal = sum(piece.sessions for piece in evidence.pieces_of(statement.number) if piece.waits_for_wal)
     executing = (statement.calls or 0) * (statement.mean_ns or 0.0) / 1e9 / evidence.seconds
     return min(1.0, max(0.0, executing - (evidence.all_of(statement.number) - wal)) / wal) if wal else 0.0
 
@@ -320,17 +309,14 @@ def _find_wide_types(evidence: Evidence) -> Iterator[Finding]:
                     used[key] += share * evidence.busy(statement.number)
     if used:
         names = sorted(used, key=lambda key: (-used[key], key))
-        numbers = evidence.by_cost(parts)
         columns = [wide[key] for key in names]
         first, better = columns[0]
-        yield Finding(
-            WIDE_TYPES.name,
+        yield WIDE_TYPES.finding(
             f"Column {first.name} of table {first.table} stores {better.what}, a key of joins or sorts",
-            objects=tuple(f"{table}.{name}" for table, name in names),
+            objects=(f"{table}.{name}" for table, name in names),
             bill=evidence.bill_of(parts),
-            templates=tuple(numbers),
-            statement=evidence.statements[numbers[0]].text,
-            evidence=tuple(_wide_evidence(column, better) for column, better in columns),
+            statements=evidence.by_cost(parts),
+            evidence=(_wide_evidence(column, better) for column, better in columns),
             candidates=(_own_types(columns),),
             proof="Compare the statements with both types on a copy with uncork run.",
         )
@@ -425,16 +411,11 @@ def _wide_evidence(column: ColumnFacts, better: _Better) -> str:
 
 def _own_types(columns: Sequence[tuple[ColumnFacts, _Better]]) -> Candidate:
     """Return the change of all columns at once: joined columns must have the same type."""
-
-    def alter(column: ColumnFacts, kind: str) -> str:
-        name = quoted(column.name)
-        return f"ALTER TABLE {sql_name(column.table)} ALTER COLUMN {name} TYPE {kind} USING {name}::{kind};"
-
     return Candidate(
         "ddl",
         "Give the columns their own type, and all columns that refer to them.",
-        sql=" ".join(alter(column, better.type) for column, better in columns),
-        undo=" ".join(alter(column, column.storage_type) for column, _ in columns),
+        sql=" ".join(column_type(column, better.type) for column, better in columns),
+        undo=" ".join(column_type(column, column.storage_type) for column, _ in columns),
         same_answers=False,
         against=(
             "The change rewrites the tables and their indexes under a lock against reading and writing.",

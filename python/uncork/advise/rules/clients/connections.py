@@ -38,12 +38,11 @@ def _find(seen: Evidence) -> Iterator[Finding]:
     ]
     if commits:
         evidence.append(f"A connection executes {commits / opened:.1f} transactions on average.")
-    yield Finding(
-        RULE.name,
+    yield RULE.finding(
         f"{number} connections a second are opened{who}, for few statements each",
-        objects=tuple(applications),
+        objects=applications,
         bill=Bill(busy * _HOUR_S, 0.5 * busy * _HOUR_S, 2 * busy * _HOUR_S, share),
-        evidence=tuple(evidence),
+        evidence=evidence,
         candidates=(
             Candidate(
                 "client",

@@ -57,10 +57,9 @@ def loops(evidence: Evidence) -> list[InTransaction]:
     pg_stat_statements counted: estimates from samples alone could take the statements of a transaction that
     was written by hand for a loop.
     """
-    transactions = () if evidence.database is None else evidence.database.transactions
     found = [
         transaction
-        for transaction in transactions
+        for transaction in evidence.transactions
         if transaction.template is not None
         and transaction.samples >= _LOOP_SAMPLES
         and transaction.gap_ns <= _SHORT_GAP_NS
@@ -106,14 +105,14 @@ def _executions(transaction: InTransaction, evidence: Evidence) -> float:
     transaction. Other clients may execute it outside transactions, so the pauses between statements bound it.
     If transactions are of one application only, a template with hardly more calls than BEGIN is in no loop.
     """
-    transactions = () if evidence.database is None else evidence.database.transactions
     others = any(
-        (each.application, each.user) != (transaction.application, transaction.user) for each in transactions
+        (each.application, each.user) != (transaction.application, transaction.user)
+        for each in evidence.transactions
     )
     counted = _calls_a_begin(transaction, evidence)
     if not others and 0 < counted < _LOOP_LEAST_CALLS:
         return counted
-    statement = evidence.statements.get(-1 if transaction.template is None else transaction.template)
+    statement = evidence.statement(transaction.template)
     busy = 0.0 if statement is None else evidence.all_of(statement.number)
     if statement is None or not statement.calls or not busy:
         return transaction.per_transaction
@@ -130,10 +129,9 @@ def _find_one_by_one(evidence: Evidence) -> Iterator[Finding]:
     for loop in loops(evidence):
         by_client.setdefault((loop.application, loop.user), []).append(loop)
     for (application, user), found in by_client.items():
-        blockers = () if evidence.database is None else evidence.database.blockers
         held = sum(
             blocker.sessions
-            for blocker in blockers
+            for blocker in evidence.blockers
             if (blocker.application, blocker.user) == (application, user)
         )
         numbers = {transaction.template for transaction in found}
@@ -159,7 +157,7 @@ def _one_by_one(who: str, found: Sequence[InTransaction], held: float, bill: Bil
     calls = sum(seen.statements[number].calls or 0 for number in numbers if number in seen.statements)
     per = format_count(float(f"{_executions(top, seen):.1g}"))
     ratio = _calls_a_begin(top, seen)
-    statement = seen.statements.get(-1 if top.template is None else top.template)
+    statement = seen.statement(top.template)
     what = None if statement is None else written(statement)
     objects = (who,) if what is None else (who, what.table)
     evidence = [

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import Setting
 from uncork.advise.evidence import Evidence, Piece
 from uncork.advise.rule import Rule, worth
 from uncork.model.database.finding import Candidate, Finding
@@ -96,12 +97,9 @@ def idle_candidates(who: str) -> tuple[Candidate, ...]:
             "client",
             f"Make application {who} commit or roll back before it waits for anything else.",
         ),
-        Candidate(
-            "setting",
+        Setting("idle_in_transaction_session_timeout", "'30s'").candidate(
             "End forgotten transactions with idle_in_transaction_session_timeout.",
-            sql="ALTER SYSTEM SET idle_in_transaction_session_timeout = '30s'; SELECT pg_reload_conf();",
-            undo="ALTER SYSTEM RESET idle_in_transaction_session_timeout; SELECT pg_reload_conf();",
-            against=("The server closes the connection of a client that pauses longer, with an error.",),
+            "The server closes the connection of a client that pauses longer, with an error.",
         ),
     )
 
@@ -132,9 +130,8 @@ _SHORTER_PROOF: Final = (
 
 
 def _find_slow_steps(evidence: Evidence) -> Iterator[Finding]:
-    transactions = () if evidence.database is None else evidence.database.transactions
     by_client: dict[tuple[str, str], list[InTransaction]] = {}
-    for transaction in transactions:
+    for transaction in evidence.transactions:
         if _PAUSE_NS <= transaction.gap_ns <= _MOST_NS and transaction.samples >= _SAMPLES:
             by_client.setdefault((transaction.application, transaction.user), []).append(transaction)
     for (application, user), found in by_client.items():
@@ -213,8 +210,7 @@ def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
         bill = evidence.bill_of_seconds(transaction.pause_ns / 1e9)
         if bill.seconds_per_hour >= _SESSIONS * 3600:
             longest = format_duration(float(transaction.pause_max_ns))
-            yield Finding(
-                SLOW_STEP.name,
+            yield SLOW_STEP.finding(
                 f"Application {who}{on} pauses for up to {longest} inside its transactions",
                 objects=(who,),
                 bill=bill,

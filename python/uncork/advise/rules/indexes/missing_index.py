@@ -118,13 +118,11 @@ def _unparsed(evidence: Evidence) -> Iterator[Finding]:
         if not found:
             continue
         table = max(found, key=lambda table: table.seq_rows)
-        yield Finding(
-            MISSING.name,
+        yield MISSING.finding(
             _unparsed_headline(statement, table.name),
             objects=(table.name,),
             bill=evidence.bill_of((statement.number,)),
-            templates=(statement.number,),
-            statement=statement.text,
+            statements=[statement],
             evidence=(f"Table {table.name} has {format_count(round(evidence.rows(table.name)))} rows.",),
             candidates=(
                 Candidate(
@@ -383,13 +381,11 @@ def _covering(
         "not read the table.",
         evidence,
     )
-    return Finding(
-        COVERING.name,
+    return COVERING.finding(
         f"Calls find rows by {index.name}, then read a block of {table} for each",
         objects=(table, index.name, *covering),
         bill=evidence.bill_of({statement.number: saved}),
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             f"A call reads {format_count(round(statement.a_call(statement.blocks) or 0))} blocks for about "
             f"{format_count(round(fetched))} rows.",

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import session_setting
 from uncork.advise.evidence import Evidence
 from uncork.advise.rules.clients.loops import loops
 from uncork.advise.rules.clients.pauses import forgotten
 from uncork.advise.rules.writes.within_functions import functions_of
-from uncork.model.database.finding import Candidate
+from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.template_words import short_template
 
 if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
@@ -47,21 +49,17 @@ _NOTIFY: Final = re.compile(r"notify\s|.*\bpg_notify\s*\(", re.DOTALL)
 _NOTIFY_IN_BODY: Final = re.compile(
     r"\bpg_notify\s*\(|(?:^|;|\bbegin|\bthen|\belse|\bloop)\s*notify\s+\w", re.IGNORECASE
 )
-GIVE_UP: Final = Candidate(
-    "setting",
+GIVE_UP: Final = session_setting("lock_timeout", "'2s'").candidate(
     "Let sessions that wait give up after a short time, and retry.",
-    sql="SET lock_timeout = '2s';",
-    undo="RESET lock_timeout;",
-    against=("Statements that wait longer fail, so the application must retry them.",),
+    "Statements that wait longer fail, so the application must retry them.",
 )
 
 
 def blockers_by_cause(evidence: Evidence) -> Mapping[Cause, list[BlockerFacts]]:
     """Return the root blockers by cause, in each the one that blocks most first."""
     found: dict[Cause, list[BlockerFacts]] = defaultdict(list)
-    blockers = () if evidence.database is None else evidence.database.blockers
-    in_loops = {(loop.application, loop.user) for loop in loops(evidence)} if blockers else set()
-    for blocker in blockers:
+    in_loops = {(loop.application, loop.user) for loop in loops(evidence)} if evidence.blockers else set()
+    for blocker in evidence.blockers:
         found[_cause(blocker, evidence, in_loop=(blocker.application, blocker.user) in in_loops)].append(
             blocker
         )
@@ -109,6 +107,12 @@ def holds_ns(blocker: BlockerFacts, evidence: Evidence) -> float | None:
     if statement is None or not statement.calls:
         return length
     return min(length, evidence.seconds * 1e9 / statement.calls)
+
+
+def doing(holder: BlockerFacts, idle: str, working: str, waiting: str) -> str:
+    """Return what a transaction mostly does while others wait: one of three phrases, and its statement."""
+    phrase = {IDLE: idle, CPU: working}.get(holder.state, f"{waiting} ({holder.state}) in")
+    return f"{phrase} the statement" + (f": {short_template(holder.text)}" if holder.text else ".")
 
 
 def notifiers(evidence: Evidence) -> tuple[str, ...]:

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import Rule, worth
-from uncork.advise.rules.locks.causes import ROW_EVENTS, Cause, blockers_by_cause
+from uncork.advise.rules.locks.causes import ROW_EVENTS, Cause, blockers_by_cause, doing
 from uncork.advise.rules.writes.within_functions import updated_within
 from uncork.advise.rules.writes.written import Written, written
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
-from uncork.model.database.wait_classes import CPU, IDLE
-from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count
 
 if TYPE_CHECKING:
@@ -67,11 +65,13 @@ def hot_rows(evidence: Evidence) -> list[HotRows]:
         of_table = {number: parts[number] for number in statements}
         bill = evidence.bill(partial(_queued, parts=of_table))
         if worth(bill, _SHARE):
-            behind = tuple(
-                one for one in short if any(waiter.template in statements for waiter in one.waiters)
+            behind = (
+                blocker
+                for blocker in short
+                if any(waiter.template in statements for waiter in blocker.waiters)
             )
-            hot.append(HotRows(table, statements, of_table, behind, bill))
-    return sorted(hot, key=lambda one: -one.bill.share)
+            hot.append(HotRows(table, statements, of_table, tuple(behind), bill))
+    return sorted(hot, key=lambda rows: -rows.bill.share)
 
 
 def _parts(causes: Mapping[Cause, list[BlockerFacts]]) -> dict[int, float]:
@@ -102,15 +102,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         who = f"Up to {format_count(most)} sessions at once" if most > 1 else "Sessions"
         verb = "lock" if what.kind == "lock" else "delete" if what.kind == "delete" else "update"
         rows = "only row" if single else "same rows"
-        yield Finding(
-            RULE.name,
+        yield RULE.finding(
             f"{who} queue to {verb} the {rows} of {hot.table}",
             objects=(hot.table, *((what.counter,) if what.counter else what.sets[:1])),
             bill=hot.bill,
-            templates=tuple(ranked),
-            statement=top.text,
-            evidence=tuple(_evidence(hot, top, evidence)),
-            candidates=tuple(changes(hot.table, [hot.statements[number] for number in ranked])),
+            statements=evidence.chosen(ranked),
+            evidence=_evidence(hot, top, evidence),
+            candidates=changes(hot.table, [hot.statements[number] for number in ranked]),
             against=("Sessions that must change one row take turns: only fewer or shorter turns help.",),
             proof="Compare both ways with uncork run, with as many clients as queue now.",
         )
@@ -131,13 +129,8 @@ def _evidence(hot: HotRows, top: Statement, evidence: Evidence) -> Iterator[str]
     holder = max(hot.blockers, key=lambda blocker: blocker.sessions, default=None)
     if holder is None:
         return
-    text = f": {short_template(holder.text)}" if holder.text else "."
-    if holder.state == IDLE:
-        yield f"Most of them wait for a session that is idle in its transaction after the statement{text}"
-    elif holder.state == CPU:
-        yield f"Most of them wait for a session that executes the statement{text}"
-    else:
-        yield f"Most of them wait for a session that itself waits ({holder.state}) in the statement{text}"
+    now = doing(holder, "is idle in its transaction after", "executes", "itself waits")
+    yield f"Most of them wait for a session that {now}"
 
 
 RULE: Final = Rule("hot-row", _find, depth=2)

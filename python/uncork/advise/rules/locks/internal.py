@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from uncork.advise.changes import Setting, session_setting
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.uses import table_of
@@ -40,24 +41,21 @@ def _find_lock_manager(evidence: Evidence) -> Iterator[Finding]:
         and number not in queueing
         and (locks := _locks(evidence.statements[number], evidence)) > _places(evidence)
     }
-    bill = evidence.bill(lambda piece: float(_waits_for_locks(piece) and piece.template in many))
     if not many:
         return
     top = evidence.statements[next(iter(many))]
     table = _table(top, evidence)
-    yield Finding(
-        LOCK_MANAGER.name,
+    yield LOCK_MANAGER.finding(
         f"Calls queue to lock {format_count(many[top.number])} tables and indexes of {table} each",
         objects=(table,),
-        bill=bill,
-        templates=tuple(many),
-        statement=top.text,
+        bill=evidence.bill(lambda piece: _waits_for_locks(piece) and piece.template in many),
+        statements=evidence.chosen(many),
         evidence=(
             f"On average {sum(waiting[number] for number in many):.2f} sessions wait for the list of locks, "
             "which all sessions share (LWLock LockManager).",
             f"A session can lock {_places(evidence)} tables and indexes without it.",
         ),
-        candidates=tuple(_fewer_locks(top, table, evidence)),
+        candidates=_fewer_locks(top, table, evidence),
         proof="Compare both with uncork run, with as many clients as there are now.",
     )
 
@@ -75,10 +73,8 @@ def _places(evidence: Evidence) -> int:
 
 def _locks(statement: Statement, evidence: Evidence) -> int:
     """Estimate how many tables and indexes a call locks, by its plan and the indexes of its tables."""
-    if statement.plan is None:
-        return 0
     found = 0
-    for node in statement.plan.root.walk():
+    for node in statement.nodes:
         if node.kind in _JOINED:
             found += node.removed_parts
         if node.relation and node.kind != "Bitmap Index Scan":
@@ -89,25 +85,17 @@ def _locks(statement: Statement, evidence: Evidence) -> int:
 
 def _table(statement: Statement, evidence: Evidence) -> str:
     """Return the table of a statement of which a plan reads most parts."""
-    found: dict[str, int] = {}
-    if statement.plan is not None:
-        for node in statement.plan.root.walk():
-            if node.relation:
-                name = table_of(node, evidence)
-                found[name] = found.get(name, 0) + 1
+    found = Counter(table_of(node, evidence) for node in statement.nodes if node.relation)
     return max(found, key=lambda name: found[name])
 
 
 def _fewer_locks(statement: Statement, table: str, evidence: Evidence) -> Iterator[Candidate]:
     parts = next((each for each in partitioned(evidence) if each.table == table), None)
-    removed = statement.plan is not None and any(node.removed_parts for node in statement.plan.root.walk())
+    removed = any(node.removed_parts for node in statement.nodes)
     if removed:
-        yield Candidate(
-            "setting",
+        yield session_setting("plan_cache_mode", "force_custom_plan").candidate(
             "Plan each call with its values: a generic plan locks all partitions before it skips any.",
-            sql="SET plan_cache_mode = force_custom_plan;",
-            undo="RESET plan_cache_mode;",
-            against=("Each call is planned anew.",),
+            "Each call is planned anew.",
         )
     elif parts is not None and parts.columns:
         yield Candidate(
@@ -135,12 +123,9 @@ def _fewer_locks(statement: Statement, table: str, evidence: Evidence) -> Iterat
             f"Drop indexes of {table} that nothing needs: planning locks all {format_count(number)} of them.",
         )
     if evidence.major >= 18:
-        yield Candidate(
-            "setting",
+        yield Setting("max_locks_per_transaction", "1024", restart=True).candidate(
             "Let sessions note more locks on their own.",
-            sql="ALTER SYSTEM SET max_locks_per_transaction = 1024;",
-            undo="ALTER SYSTEM RESET max_locks_per_transaction;",
-            against=("The server must be restarted, and needs more shared memory for its list of locks.",),
+            "The server must be restarted, and needs more shared memory for its list of locks.",
         )
     yield Candidate(
         "client",
@@ -166,25 +151,20 @@ _WRITES: Final = frozenset({"insert", "update", "merge", "copy"})
 def _find_multixacts(evidence: Evidence) -> Iterator[Finding]:
     if not any(map(_waits_for_multixacts, evidence.pieces)):
         return
-    templates = [
-        number for number in evidence.sessions_where(_waits_for_multixacts) if number in evidence.statements
-    ]
-    statements = [evidence.statements[number] for number in templates]
+    statements = evidence.chosen(evidence.sessions_where(_waits_for_multixacts))
     parents = list(dict.fromkeys(table for statement in statements for table in _shared(statement, evidence)))
     where = f" of {series_words(parents[:2])}" if parents else ""
-    yield Finding(
-        MULTIXACTS.name,
+    yield MULTIXACTS.finding(
         f"Many transactions at once lock the same rows{where} in shared mode",
         objects=(*parents[:2],) or ("multixacts",),
-        bill=evidence.bill(lambda piece: float(_waits_for_multixacts(piece))),
-        templates=tuple(templates),
-        statement=statements[0].text if statements else "",
+        bill=evidence.bill(_waits_for_multixacts),
+        statements=statements,
         evidence=(
             f"On average {evidence.sessions_in(_waits_for_multixacts):.2f} sessions wait for the server's "
             "lists of transactions that lock a row together (multixacts).",
             *(f"The foreign keys of the written tables lock rows of {name}." for name in parents[:3]),
         ),
-        candidates=tuple(_fewer_multixacts(parents, statements, evidence)),
+        candidates=_fewer_multixacts(parents, statements, evidence),
         proof="Compare both ways with uncork run, with as many clients as there are now.",
     )
 
@@ -198,7 +178,7 @@ def _shared(statement: Statement, evidence: Evidence) -> Iterator[str]:
     if statement.shape is None:
         return
     if "share" in statement.shape.locking:
-        yield from (use.name for use in statement.shape.tables if use.kind == "table")
+        yield from statement.tables
     if statement.shape.kind in _WRITES:
         for use in statement.shape.tables:
             if use.changed:
@@ -226,13 +206,13 @@ def _fewer_multixacts(
             same_answers=False,
             against=("Another transaction can change the row meanwhile.",),
         )
-    known = [name for name in _BUFFERS if evidence.catalogue.setting(name)]
-    if known:
+    larger = [Setting(name, "'8MB'", restart=True) for name in _BUFFERS if evidence.catalogue.setting(name)]
+    if larger:
         yield Candidate(
             "setting",
             "Enlarge the caches of these lists, which eases the waits.",
-            sql=" ".join(f"ALTER SYSTEM SET {name} = '8MB';" for name in known),
-            undo=" ".join(f"ALTER SYSTEM RESET {name};" for name in known),
+            sql=" ".join(setting.sql for setting in larger),
+            undo=" ".join(setting.undo for setting in larger),
             against=("The server must be restarted.",),
         )
 
@@ -259,20 +239,15 @@ _HANDLES: Final = re.compile(r"\bexception\s+when\b", re.IGNORECASE)
 def _find_subtransactions(evidence: Evidence) -> Iterator[Finding]:
     if not any(map(_waits_for_subtransactions, evidence.pieces)):
         return
-    templates = list(evidence.sessions_where(_waits_for_subtransactions))
     who, functions = _application(evidence), _functions(evidence)
     source = f"application {who}" if who else f"function {functions[0]}" if functions else "transactions"
-    yield Finding(
-        SUBTRANSACTIONS.name,
+    yield SUBTRANSACTIONS.finding(
         f"Sessions wait to look up subtransactions: {source} has more than {_LISTED} in a transaction",
         objects=(who or (functions[0] if functions else "savepoints"),),
-        bill=evidence.bill(lambda piece: float(_waits_for_subtransactions(piece))),
-        templates=tuple(templates),
-        statement=evidence.statements[templates[0]].text
-        if templates and templates[0] in evidence.statements
-        else "",
-        evidence=tuple(_evidence(evidence)),
-        candidates=tuple(_fewer_subtransactions(who, functions, evidence)),
+        bill=evidence.bill(_waits_for_subtransactions),
+        statements=evidence.chosen(evidence.sessions_where(_waits_for_subtransactions)),
+        evidence=_evidence(evidence),
+        candidates=_fewer_subtransactions(who, functions, evidence),
         against=(
             "The time in which sessions look up subtransactions without waiting is not part of the cost.",
         ),
@@ -289,7 +264,7 @@ def _application(evidence: Evidence) -> str:
     """Return the application that spends most time in transactions with savepoints; empty if none does."""
     users: dict[str, float] = defaultdict(float)
     for piece in evidence.pieces:
-        statement = evidence.statements.get(-1 if piece.template is None else piece.template)
+        statement = evidence.statement(piece.template)
         if statement is not None and _SAVEPOINT.match(statement.text):
             users[piece.application or piece.user] += piece.sessions
     return max(users, key=lambda name: users[name], default="")
@@ -307,7 +282,7 @@ def _functions(evidence: Evidence) -> list[str]:
 
 
 def _evidence(evidence: Evidence) -> Iterator[str]:
-    waiting = sum(piece.sessions for piece in evidence.pieces if _waits_for_subtransactions(piece))
+    waiting = evidence.sessions_in(_waits_for_subtransactions)
     yield f"On average {waiting:.2f} sessions wait for the server's cache of subtransactions."
     made = sum(
         statement.calls or 0
@@ -342,21 +317,15 @@ def _fewer_subtransactions(who: str, functions: list[str], evidence: Evidence) -
             f"Rewrite function {name} without EXCEPTION: each execution of such a block begins a "
             "subtransaction. Use INSERT ... ON CONFLICT, or test before.",
         )
-    yield Candidate(
-        "setting",
+    yield Setting("idle_in_transaction_session_timeout", "'30s'").candidate(
         "End transactions that stay open: sessions look up only subtransactions that are younger than the "
         "oldest open transaction.",
-        sql="ALTER SYSTEM SET idle_in_transaction_session_timeout = '30s'; SELECT pg_reload_conf();",
-        undo="ALTER SYSTEM RESET idle_in_transaction_session_timeout; SELECT pg_reload_conf();",
-        against=("Sessions that are idle in a transaction for longer are disconnected.",),
+        "Sessions that are idle in a transaction for longer are disconnected.",
     )
     if evidence.catalogue.setting("subtransaction_buffers"):
-        yield Candidate(
-            "setting",
+        yield Setting("subtransaction_buffers", "'32MB'", restart=True).candidate(
             "Enlarge the cache of subtransactions, which eases the waits if it is too small.",
-            sql="ALTER SYSTEM SET subtransaction_buffers = '32MB';",
-            undo="ALTER SYSTEM RESET subtransaction_buffers;",
-            against=("The server must be restarted.",),
+            "The server must be restarted.",
         )
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.evidence import Evidence, Piece
+from uncork.advise.changes import session_setting
+from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import Rule
-from uncork.advise.rules.locks.causes import Cause, blockers_by_cause, holds_ns, notifiers
+from uncork.advise.rules.locks.causes import Cause, blockers_by_cause, doing, holds_ns, notifiers
 from uncork.model.database.finding import Candidate, Finding
-from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.database.wait_classes import IDLE
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration, share_text
 
@@ -35,35 +35,33 @@ _ADVISORY: Final = "advisory"
 
 
 def _find_advisory(evidence: Evidence) -> Iterator[Finding]:
-    behind = sorted(blockers_by_cause(evidence).get(Cause.ADVISORY, ()), key=lambda one: -one.sessions)
-    bill = evidence.bill(lambda piece: float(_waits_for_advisory_lock(piece)))
-    waiting = {
-        one.template for one in evidence.pieces if _waits_for_advisory_lock(one) and one.template is not None
-    }
-    templates = sorted(
-        waiting & set(evidence.statements), key=lambda number: -evidence.busy(number, {"Lock"})
+    behind = sorted(
+        blockers_by_cause(evidence).get(Cause.ADVISORY, ()), key=lambda blocker: -blocker.sessions
     )
-    calls = sum(evidence.statements[number].calls or 0 for number in templates)
-    if not behind or not templates:
+    bill, statements = evidence.bill(_waits_for_advisory_lock), _waiting(_waits_for_advisory_lock, evidence)
+    calls = sum(statement.calls or 0 for statement in statements)
+    if not behind or not statements:
         return
-    if calls < _TURNS and max(one.processes for one in behind) < _HOLDERS:
+    if calls < _TURNS and max(blocker.processes for blocker in behind) < _HOLDERS:
         return
-    most = max(one.most for one in behind)
+    most = max(blocker.most for blocker in behind)
     who = behind[0].application or behind[0].user
-    yield Finding(
-        ADVISORY.name,
+    yield ADVISORY.finding(
         f"{f'Up to {most} sessions at once queue' if most > 1 else 'Sessions queue'} for an advisory lock of "
         f"{f'application {who}' if who else 'another session'}",
         objects=(who or "advisory lock",),
         bill=bill,
-        templates=tuple(templates),
-        statement=evidence.statements[templates[0]].text,
-        evidence=tuple(_evidence(behind[0], calls, bill.share, evidence)),
-        candidates=tuple(
-            _shorter_turns(behind[0], " ".join(evidence.statements[template].text for template in templates))
-        ),
+        statements=statements,
+        evidence=_evidence(behind[0], calls, bill.share, evidence),
+        candidates=_shorter_turns(behind[0], " ".join(statement.text for statement in statements)),
         proof="Compare both ways with uncork run, with as many clients as queue now.",
     )
+
+
+def _waiting(matches: Callable[[Piece], bool], evidence: Evidence) -> list[Statement]:
+    """Return the statements of matching pieces, the one that waits most for locks first."""
+    found = evidence.chosen({piece.template for piece in filter(matches, evidence.pieces)})
+    return sorted(found, key=lambda statement: -evidence.busy(statement.number, {"Lock"}))
 
 
 def _waits_for_advisory_lock(piece: Piece) -> bool:
@@ -77,13 +75,8 @@ def _evidence(holder: BlockerFacts, calls: int, share: float, evidence: Evidence
     held = holds_ns(holder, evidence)
     if held is not None:
         yield f"A session holds it for about {format_duration(float(f'{held:.1g}'))}."
-    text = f": {short_template(holder.text)}" if holder.text else "."
-    if holder.state == IDLE:
-        yield f"Meanwhile it mostly waits for its client, after the statement{text}"
-    elif holder.state == CPU:
-        yield f"Meanwhile it mostly executes the statement{text}"
-    else:
-        yield f"Meanwhile it mostly waits itself ({holder.state}) in the statement{text}"
+    now = doing(holder, "waits for its client, after", "executes", "waits itself")
+    yield f"Meanwhile it mostly {now}"
 
 
 def _shorter_turns(holder: BlockerFacts, text: str) -> Iterator[Candidate]:
@@ -100,14 +93,11 @@ def _shorter_turns(holder: BlockerFacts, text: str) -> Iterator[Candidate]:
         f"Take the lock later and release it sooner: see that the application {slow} before the lock or "
         f"after {until}.",
     )
-    if "_xact_" in text:
-        tried, sure = "pg_try_advisory_xact_lock", "pg_advisory_xact_lock"
-    else:
-        tried, sure = "pg_try_advisory_lock", "pg_advisory_lock"
+    lock = "advisory_xact_lock" if "_xact_" in text else "advisory_lock"
     yield Candidate(
         "client",
-        f"Call {tried} instead of {sure} where another session does the same work anyway, and go on with "
-        "other work if it returns false.",
+        f"Call pg_try_{lock} instead of pg_{lock} where another session does the same work anyway, and go "
+        "on with other work if it returns false.",
         same_answers=False,
         against=("The application must handle the work that it did not get to do.",),
     )
@@ -137,52 +127,38 @@ in progress when it begins."""
 def _find_notify(evidence: Evidence) -> Iterator[Finding]:
     behind = blockers_by_cause(evidence).get(Cause.COMMIT, ())
     sources = notifiers(evidence)
-    waiting = sum(piece.sessions for piece in evidence.pieces if _waits_to_commit(piece))
+    waiting = evidence.sessions_in(_waits_to_commit)
     if not behind or not sources or not waiting:
         return
-    templates = sorted(
-        {
-            piece.template
-            for piece in evidence.pieces
-            if _waits_to_commit(piece) and piece.template is not None
-        },
-        key=lambda number: -evidence.busy(number, {"Lock"}),
-    )
-    flushing = sum(
-        piece.sessions for piece in evidence.pieces if piece.template in templates and piece.waits_for_wal
-    )
-    saved = partial(_saved, part=max(0.0, 1 - _OWN_FLUSH * flushing / waiting))
+    statements = _waiting(_waits_to_commit, evidence)
+    templates = {statement.number for statement in statements}
+    flushing = evidence.sessions_in(lambda piece: piece.template in templates and piece.waits_for_wal)
+    part = max(0.0, 1 - _OWN_FLUSH * flushing / waiting)
     source = sources[0]
     named = source.startswith("function ")
-    most = max(one.most for one in behind)
+    most = max(blocker.most for blocker in behind)
     who = source if named else f"application {behind[0].application}" if behind[0].application else "a client"
     count = f"Up to {most} sessions at once" if most > 1 else "Sessions"
-    yield Finding(
-        NOTIFY.name,
+    yield NOTIFY.finding(
         f"{count} queue to commit, because {who} sends NOTIFY",
         objects=(source.removeprefix("function "),) if named else (behind[0].application or "NOTIFY",),
-        bill=evidence.bill(saved),
-        templates=tuple(templates),
-        statement="" if not templates else evidence.statements[templates[0]].text,
+        bill=evidence.bill(lambda piece: part if _waits_to_commit(piece) else 0.0),
+        statements=statements,
         evidence=(
             f"On average {waiting:.2f} sessions wait for the lock of commits with NOTIFY. The whole server "
             "has one, which each of them holds until its commit is on disk.",
             *(
-                f"This sends notifications: {one if one is source else short_template(one)}"
-                for one in sources[:3]
+                f"This sends notifications: {other if other is source else short_template(other)}"
+                for other in sources[:3]
             ),
         ),
-        candidates=tuple(_fewer_notifications(named=named)),
+        candidates=_fewer_notifications(named=named),
         proof="Compare the transactions with and without NOTIFY with uncork run, with as many clients.",
     )
 
 
 def _waits_to_commit(piece: Piece) -> bool:
     return piece.wait_class == "Lock" and piece.wait_event == _COMMIT
-
-
-def _saved(piece: Piece, *, part: float) -> float:
-    return part if _waits_to_commit(piece) else 0.0
 
 
 def _fewer_notifications(*, named: bool) -> Iterator[Candidate]:
@@ -205,15 +181,10 @@ def _fewer_notifications(*, named: bool) -> Iterator[Candidate]:
             same_answers=False,
             against=("Every transaction that still sends a notification still takes its turn.",),
         )
-    yield Candidate(
-        "setting",
+    yield session_setting("synchronous_commit", "off").candidate(
         "Where the last commits may be lost, let these transactions not wait for the disk: they then hold "
         "the lock for a moment only.",
-        sql="SET synchronous_commit = off;",
-        undo="RESET synchronous_commit;",
-        against=(
-            "A crash of the server loses the commits of the last moments: a trade of durability for time.",
-        ),
+        "A crash of the server loses the commits of the last moments: a trade of durability for time.",
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.evidence import Evidence
+from uncork.advise.changes import session_setting
+from uncork.advise.evidence import Evidence, grouped
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.locks.causes import LONG_NS, Cause, blockers_by_cause, holds_ns
 from uncork.model.database.finding import Bill, Candidate, Finding
@@ -73,18 +74,12 @@ class TableLock:
 def table_locks(evidence: Evidence) -> list[TableLock]:
     """Return the commands whose locks of tables other sessions wait for, the costliest first."""
     blockers = blockers_by_cause(evidence).get(Cause.TABLE, ())
-    found: dict[int, list[tuple[str, str, bool, BlockerFacts]]] = {}
-    for blocker in blockers:
-        lock = _lock_of(blocker, evidence)
-        if lock is not None:
-            command, table, template, queues = lock
-            found.setdefault(template, []).append((command, table, queues, blocker))
+    found = [(lock, blocker) for blocker in blockers if (lock := _lock_of(blocker, evidence)) is not None]
     locks = []
-    for template, each in found.items():
-        command, table, queues, _ = each[0]
-        behind = tuple(one for *_, one in each)
-        held = sum(one.sessions for one in behind)
-        bill = evidence.bill_of_waiting("Lock", held)
+    for template, same in grouped(found, lambda pair: pair[0][2]).items():
+        command, table, _, queues = same[0][0]
+        behind = tuple(blocker for _, blocker in same)
+        bill = evidence.bill_of_waiting("Lock", sum(blocker.sessions for blocker in behind))
         if worth(bill):
             text = evidence.statements[template].sql or evidence.statements[template].text
             locks.append(TableLock(command, table, template, text, queues, behind, bill))
@@ -136,15 +131,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         sessions = "1 session" if most.most == 1 else f"up to {format_count(most.most)} sessions"
         waits = " waits for a long transaction and" if lock.queues else ""
         headline = f"{lock.command} on {table}{waits} blocks {sessions}"
-        yield Finding(
-            RULE.name,
+        yield RULE.finding(
             headline,
             objects=(table,),
             bill=lock.bill,
-            templates=(lock.template,),
-            statement=evidence.statements[lock.template].text,
-            evidence=tuple(_evidence(lock, most)),
-            candidates=tuple(lock_candidates(lock)),
+            statements=evidence.chosen([lock.template]),
+            evidence=_evidence(lock, most),
+            candidates=lock_candidates(lock),
             proof="Compare both ways with uncork run, with as many clients as wait now.",
         )
 
@@ -167,12 +160,9 @@ def _evidence(lock: TableLock, most: BlockerFacts) -> Iterator[str]:
 def lock_candidates(lock: TableLock) -> Iterator[Candidate]:
     """Yield what to do about a command that locks a table."""
     text = lock.text.rstrip("; ")
-    timeout = Candidate(
-        "setting",
+    timeout = session_setting("lock_timeout", "'2s'").candidate(
         f"Set a lock_timeout before {lock.command}, and retry it later if it fails.",
-        sql="SET lock_timeout = '2s';",
-        undo="RESET lock_timeout;",
-        against=("The command fails if it cannot get its lock in time, so it must be retried.",),
+        "The command fails if it cannot get its lock in time, so it must be retried.",
     )
     if lock.queues:
         yield timeout

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule, worth
-from uncork.advise.rules.locks.causes import GIVE_UP, PREPARED, Cause, blockers_by_cause, holds_ns
+from uncork.advise.rules.locks.causes import GIVE_UP, PREPARED, Cause, blockers_by_cause, doing, holds_ns
 from uncork.advise.rules.locks.hot_row import hot_rows
 from uncork.advise.rules.locks.table_lock import TableLock, lock_candidates, locking_command, table_locks
 from uncork.advise.rules.writes.written import written
 from uncork.advise.servers import on_servers, servers_of
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
-from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.log import Blocking, ErrorFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_duration
@@ -41,10 +41,10 @@ def _find_lock_waits(evidence: Evidence) -> Iterator[Finding]:
     others = [*long, *short, *tables]
     if not others:
         return
-    blockers = [one for found in causes.values() for one in found]
-    reported = sum(blocker.sessions for blocker in blockers) - sum(one.sessions for one in others)
+    every = [blocker for blockers in causes.values() for blocker in blockers]
+    reported = sum(blocker.sessions for blocker in every) - sum(blocker.sessions for blocker in others)
     bill = evidence.bill_of_waiting("Lock", max(0.0, evidence.of_class("Lock") - reported))
-    most = max(others, key=lambda one: one.sessions)
+    most = max(others, key=lambda blocker: blocker.sessions)
     slow = most in long
     if not slow and bill.share < _SHORT_SHARE:
         return
@@ -74,13 +74,9 @@ def _evidence(most: BlockerFacts) -> Iterator[str]:
     if most.transaction_ns is not None:
         opened = format_duration(float(most.transaction_ns))
         yield f"The transaction that holds the locks was open for up to {opened}."
-    statement = f": {short_template(most.text)}" if most.text else "."
-    if most.state == IDLE:
-        yield f"While others waited, it mostly waited for its client, after the statement{statement}"
-    elif most.state == CPU:
-        yield f"While others waited, it mostly executed the statement{statement}"
-    elif most.state != PREPARED:
-        yield f"While others waited, it mostly waited itself ({most.state}) in the statement{statement}"
+    if most.state != PREPARED:
+        then = doing(most, "waited for its client, after", "executed", "waited itself")
+        yield f"While others waited, it mostly {then}"
     for waiter in most.waiters[:3]:
         what = f": {short_template(waiter.text)}" if waiter.text else "."
         yield f"{waiter.sessions:.2f} sessions wait on average for a lock of kind {waiter.event}{what}"
@@ -202,8 +198,7 @@ def deadlocks(evidence: Evidence) -> float:
     """Return how many deadlocks the server broke up while it was watched."""
     if evidence.rates is not None:
         return evidence.rates.deadlocks * evidence.seconds
-    counters = () if evidence.database is None else evidence.database.counters
-    return sum(counter.delta for counter in counters if counter.counter == "deadlocks")
+    return evidence.grown("deadlocks")
 
 
 def _find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
@@ -213,36 +208,27 @@ def _find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
         return
     causes = blockers_by_cause(evidence)
     found = causes.get(Cause.DEADLOCK, [])
-    held = sum(one.sessions for one in found)
     # A log has a wait that ended in a deadlock, unlike most others, which are too short for it.
-    bill = evidence.bill_of_waiting(
-        "Lock", held if evidence.database is not None else evidence.of_class("Lock")
-    )
+    held = sum(blocker.sessions for blocker in found) if evidence.database else evidence.of_class("Lock")
+    bill = evidence.bill_of_waiting("Lock", held)
+    behind = found or [blocker for blockers in causes.values() for blocker in blockers]
     waiters = sorted(
-        (
-            waiter
-            for one in (found or [one for cause in causes.values() for one in cause])
-            for waiter in one.waiters
-        ),
-        key=lambda waiter: -waiter.sessions,
+        (waiter for blocker in behind for waiter in blocker.waiters), key=lambda waiter: -waiter.sessions
     )
     numbers = tuple(dict.fromkeys(waiter.template for waiter in waiters if waiter.template is not None))
-    known = [
-        (evidence.statements[number], written(evidence.statements[number]))
-        for number in numbers
-        if number in evidence.statements
-    ]
-    texts = [statement.text for statement, _ in known]
-    tables = tuple(dict.fromkeys(what.table for _, what in known if what is not None))
+    known = evidence.chosen(numbers)
+    texts = [statement.text for statement in known]
+    writes = [what for statement in known if (what := written(statement)) is not None]
+    tables = tuple(dict.fromkeys(what.table for what in writes))
     failed = [] if evidence.log is None else [error for error in evidence.log.errors if _is_deadlock(error)]
     servers = servers_of(failed)
     if not known and failed:
-        named = (_RELATION.search(one.context) for one in failed)
+        named = (_RELATION.search(error.context) for error in failed)
         tables = tuple(dict.fromkeys(match[1] for match in named if match is not None))
-        texts = [one.statement for one in failed if one.statement]
+        texts = [error.statement for error in failed if error.statement]
     name = tables[0] if tables else "the database"
     in_all = f" in {count_words(round(evidence.seconds), 'second')}"
-    keys = next((what.keys for _, what in known if what is not None and what.keys), ())
+    keys = next((what.keys for what in writes if what.keys), ())
     yield Finding(
         DEADLOCK.name,
         f"{count_words(number, 'deadlock')}{in_all}: transactions lock rows of {name} in different orders",

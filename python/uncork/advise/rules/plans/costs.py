@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.model.database.names import literal, quoted
 from uncork.model.database.wait_classes import CPU
 
 if TYPE_CHECKING:
@@ -153,29 +152,3 @@ def _rows_tested(node: PlanNode, child: PlanNode, evidence: Evidence) -> float:
         below = [plan_node.rows for plan_node in node.children if plan_node.role in {"Outer", "Subquery"}]
         return max([node.rows, *below])
     return max(1.0, node.rows)
-
-
-def setting_for(statement: Statement, evidence: Evidence, name: str, value: str) -> tuple[str, str]:
-    """Return SQL that sets a parameter for the role that sends a statement, and SQL that resets it.
-
-    Both are empty if neither the role nor the database is known.
-    """
-    users: dict[str, float] = {}
-    for piece in evidence.pieces_of(statement.number):
-        if piece.user:
-            users[piece.user] = users.get(piece.user, 0.0) + piece.sessions
-    user = max(users, key=lambda each: users[each], default="")
-    database = "" if evidence.database is None else evidence.database.database
-    if user and database:
-        whom = f"ROLE {quoted(user)} IN DATABASE {quoted(database)}"
-    elif user or database:
-        whom = f"ROLE {quoted(user)}" if user else f"DATABASE {quoted(database)}"
-    else:
-        return "", ""
-    return as_setting(whom, name, value)
-
-
-def as_setting(whom: str, name: str, value: str) -> tuple[str, str]:
-    """Return ALTER ... SET and ALTER ... RESET for a role or database."""
-    text = value if re.fullmatch(r"[a-z_]+|\d+", value) else literal(value)
-    return f"ALTER {whom} SET {name} = {text};", f"ALTER {whom} RESET {name};"

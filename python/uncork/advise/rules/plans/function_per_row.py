@@ -156,19 +156,17 @@ def _finding(
         name for name, rows in ((table, seen.rows(table)) for table in seen.tables) if rows >= LARGE_ROWS
     ]
     read = [name for name in large if statement.uses(name)]
-    return Finding(
-        RULE.name,
+    return RULE.finding(
         cause,
         objects=(function.name, *read[:1]),
         bill=bill,
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             evidence,
             f"A call of the statement takes {format_duration(statement.mean_ns or 0.0)}.",
             f"The function is declared {function.volatility.upper()}, in {function.language}.",
         ),
-        candidates=tuple(_candidates(function, constant=constant, reads=reads)),
+        candidates=_candidates(function, constant=constant, reads=reads),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
     )
 

@@ -123,15 +123,13 @@ def _not_pruned(statement: Statement, parts: Partitioned, alias: str, evidence: 
         if wrapped is not None
         else f"as no condition compares their key {key}"
     )
-    return Finding(
-        NOT_PRUNED.name,
+    return NOT_PRUNED.finding(
         f"All {format_count(number)} partitions of {parts.table} are read, {why}",
         objects=(parts.table, *parts.columns),
         bill=bill,
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(f"{parts.table} is partitioned by {parts.strategy} ({key}).",),
-        candidates=tuple(_candidates(wrapped, parts)),
+        candidates=_candidates(wrapped, parts),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
     )
 

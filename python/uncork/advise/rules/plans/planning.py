@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from uncork.advise.changes import role_setting
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, each_statement
-from uncork.advise.rules.plans.costs import believed_ns, own_functions, relations, setting_for
+from uncork.advise.rules.plans.costs import believed_ns, own_functions, relations
 from uncork.advise.rules.plans.statistics import outdated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.wait_classes import CPU
@@ -58,14 +59,11 @@ def _find_generic_plan(statement: Statement, evidence: Evidence) -> Finding | No
     if cost is None or not spent or believed_ns(cost) * _CHEAPER > spent:
         return None
     table, column = skewed.table, skewed.column
-    sql, undo = setting_for(statement, evidence, "plan_cache_mode", "force_custom_plan")
-    return Finding(
-        GENERIC_PLAN.name,
+    return GENERIC_PLAN.finding(
         f"A generic plan ignores which value of {table}.{column} a prepared statement compares",
         objects=(table, column, "plan_cache_mode"),
         bill=evidence.bill_of({statement.number: 1 - believed_ns(cost) / spent}),
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             f"The generic plan ({_named(generic.root)}) has an estimated cost of {generic.root.cost:.0f}, a "
             f"plan for the values of the calls has about {cost:.0f}.",
@@ -75,15 +73,10 @@ def _find_generic_plan(statement: Statement, evidence: Evidence) -> Finding | No
             f"{format_duration(believed_ns(cost))} at most.",
         ),
         candidates=(
-            Candidate(
-                "setting",
+            role_setting(statement, evidence, "plan_cache_mode", "force_custom_plan").candidate(
                 "Let the server plan the statement for the values of each call.",
-                sql=sql,
-                undo=undo,
-                against=(
-                    "Each call is planned anew. To restrict this to one statement, set it in its transaction "
-                    "(SET LOCAL), or send the statement without preparing it.",
-                ),
+                "Each call is planned anew. To restrict this to one statement, set it in its transaction "
+                "(SET LOCAL), or send the statement without preparing it.",
             ),
         ),
         proof="Compare plan_cache_mode = force_custom_plan and auto with uncork run (prepared).",
@@ -165,9 +158,8 @@ GENERIC_PLAN: Final = Rule("generic-plan", each_statement(_find_generic_plan), d
 
 
 _GAIN: Final = 0.25
-"""How much longer the rest of a statement would take without compiled code, at most, as a fraction. "
-"PostgreSQL's
-developers measured 20 to 30 % on the queries of TPC-H that gain most."""
+"""How much longer the rest of a statement would take without compiled code, at most, as a fraction.
+PostgreSQL's developers measured 20 to 30 % on the queries of TPC-H that gain most."""
 
 
 def _find_jit(evidence: Evidence) -> Iterator[Finding]:
@@ -183,18 +175,16 @@ def _find_jit(evidence: Evidence) -> Iterator[Finding]:
     }
     if not lost:
         return
-    numbers = sorted(lost, key=lambda number: -(evidence.statements[number].jit_ns or 0.0))
-    top = evidence.statements[numbers[0]]
-    yield Finding(
-        JIT.name,
+    statements = sorted(evidence.chosen(lost), key=lambda statement: -(statement.jit_ns or 0.0))
+    top = statements[0]
+    yield JIT.finding(
         f"Compiling (jit) takes {format_duration(top.a_call(top.jit_ns) or 0.0)} of the "
         f"{format_duration(top.mean_ns or 0.0)} of a repeated statement",
         objects=("jit",),
         bill=evidence.bill_of(lost),
-        templates=tuple(numbers),
-        statement=top.text,
-        evidence=tuple(_evidence(top, evidence)),
-        candidates=tuple(_candidates(top, numbers, evidence)),
+        statements=statements,
+        evidence=_evidence(top, evidence),
+        candidates=_candidates(statements, evidence),
         proof="Compare jit = on and off with uncork run.",
     )
 
@@ -220,19 +210,16 @@ def _evidence(top: Statement, evidence: Evidence) -> Iterator[str]:
         yield f"The plan has {scans} scans, whose expressions are compiled one by one."
 
 
-def _candidates(top: Statement, numbers: list[int], evidence: Evidence) -> Iterator[Candidate]:
-    sql, undo = setting_for(top, evidence, "jit", "off")
-    yield Candidate(
-        "setting",
+def _candidates(statements: list[Statement], evidence: Evidence) -> Iterator[Candidate]:
+    yield role_setting(statements[0], evidence, "jit", "off").candidate(
         "Turn jit off for the role that sends these statements.",
-        sql=sql,
-        undo=undo,
-        against=("Long reports of the same role may gain from jit: let them SET jit = on.",),
+        "Long reports of the same role may gain from jit: let them SET jit = on.",
     )
-    costs = [plan.root.cost for number in numbers if (plan := evidence.statements[number].plan) is not None]
-    cost = _round_up(2 * max(costs)) if costs else 0
-    sql, undo = setting_for(top, evidence, "jit_above_cost", str(cost)) if cost else ("", "")
-    yield Candidate("setting", "Raise jit_above_cost above the cost of these statements.", sql=sql, undo=undo)
+    costs = [statement.plan.root.cost for statement in statements if statement.plan is not None]
+    cost = str(_round_up(2 * max(costs))) if costs else None
+    yield role_setting(statements[0], evidence, "jit_above_cost", cost).candidate(
+        "Raise jit_above_cost above the cost of these statements."
+    )
 
 
 def _round_up(cost: float) -> int:

@@ -119,14 +119,12 @@ def _offset(
 ) -> Finding:
     keys = tuple(key for key in shape.order if key.level == 0)
     use = next(use for use in shape.tables if use.kind == "table" and use.level == 0)
-    return Finding(
-        OFFSET.name,
+    return OFFSET.finding(
         f"OFFSET reads {format_count(round(read))} rows of {use.name} for {format_count(round(returned))} "
         "rows",
         objects=(use.name, *(key.column for key in keys if key.column)),
         bill=evidence.bill_of({statement.number: 1 - returned / read}),
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             "OFFSET reads the rows of all pages before and discards them, so each page takes longer than "
             "the one before.",
@@ -246,13 +244,11 @@ def _unbounded(statement: Statement, found: Predicate, rows: float, evidence: Ev
     lower = found.operator in _LOWER
     end, missing = ("upper", "<") if lower else ("lower", ">=")
     name = quoted(found.column)
-    return Finding(
-        UNBOUNDED.name,
+    return UNBOUNDED.finding(
         f"Each call reads {found.table} to its end, as {found.column} has no {end} bound",
         objects=(found.table, found.column),
         bill=evidence.bill_of((statement.number,), _CLASSES),
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             f"A call returns {format_count(round(rows))} of "
             f"{format_count(round(evidence.rows(found.table)))} "
@@ -306,15 +302,13 @@ def _find_interval(statement: Statement, evidence: Evidence) -> Finding | None:
         bounds = _bounds(use, evidence)
         if bounds is not None and use.alone and returned <= _FEW * evidence.rows(use.table.name):
             table, first, last = use.table.name, bounds[0].column, bounds[1].column
-            return Finding(
-                INTERVAL.name,
+            return INTERVAL.finding(
                 f"An index on {first} and {last} of {table} finds intervals by one bound only",
                 objects=(table, first, last),
                 bill=evidence.bill_of({statement.number: 1 - (_NEEDED + returned) / blocks}),
-                templates=(statement.number,),
-                statement=statement.text,
-                evidence=tuple(_evidence(statement, use, blocks, returned, evidence)),
-                candidates=tuple(_candidates(use, *bounds, evidence)),
+                statements=[statement],
+                evidence=_evidence(statement, use, blocks, returned, evidence),
+                candidates=_candidates(use, *bounds, evidence),
                 proof="Compare both statements, with the index on the range, in uncork run.",
             )
     return None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import role_setting
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, each_statement
-from uncork.advise.rules.plans.costs import setting_for
 from uncork.advise.rules.plans.subqueries import barrier, stored_in_vain
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey, IndexShape, create_index, drop_index
@@ -34,24 +35,19 @@ def _find(statement: Statement, evidence: Evidence) -> Finding | None:
         return None  # What is stored or sorted is not needed: those rules name it.
     node = _largest(statement)
     memory = f"{_work_mem(written)}MB"
-    sql, undo = setting_for(statement, evidence, "work_mem", memory)
-    setting = Candidate(
-        "setting",
+    of_role = role_setting(statement, evidence, "work_mem", memory)
+    setting = replace(of_role, whom=of_role.whom or "").candidate(
         f"Give this statement enough work_mem for {format_bytes(written)}, in its transaction (SET LOCAL "
         f"work_mem = '{memory}') or for its role.",
-        sql=sql or f"SET work_mem = '{memory}';",
-        undo=undo or "RESET work_mem;",
-        against=("Each sort or hash of each session may use so much memory, several in one statement.",),
+        "Each sort or hash of each session may use so much memory, several in one statement.",
     )
     index = _index(statement, node, evidence)
-    return Finding(
-        RULE.name,
+    return RULE.finding(
         f"{_what(node)} writes {format_bytes(written)} of temporary files in each call",
         objects=("work_mem", *(() if index is None else (index.table,))),
         bill=evidence.bill_of((statement.number,)),
-        templates=(statement.number,),
-        statement=statement.text,
-        evidence=tuple(_evidence(statement, node, evidence)),
+        statements=[statement],
+        evidence=_evidence(statement, node, evidence),
         candidates=(setting,) if index is None else _ordered(statement, setting, index),
         proof="Compare both with uncork run, under as many clients as the server has.",
     )

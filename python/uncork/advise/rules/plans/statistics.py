@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import TableOptions, autovacuum_on
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, each_statement
 from uncork.advise.rules.plans.costs import (
@@ -120,8 +121,7 @@ def _saved(statement: Statement, table: str, evidence: Evidence) -> float:
 
 def _too_few(statement: Statement, table: str) -> bool:
     """Return whether an executed plan found many more rows of the table than the planner expected."""
-    nodes = () if statement.plan is None else statement.plan.root.walk()
-    return any(node.relation == table and many_more_rows(node) for node in nodes)
+    return any(node.relation == table and many_more_rows(node) for node in statement.nodes)
 
 
 def _read_in_vain(statement: Statement, table: str, evidence: Evidence) -> float:
@@ -173,31 +173,19 @@ def _evidence(top: Statement, facts: TableFacts, evidence: Evidence, *, never: b
 
 
 def _analyse(facts: TableFacts, evidence: Evidence) -> Iterator[Candidate]:
-    name = sql_name(facts.name)
     yield Candidate(
         "maintenance",
         f"Analyse {facts.name}, and do so after each bulk load.",
-        sql=f"ANALYZE {name};",
+        sql=f"ANALYZE {sql_name(facts.name)};",
         against=("Plans of other statements that use the table may change too.",),
     )
-    options = evidence.catalogue.options.get(facts.name)
     if facts.autovacuum is False:
-        yield Candidate(
-            "ddl",
-            "Let autovacuum analyse the table.",
-            sql=f"ALTER TABLE {name} RESET (autovacuum_enabled);",
-            undo=f"ALTER TABLE {name} SET (autovacuum_enabled = off);",
-        )
+        yield autovacuum_on(facts.name, "Let autovacuum analyse the table.")
         return
-    old = "" if options is None else options.options.get("autovacuum_analyze_scale_factor", "")
-    yield Candidate(
-        "ddl",
+    new = {"autovacuum_analyze_scale_factor": "0.02"}
+    yield TableOptions(facts.name, new, evidence.options(facts.name)).candidate(
         "Let autovacuum analyse the table after fewer changes.",
-        sql=f"ALTER TABLE {name} SET (autovacuum_analyze_scale_factor = 0.02);",
-        undo=f"ALTER TABLE {name} SET (autovacuum_analyze_scale_factor = {old});"
-        if old
-        else f"ALTER TABLE {name} RESET (autovacuum_analyze_scale_factor);",
-        against=("Autovacuum checks tables once a minute: run ANALYZE in the job that loads the rows.",),
+        "Autovacuum checks tables once a minute: run ANALYZE in the job that loads the rows.",
     )
 
 
@@ -225,13 +213,11 @@ def _find_correlated(statement: Statement, evidence: Evidence) -> Finding | None
         return None
     table, takes = node.relation, format_duration(mean)
     most = min(evidence.rows(table) / (evidence.distinct(table, column) or 1.0) for column in columns)
-    return Finding(
-        CORRELATED.name,
+    return CORRELATED.finding(
         f"The planner takes columns {' and '.join(columns[:3])} of {table} for independent",
         objects=(table, *columns),
         bill=evidence.bill_of({statement.number: max(0.0, 1 - once / mean)}),
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             f"It expects {format_count(node.rows)} rows of {table}; the most selective condition alone "
             f"leaves about {format_count(round(most))}.",

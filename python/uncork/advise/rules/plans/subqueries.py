@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import role_setting
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, each_statement, worth
 from uncork.advise.rules.plans.costs import (
@@ -14,7 +15,6 @@ from uncork.advise.rules.plans.costs import (
     duration_ns,
     once_ns,
     relations,
-    setting_for,
     with_loops,
 )
 from uncork.advise.rules.plans.rewrite import joined_aggregate, not_exists, not_materialized
@@ -105,15 +105,12 @@ def _not_in_finding(statement: Statement, part: Subquery, evidence: Evidence) ->
         )
     )
     outer = "" if part.compared is None else sql_name(part.compared.table)
-    memory, undo = setting_for(statement, evidence, "work_mem", "64MB")
-    return Finding(
-        NOT_IN.name,
+    return NOT_IN.finding(
         f"NOT IN compares {compared} with rows of {table} instead of an anti-join",
         objects=(table, compared),
         bill=evidence.bill_of({statement.number: _saved_by_anti_join(statement, part, evidence)}),
-        templates=(statement.number,),
-        statement=statement.text,
-        evidence=tuple(_not_in_evidence(statement, table, evidence)),
+        statements=[statement],
+        evidence=_not_in_evidence(statement, table, evidence),
         candidates=(
             Candidate(
                 "statement",
@@ -122,12 +119,9 @@ def _not_in_finding(statement: Statement, part: Subquery, evidence: Evidence) ->
                 same_answers=same,
                 against=against,
             ),
-            Candidate(
-                "setting",
+            role_setting(statement, evidence, "work_mem", "64MB").candidate(
                 "Raise work_mem, so that the subquery fits into a hash table.",
-                sql=memory,
-                undo=undo,
-                against=("The statement becomes slow again once the table has grown.",),
+                "The statement becomes slow again once the table has grown.",
             ),
         ),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
@@ -168,13 +162,11 @@ def _find_per_row(statement: Statement, evidence: Evidence) -> Finding | None:
         return None
     node, loops, saved = worst
     table = next(each.relation for each in node.walk() if each.relation)
-    return Finding(
-        PER_ROW.name,
+    return PER_ROW.finding(
         f"A subquery on {table} is executed again for each of {format_count(round(loops))} rows",
         objects=(table,),
         bill=evidence.bill_of({statement.number: saved}),
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             f"The plan executes {node.subplan} once per row, at a cost of {node.cost:.1f} each, of "
             f"{plan.root.cost:.0f} in total.",
@@ -326,13 +318,11 @@ def _materialised(statement: Statement, root: PlanNode, common: CommonTable, bil
         else f"It is used {common.references} times, so PostgreSQL computes it separately."
     )
     tables = tuple(dict.fromkeys(common.tables))
-    return Finding(
-        MATERIALISED.name,
+    return MATERIALISED.finding(
         f"Common table {common.name} is computed completely before its rows are filtered",
         objects=(common.name, *tables),
         bill=bill,
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             f"The planner expects {format_count(source.rows)} rows in it, of which "
             f"{format_count(scan.rows)} pass the filter {scan.condition('Filter')}.",
@@ -382,18 +372,16 @@ def _find_view_barrier(statement: Statement, evidence: Evidence) -> Finding | No
     table = next(each.relation for each in node.walk() if each.relation)
     what = f"view {view}" if view else f"the subquery on {table}"
     computed = _COMPUTED[node.kind]
-    return Finding(
-        VIEW_BARRIER.name,
+    return VIEW_BARRIER.finding(
         f"The filter on {column} cannot enter {what} because of {computed}",
-        objects=tuple(name for name in (view, table, column) if name),
+        objects=(name for name in (view, table, column) if name),
         bill=evidence.bill_of({statement.number: _saved_by_filtering(statement.plan.root, scan, node)}),
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             f"The plan computes {format_count(max(node.rows, scan.children[0].rows))} rows, of which "
             f"{format_count(scan.rows)} pass the filter {scan.condition('Filter')}.",
         ),
-        candidates=tuple(_filter_inside(what, table, column, computed)),
+        candidates=_filter_inside(what, table, column, computed),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
     )
 

@@ -46,20 +46,18 @@ def _find_count(statement: Statement, evidence: Evidence) -> Finding | None:
     counted = _counted(statement, shape, table, evidence)
     if counted is None or counted < _PART * evidence.rows(table):
         return None
-    return Finding(
-        COUNT.name,
+    return COUNT.finding(
         f"Each call counts {format_count(float(f'{counted:.2g}'))} rows of {table} one by one",
         objects=(table,),
         bill=evidence.bill_of((statement.number,)),
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             f"It is called {(statement.calls or 0) / evidence.seconds:.2g} times a second.",
             *([f"A call takes {format_duration(statement.mean_ns)}."] if statement.mean_ns else []),
             "PostgreSQL keeps no count of rows, so each call visits every row that matches, in the table or "
             "in an index.",
         ),
-        candidates=tuple(_count_less(statement, shape, table)),
+        candidates=_count_less(statement, shape, table),
         proof="Compare both statements with uncork run.",
     )
 
@@ -150,19 +148,17 @@ def _find_values(statement: Statement, evidence: Evidence) -> Finding | None:
         return None
     rows = format_count(float(f"{evidence.rows(table):.2g}"))
     descents, few = round(values) + 2, count_words(round(values), "value")
-    return Finding(
-        VALUES.name,
+    return VALUES.finding(
         f"Each call reads all {rows} rows of {table} for {few} of {name}",
         objects=(table, name),
         bill=evidence.bill_of({statement.number: 1 - descents_ns / statement.mean_ns}),
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             f"It is called {(statement.calls or 0) / evidence.seconds:.2g} times a second.",
             f"A call takes {format_duration(statement.mean_ns)}.",
             f"{count_words(descents, 'descent')} of an index take about {format_duration(descents_ns)}.",
         ),
-        candidates=tuple(_loose_scan(statement, column, order, evidence)),
+        candidates=_loose_scan(statement, column, order, evidence),
         proof="Compare both statements with uncork run.",
     )
 
@@ -248,18 +244,16 @@ def _find_random_order(statement: Statement, evidence: Evidence) -> Finding | No
     rows = evidence.rows(table)
     if rows < LARGE_ROWS or returned > _FEW * rows:
         return None
-    return Finding(
-        RANDOM_ORDER.name,
+    return RANDOM_ORDER.finding(
         f"ORDER BY random() reads and sorts all rows of {table} for {format_count(round(returned))}",
         objects=(table,),
         bill=evidence.bill_of((statement.number,)),
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             f"Table {table} has {format_count(round(rows))} rows.",
             *([f"A call takes {format_duration(statement.mean_ns)}."] if statement.mean_ns else []),
         ),
-        candidates=tuple(_draw_less(shape, table, returned, evidence)),
+        candidates=_draw_less(shape, table, returned, evidence),
         proof="Compare both statements with uncork run.",
     )
 

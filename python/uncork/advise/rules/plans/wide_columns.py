@@ -115,13 +115,11 @@ def _finding(
     widest = large[0] if len(large) == 1 else max(large, key=lambda each: each.width or 0.0)
     rows, blocks = statement.a_call(statement.rows) or 0.0, statement.a_call(statement.blocks) or 0.0
     every = statement.shape is not None and statement.shape.star and len(statement.shape.tables) == 1
-    return Finding(
-        RULE.name,
+    return RULE.finding(
         f"Each call reads large values of {table}.{widest.name} for {format_count(round(rows))} rows",
         objects=(table, widest.name),
         bill=bill,
-        templates=(statement.number,),
-        statement=statement.text,
+        statements=[statement],
         evidence=(
             f"A call reads {format_count(round(blocks))} blocks.",
             f"{format_bytes(outside)} of {table} are stored out of line (TOAST), and each value takes "

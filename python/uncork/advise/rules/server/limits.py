@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from uncork.advise.changes import Setting
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule
-from uncork.advise.rules.server.settings import setting
 from uncork.advise.servers import on_servers, servers_of
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted
@@ -28,9 +28,9 @@ def refusals(evidence: Evidence, wanted: Callable[[ErrorFacts], bool]) -> tuple[
 
 def when(found: Sequence[ErrorFacts]) -> str:
     """Return when errors happened as words: once, or from the first to the last; and on which servers."""
-    first = min((one.first_us for one in found if one.first_us is not None), default=None)
-    last = max((one.last_us for one in found if one.last_us is not None), default=None)
-    many = count_words(sum(one.count for one in found), "time") + on_servers(servers_of(found))
+    first = min((error.first_us for error in found if error.first_us is not None), default=None)
+    last = max((error.last_us for error in found if error.last_us is not None), default=None)
+    many = count_words(sum(error.count for error in found), "time") + on_servers(servers_of(found))
     if first is None or last is None:
         return many
     if _moment(first) == _moment(last):
@@ -82,37 +82,35 @@ def _find_connections(evidence: Evidence) -> Iterator[Finding]:
 
 def _limit(evidence: Evidence) -> int | None:
     """Return how many connections ordinary roles can have; None if the setting is unknown."""
-    most = setting(_MAX_CONNECTIONS, evidence)
-    reserved = (setting(name, evidence) for name in _RESERVED)
-    return int(most) - sum(int(one) for one in reserved if one.isdigit()) if most.isdigit() else None
+    most = evidence.setting(_MAX_CONNECTIONS)
+    reserved = map(evidence.setting, _RESERVED)
+    return int(most) - sum(map(int, filter(str.isdigit, reserved))) if most.isdigit() else None
 
 
 def _whole_limit(found: Sequence[ErrorFacts], taken: int | None, most: int | None, seen: Evidence) -> Finding:
     evidence = []
-    refused = sum(one.count for one in found)
     if found:
+        refused = sum(error.count for error in found)
+        headline = f"The server refused {count_words(refused, 'connection')}: all connections were taken"
+        cost = count_words(refused, "refused connection")
         evidence.append(f"The server refused connections {when(found)}.")
-        evidence += [f"{count_words(one.count, 'time')}: {one.example}" for one in found[:3]]
+        evidence += [f"{count_words(error.count, 'time')}: {error.example}" for error in found[:3]]
+    else:
+        numbers = f"{format_count(taken or 0)} of {format_count(most or 0)}"
+        headline = f"{numbers} connections are open, so the server will soon refuse more"
+        cost = f"{share_text((taken or 0) / max(1, most or 1))} of the connections"
     if taken is not None and most is not None:
         limit = f"{format_count(most)} that roles without reserved connections can have"
         evidence.append(f"During the watch, {format_count(taken)} connections were open, of {limit}.")
         busy = f"{seen.sessions:.1f}"
         evidence.append(f"On average {busy} of them were busy; the others waited for their clients.")
-    if found:
-        headline = f"The server refused {count_words(refused, 'connection')}: all connections were taken"
-        cost = f"{count_words(refused, 'refused connection')}"
-    else:
-        numbers = f"{format_count(taken or 0)} of {format_count(most or 0)}"
-        headline = f"{numbers} connections are open, so the server will soon refuse more"
-        cost = f"{share_text((taken or 0) / max(1, most or 1))} of the connections"
-    return Finding(
-        CONNECTIONS.name,
+    return CONNECTIONS.finding(
         headline,
         objects=(_MAX_CONNECTIONS,),
         bill=None,
         cost=cost,
-        evidence=tuple(evidence),
-        candidates=tuple(_fewer_connections(taken, seen)),
+        evidence=evidence,
+        candidates=_fewer_connections(taken, seen),
         proof="Watch the server again at the same hour: fewer connections must be open, and none refused.",
     )
 
@@ -126,34 +124,25 @@ def _fewer_connections(taken: int | None, evidence: Evidence) -> Iterator[Candid
             "Session state (SET, LISTEN, temporary tables) does not survive a transaction of PgBouncer.",
         ),
     )
-    old = setting("idle_session_timeout", evidence)
+    old = evidence.setting("idle_session_timeout")
     if old and taken is not None and taken - evidence.sessions >= _IDLE * taken:
-        yield Candidate(
-            "setting",
+        yield Setting("idle_session_timeout", "'10min'", f"'{old}'").candidate(
             "Close connections that have been idle for long, with idle_session_timeout.",
-            sql="ALTER SYSTEM SET idle_session_timeout = '10min'; SELECT pg_reload_conf();",
-            undo=f"ALTER SYSTEM SET idle_session_timeout = '{old}'; SELECT pg_reload_conf();",
-            against=("A pool that does not test its connections then gets errors.",),
+            "A pool that does not test its connections then gets errors.",
         )
-    current = setting(_MAX_CONNECTIONS, evidence)
-    doubled = str(2 * int(current)) if current.isdigit() else ""
-    yield Candidate(
-        "setting",
+    current = evidence.setting(_MAX_CONNECTIONS)
+    doubled = str(2 * int(current)) if current.isdigit() else None
+    yield Setting(_MAX_CONNECTIONS, doubled, current, restart=True).candidate(
         "Raise max_connections, if memory and processors can serve as many active sessions.",
-        sql=f"ALTER SYSTEM SET max_connections = {doubled};" if doubled else "",
-        undo=f"ALTER SYSTEM SET max_connections = {current};" if doubled else "",
-        against=(
-            "It takes effect at a restart; standbys need the higher value first.",
-            "Each session takes memory, and more busy sessions than processors make each other slower.",
-        ),
+        "It takes effect at a restart; standbys need the higher value first.",
+        "Each session takes memory, and more busy sessions than processors make each other slower.",
     )
 
 
 def _own_limit(error: ErrorFacts, kind: str, name: str) -> Finding:
     """Return the finding that a role or a database has a limit of its own (CONNECTION LIMIT)."""
     owner = f"{kind} {name}"
-    return Finding(
-        CONNECTIONS.name,
+    return CONNECTIONS.finding(
         f"The server refused {count_words(error.count, 'connection')} of {owner}, which has its own limit",
         objects=(name,),
         bill=None,
@@ -188,9 +177,9 @@ def _find_temporary_files(seen: Evidence) -> Iterator[Finding]:
     found = refusals(seen, _exceeds)
     if not found:
         return
-    many = sum(one.count for one in found)
-    statements = tuple(dict.fromkeys(one.statement for one in found if one.statement))
-    limit = next((match[1] for one in found if (match := _LIMIT.search(one.example))), "")
+    many = sum(error.count for error in found)
+    statements = tuple(dict.fromkeys(error.statement for error in found if error.statement))
+    limit = next((match[1] for error in found if (match := _LIMIT.search(error.example))), "")
     size = f" ({int(limit) >> 10} MB)" if limit and int(limit) >= 1024 else f" ({limit} kB)" if limit else ""
     evidence = [f"It happened {when(found)}."]
     evidence += [f"One of them was: {short_template(text, 90)}" for text in statements[1:3]]
@@ -218,16 +207,11 @@ def _smaller_files(limit: str, evidence: Evidence) -> Iterator[Candidate]:
         "Look at the statement's plan for a join without a condition, and for sorts and hashes of more rows "
         "than the client needs: filter earlier, or let an index return the rows in order.",
     )
-    old = setting(_FILE_LIMIT, evidence) or (f"{limit}kB" if limit else "")
-    kilobytes = int(limit) if limit else 0
-    yield Candidate(
-        "setting",
+    old = evidence.setting(_FILE_LIMIT) or (f"{limit}kB" if limit else "")
+    doubled = f"'{2 * int(limit)}kB'" if limit else None
+    yield Setting(_FILE_LIMIT, doubled, f"'{old}'").candidate(
         f"Raise {_FILE_LIMIT}, if the disk has the space for each session that sorts at the same time.",
-        sql=f"ALTER SYSTEM SET {_FILE_LIMIT} = '{2 * kilobytes}kB'; SELECT pg_reload_conf();"
-        if limit
-        else "",
-        undo=f"ALTER SYSTEM SET {_FILE_LIMIT} = '{old}'; SELECT pg_reload_conf();" if limit and old else "",
-        against=("The limit protects the disk from a statement that writes without end.",),
+        "The limit protects the disk from a statement that writes without end.",
     )
 
 

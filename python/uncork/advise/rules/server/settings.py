@@ -1,68 +1,16 @@
-"""The server's settings and counters, and settings that fit neither the machine nor the data. Pure."""
+"""Settings of the server that risk the data, or do not fit the machine. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
+from uncork.advise.changes import Setting, size_text
 from uncork.advise.evidence import Evidence, Piece
 from uncork.advise.rule import Rule
-from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.finding import Finding
+from uncork.model.database.names import literal
 from uncork.model.units import format_bytes
-
-# ---- growth of the server's counters, and sizes among its settings ----
-
-
-_SIZE: Final = re.compile(r"(\d+)\s*(B|kB|MB|GB|TB)")
-_UNITS: Final = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-"""PostgreSQL's units of memory are powers of 1024."""
-
-
-def grown(evidence: Evidence, *names: str) -> float:
-    """Return how much counters grew during the watch, summed over names and objects; 0 if unknown."""
-    counters = () if evidence.database is None else evidence.database.counters
-    return sum(counter.delta for counter in counters if counter.counter in names)
-
-
-def wal_writes(evidence: Evidence) -> float:
-    """Return how often the server wrote WAL to its files; 0 if unknown."""
-    return grown(evidence, "wal_write") or _wal_io(evidence, "writes")
-
-
-def wal_flushes(evidence: Evidence) -> float:
-    """Return how often the server flushed WAL to disk; 0 if unknown."""
-    return grown(evidence, "wal_sync") or _wal_io(evidence, "fsyncs")
-
-
-def _wal_io(evidence: Evidence, name: str) -> float:
-    """Return a counter of WAL in pg_stat_io, which replaces those of pg_stat_wal from PostgreSQL 18 on."""
-    counters = () if evidence.database is None else evidence.database.counters
-    return sum(
-        counter.delta
-        for counter in counters
-        if counter.view == "pg_stat_io" and counter.counter == name and ", wal, normal" in counter.object
-    )
-
-
-def setting(name: str, evidence: Evidence) -> str:
-    """Return the value of a setting of the server; an empty string if it is unknown."""
-    settings = () if evidence.database is None else evidence.database.settings
-    return evidence.catalogue.setting(name) or next((one.value for one in settings if one.name == name), "")
-
-
-def setting_bytes(name: str, evidence: Evidence) -> int | None:
-    """Return a size among the server's settings in bytes; None if it is unknown."""
-    match = _SIZE.fullmatch(setting(name, evidence).strip())
-    return None if match is None else int(match[1]) * _UNITS[match[2]]
-
-
-def size_text(size: int) -> str:
-    """Return a size as PostgreSQL writes it in settings: ``32kB``, ``128MB``, ``4GB``."""
-    whole = [unit for unit in ("GB", "MB") if size and size % _UNITS[unit] == 0]
-    unit = whole[0] if whole else "kB"
-    return f"{size // _UNITS[unit]}{unit}"
-
 
 # ---- settings with which a crash of the machine can destroy the data ----
 
@@ -79,24 +27,18 @@ _RISKS: Final = {
 
 def _find_crash_unsafe(evidence: Evidence) -> Iterator[Finding]:
     for name, (risk, unless) in _RISKS.items():
-        if setting(name, evidence) != "off":
+        if evidence.setting(name) != "off":
             continue
-        yield Finding(
-            CRASH_UNSAFE.name,
+        yield CRASH_UNSAFE.finding(
             f"Setting {name} is off, so a crash of the machine can corrupt the database",
             objects=(name,),
             bill=None,
             cost="the data, after a crash of the machine",
             evidence=(risk,),
             candidates=(
-                Candidate(
-                    "setting",
+                Setting(name, "on", "off").candidate(
                     f"Turn {name} on, unless all data can be loaded again.",
-                    sql=f"ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf();",
-                    undo=f"ALTER SYSTEM SET {name} = off; SELECT pg_reload_conf();",
-                    against=(
-                        "Writing becomes slower. synchronous_commit = off is nearly as fast, and safe.",
-                    ),
+                    "Writing becomes slower. synchronous_commit = off is nearly as fast, and safe.",
                 ),
             ),
             against=(unless,) if unless else (),
@@ -123,7 +65,7 @@ that it never stays in them (see the README of src/backend/storage/buffer)."""
 
 
 def _find_shared_buffers(evidence: Evidence) -> Iterator[Finding]:
-    memory, now = evidence.catalogue.memory_bytes, setting_bytes("shared_buffers", evidence)
+    memory, now = evidence.catalogue.memory_bytes, evidence.setting_bytes("shared_buffers")
     if memory is None or now is None or evidence.database is None:
         return
     wanted = _rounded(memory // _PART)
@@ -143,28 +85,22 @@ def _find_shared_buffers(evidence: Evidence) -> Iterator[Finding]:
         return
     part = 1 - size / read
     numbers = {reader.number for reader in readers}
-    yield Finding(
-        SHARED_BUFFERS.name,
+    more = Setting("shared_buffers", literal(size_text(wanted)), literal(size_text(now)), restart=True)
+    yield SHARED_BUFFERS.finding(
         f"Shared buffers of {size_text(now)} are too small for tables that statements read repeatedly",
         objects=("shared_buffers",),
         bill=evidence.bill(lambda piece: part if piece.template in numbers and _reads(piece) else 0.0),
-        templates=tuple(reader.number for reader in readers),
-        statement=readers[0].text,
+        statements=readers,
         evidence=(
             f"The statements read {format_bytes(read)} from outside shared buffers; their tables and indexes "
             f"have {format_bytes(size)}.",
             f"The server can use {format_bytes(memory)} of memory.",
         ),
         candidates=(
-            Candidate(
-                "setting",
+            more.candidate(
                 "Give shared buffers a quarter of the memory, and restart the server.",
-                sql=f"ALTER SYSTEM SET shared_buffers = '{size_text(wanted)}';",
-                undo=f"ALTER SYSTEM SET shared_buffers = '{size_text(now)}';",
-                against=(
-                    "The setting takes effect only after a restart.",
-                    "Other programs on the machine, and work_mem of many sessions, need memory too.",
-                ),
+                "The setting takes effect only after a restart.",
+                "Other programs on the machine, and work_mem of many sessions, need memory too.",
             ),
         ),
         proof="Compare both settings with uncork run, after the tables were read once.",

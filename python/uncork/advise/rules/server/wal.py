@@ -6,23 +6,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from uncork.advise.changes import Setting, session_setting, size_text
 from uncork.advise.evidence import Evidence, Piece
-from uncork.advise.rule import Rule, worth
-from uncork.advise.rules.server.settings import (
-    grown,
-    setting,
-    setting_bytes,
-    size_text,
-    wal_flushes,
-    wal_writes,
-)
+from uncork.advise.rule import Rule
 from uncork.advise.servers import on_servers
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.results.log import LogResult
 from uncork.model.results.log_activity import CheckpointWork
 from uncork.model.units import count_words, format_bytes, format_count, format_duration, share_text
 
-# ---- how much of the waiting for the write-ahead log its volume costs ----
+# ---- what the server counted of it, and how much of the waiting for it its volume costs ----
 
 
 _BYTES_PER_S: Final = 500e6
@@ -36,11 +29,18 @@ def part_of_volume(size: float, evidence: Evidence) -> float:
 
     One session at a time writes and flushes WAL, so the sessions that do are the time of all of it.
     """
-    writing = sum(
-        piece.sessions for piece in evidence.pieces if piece.wait_class == "IO" and piece.waits_for_wal
-    )
+    writing = evidence.sessions_in(lambda piece: piece.wait_class == "IO" and piece.waits_for_wal)
     spent = writing * evidence.seconds
     return min(1.0, size / _BYTES_PER_S / spent) if spent else 1.0
+
+
+def _wal_io(evidence: Evidence, name: str) -> float:
+    """Return a counter of WAL in pg_stat_io, which replaces those of pg_stat_wal from PostgreSQL 18 on."""
+    return sum(
+        counter.delta
+        for counter in evidence.counters
+        if counter.view == "pg_stat_io" and counter.counter == name and ", wal, normal" in counter.object
+    )
 
 
 # ---- checkpoints that the amount of WAL forces, which repeat full-page images ----
@@ -65,21 +65,19 @@ def _find_checkpoints(evidence: Evidence) -> Iterator[Finding]:
         if evidence.log is not None:
             yield from _in_log(evidence.log)
         return
-    limit = setting_bytes("max_wal_size", evidence) or _DEFAULT_WAL
-    forced, wal_bytes = grown(evidence, "checkpoints_req", "num_requested"), grown(evidence, "wal_bytes")
-    full = min(grown(evidence, "wal_fpi") * evidence.database.block_bytes, wal_bytes)
+    limit = evidence.setting_bytes("max_wal_size") or _DEFAULT_WAL
+    forced, wal_bytes = evidence.grown("checkpoints_req", "num_requested"), evidence.grown("wal_bytes")
+    full = min(evidence.grown("wal_fpi") * evidence.database.block_bytes, wal_bytes)
     if forced < _EARLY or wal_bytes < _PART * limit * forced or full < _FULL_PAGES * wal_bytes:
         return
     # An image follows a checkpoint, so with rarer checkpoints most of this part of the WAL is not written.
     saved = (1 - 1 / _TIMES) * full
     part = min(saved / wal_bytes, part_of_volume(saved, evidence))
-    bill = evidence.bill(lambda piece: part if piece.waits_for_wal else 0.0)
-    yield Finding(
-        CHECKPOINTS.name,
+    yield CHECKPOINTS.finding(
         f"WAL beyond max_wal_size ({size_text(limit)}) forced {round(forced)} checkpoints, so most of it is "
         "full-page images",
         objects=("max_wal_size",),
-        bill=bill if worth(bill) else None,
+        bill=evidence.bill(lambda piece: part if piece.waits_for_wal else 0.0),
         cost=f"{format_bytes(full)} of WAL",
         evidence=(
             f"{format_bytes(full)} of the {format_bytes(wal_bytes)} of WAL are full-page images: after a "
@@ -91,15 +89,10 @@ def _find_checkpoints(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _more_wal(limit: int | None) -> Candidate:
-    size = _TIMES * (limit or _DEFAULT_WAL) >> 20
-    return Candidate(
-        "setting",
+    size, old = _TIMES * (limit or _DEFAULT_WAL) >> 20, f"'{limit >> 20}MB'" if limit else ""
+    return Setting("max_wal_size", f"'{size}MB'", old).candidate(
         "Raise max_wal_size, and again until checkpoint_timeout triggers checkpoints, not the amount of WAL.",
-        sql=f"ALTER SYSTEM SET max_wal_size = '{size}MB'; SELECT pg_reload_conf();",
-        undo=f"ALTER SYSTEM SET max_wal_size = '{limit >> 20}MB'; SELECT pg_reload_conf();"
-        if limit
-        else "ALTER SYSTEM RESET max_wal_size; SELECT pg_reload_conf();",
-        against=("Recovery after a crash takes longer, and pg_wal needs the space.",),
+        "Recovery after a crash takes longer, and pg_wal needs the space.",
     )
 
 
@@ -112,12 +105,11 @@ def _in_log(log: LogResult) -> Iterator[Finding]:
     early = [(name, work) for name, work in works if work is not None and _is_early(work, seconds)]
     if not early:
         return
-    (name, work), *others = sorted(early, key=lambda one: -one[1].wal)
+    (name, work), *others = sorted(early, key=lambda server: -server[1].wal)
     on = f" on server {name}" if log.servers else ""
     each = format_duration(1e9 * seconds / work.wal)
     also = f"The same happened{on_servers(Counter(name for name, _ in others))}."
-    yield Finding(
-        CHECKPOINTS.name,
+    yield CHECKPOINTS.finding(
         f"The amount of WAL (max_wal_size) forced {work.wal} checkpoints{on}, one every {each}",
         objects=("max_wal_size",),
         bill=None,
@@ -154,13 +146,13 @@ their WAL into the buffers that must be written. A flush is none of them: each c
 
 def _find_wal_buffers(evidence: Evidence) -> Iterator[Finding]:
     """Writes because of full buffers have their part of all time that sessions spend on writing WAL."""
-    full, writes = grown(evidence, "wal_buffers_full"), wal_writes(evidence)
-    now = setting_bytes("wal_buffers", evidence)
+    full = evidence.grown("wal_buffers_full")
+    writes = evidence.grown("wal_write") or _wal_io(evidence, "writes")
+    now = evidence.setting_bytes("wal_buffers")
     if full < _PER_S * evidence.seconds or now is None or now >= _WANTED:
         return
     part = min(1.0, full / writes) if writes else 1.0
-    yield Finding(
-        WAL_BUFFERS.name,
+    yield WAL_BUFFERS.finding(
         f"The {size_text(now)} of wal_buffers were full {count_words(round(full), 'time')}",
         objects=("wal_buffers",),
         bill=evidence.bill(lambda piece: part if piece.wait_event.lower() in _WRITES else 0.0),
@@ -169,12 +161,8 @@ def _find_wal_buffers(evidence: Evidence) -> Iterator[Finding]:
             + (f" That was {share_text(part)} of all writes of WAL." if writes else ""),
         ),
         candidates=(
-            Candidate(
-                "setting",
-                "Raise wal_buffers, and restart the server.",
-                sql=f"ALTER SYSTEM SET wal_buffers = '{_WANTED >> 20}MB';",
-                undo="ALTER SYSTEM RESET wal_buffers;",
-                against=("The setting takes effect only after a restart.",),
+            Setting("wal_buffers", f"'{_WANTED >> 20}MB'", restart=True).candidate(
+                "Raise wal_buffers, and restart the server.", "The setting takes effect only after a restart."
             ),
         ),
         proof="Compare both settings with uncork run, under as many clients as the server has.",
@@ -199,12 +187,9 @@ take less."""
 _FLUSH_S: Final = 0.025
 """Mean time of a flush of WAL: a rotating disk takes about 8 ms, network storage up to 10 ms."""
 _FLUSHES: Final = 50
-_ASYNCHRONOUS: Final = Candidate(
-    "setting",
+_ASYNCHRONOUS: Final = session_setting("synchronous_commit", "off").candidate(
     "Where the last commits may be lost, let sessions not wait: synchronous_commit = off for their role.",
-    sql="SET synchronous_commit = off;",
-    undo="RESET synchronous_commit;",
-    against=("A crash of the server loses the commits of the last moments: a trade of durability for time.",),
+    "A crash of the server loses the commits of the last moments: a trade of durability for time.",
 )
 _FEWER: Final = Candidate(
     "client", "Change several rows in each transaction where the application can: each commit waits once."
@@ -217,24 +202,21 @@ def _find_slow_commits(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _standby(evidence: Evidence) -> Iterator[Finding]:
-    bill = evidence.bill(lambda piece: float(_waits_for_standby(piece)))
+    bill = evidence.bill(_waits_for_standby)
     commits = 0.0 if evidence.rates is None else evidence.rates.commits
     if not commits:
         return
     each = bill.seconds_per_hour / 3600.0 / commits
-    level = setting("synchronous_commit", evidence)
+    level = evidence.setting("synchronous_commit")
     applies = level == "remote_apply"
     if each < _STANDBY_S:
         return
-    names = setting("synchronous_standby_names", evidence)
+    names = evidence.setting("synchronous_standby_names")
     first = (
-        Candidate(
-            "setting",
+        Setting("synchronous_commit", "on", "remote_apply").candidate(
             "Let commits wait until the standby has flushed the WAL, not until it has applied it.",
-            sql="ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf();",
-            undo="ALTER SYSTEM SET synchronous_commit = remote_apply; SELECT pg_reload_conf();",
+            "Queries on the standby may not see a commit that the primary has confirmed.",
             same_answers=False,
-            against=("Queries on the standby may not see a commit that the primary has confirmed.",),
         )
         if applies
         else Candidate(
@@ -243,8 +225,7 @@ def _standby(evidence: Evidence) -> Iterator[Finding]:
             sql="SELECT application_name, write_lag, flush_lag, replay_lag FROM pg_stat_replication;",
         )
     )
-    yield Finding(
-        SLOW_COMMITS.name,
+    yield SLOW_COMMITS.finding(
         f"Each commit waits {format_duration(each * 1e9)} for a synchronous standby",
         objects=("synchronous_commit" if applies else "synchronous_standby_names",),
         bill=bill,
@@ -268,18 +249,17 @@ def _standby(evidence: Evidence) -> Iterator[Finding]:
 
 def _disk(evidence: Evidence) -> Iterator[Finding]:
     """One session at a time flushes WAL, so the time of sessions that do is the time of all flushes."""
-    flushes = wal_flushes(evidence)
+    flushes = evidence.grown("wal_sync") or _wal_io(evidence, "fsyncs")
     if flushes < _FLUSHES:
         return
-    flushing = sum(one.sessions for one in evidence.pieces if _flushes(one)) * evidence.seconds
+    flushing = evidence.sessions_in(_flushes) * evidence.seconds
     each = flushing / flushes
     if each < _FLUSH_S:
         return
-    yield Finding(
-        SLOW_COMMITS.name,
+    yield SLOW_COMMITS.finding(
         f"Each flush of the write-ahead log to disk takes {format_duration(each * 1e9)}",
         objects=("pg_wal",),
-        bill=evidence.bill(lambda piece: float(piece.waits_for_wal)),
+        bill=evidence.bill(lambda piece: piece.waits_for_wal),
         evidence=(
             f"There were {format_count(round(flushes))} flushes within the watch, one after the other.",
         ),
@@ -288,12 +268,9 @@ def _disk(evidence: Evidence) -> Iterator[Finding]:
                 "maintenance", "Put pg_wal on a faster disk: pg_test_fsync measures how fast one flushes."
             ),
             _FEWER,
-            Candidate(
-                "setting",
+            Setting("commit_delay", f"{_delay(each)}").candidate(
                 "Let commits of several sessions share a flush.",
-                sql=f"ALTER SYSTEM SET commit_delay = {_delay(each)}; SELECT pg_reload_conf();",
-                undo="ALTER SYSTEM RESET commit_delay; SELECT pg_reload_conf();",
-                against=("It helps only if at least commit_siblings transactions are open at once.",),
+                "It helps only if at least commit_siblings transactions are open at once.",
             ),
             _ASYNCHRONOUS,
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from uncork.advise.changes import vacuum
 from uncork.advise.evidence import WORK, Evidence, Existing, Piece, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.whole_reads import reads_whole
@@ -33,25 +34,21 @@ def _find_tables(evidence: Evidence) -> Iterator[Finding]:
             continue
         room = f"{format_bytes(table.bloat_bytes)} of {format_bytes(table.bytes)}"
         read = ", and statements read all of it" if costs_time else ""
-        yield Finding(
-            TABLES.name,
+        yield TABLES.finding(
             f"Table {table.name} is {share_text(part)} empty{read}",
             objects=(table.name,),
-            bill=bill if costs_time else None,
-            templates=tuple(reader.number for reader in readers) if costs_time else (),
-            statement=readers[0].text if costs_time else "",
+            bill=bill,
+            statements=readers,
             cost=f"{format_bytes(table.bloat_bytes)} of disk",
             evidence=(f"{room} is space of rows that are gone.",),
             candidates=(
-                Candidate(
-                    "maintenance",
+                vacuum(
+                    table.name,
+                    "FULL, ANALYZE",
                     f"Rewrite table {table.name} with pg_repack, or with VACUUM FULL while nobody needs it.",
-                    sql=f"VACUUM (FULL, ANALYZE) {sql_name(table.name)};",
-                    against=(
-                        "VACUUM FULL locks the table against reading and writing until it ends.",
-                        "The space comes back unless the cause is removed: find out what kept autovacuum "
-                        "from freeing it.",
-                    ),
+                    "VACUUM FULL locks the table against reading and writing until it ends.",
+                    "The space comes back unless the cause is removed: find out what kept autovacuum from "
+                    "freeing it.",
                 ),
             ),
             proof="Compare the statements on a copy before and after VACUUM FULL.",
@@ -87,14 +84,12 @@ def _find_indexes(evidence: Evidence) -> Iterator[Finding]:
             bill = _bill({reader.number for reader in readers}, part, index, evidence)
             costs_time = worth(bill)
             if costs_time or (part >= _PART and bloat >= _INDEX_BYTES):
-                yield Finding(
-                    INDEXES.name,
+                yield INDEXES.finding(
                     f"Index {index.facts.name} is {share_text(part)} empty"
                     + (", and statements read all of it" if costs_time else ""),
                     objects=(index.facts.name, table),
-                    bill=bill if costs_time else None,
-                    templates=tuple(reader.number for reader in readers) if costs_time else (),
-                    statement=readers[0].text if costs_time else "",
+                    bill=bill,
+                    statements=readers,
                     cost=f"{format_bytes(bloat)} of disk",
                     evidence=(
                         f"{format_bytes(bloat)} of {format_bytes(size)} is space of entries that are gone.",
@@ -120,11 +115,8 @@ def _bill(readers: Collection[int], part: float, index: Existing, evidence: Evid
 
 def _reads_most(statement: Statement, index: Existing, evidence: Evidence) -> bool:
     """Return whether each call reads most of an index, by its plan and the number of blocks."""
-    blocks, plan = statement.a_call(statement.blocks), statement.plan
-    if blocks is None or plan is None:
-        return False
-    name = index.facts.name.rpartition(".")[2]
-    scans = [node for node in plan.root.walk() if node.index and node.index.rpartition(".")[2] == name]
+    blocks, name = statement.a_call(statement.blocks) or 0.0, index.facts.name.rpartition(".")[2]
+    scans = [node for node in statement.nodes if node.index and node.index.rpartition(".")[2] == name]
     only = all(node.kind == "Index Only Scan" for node in scans)
     return bool(scans) and only and blocks * evidence.block_bytes >= _READS * (index.facts.bytes or 0)
 

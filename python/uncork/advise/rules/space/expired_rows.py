@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule
-from uncork.advise.rules.server.settings import setting_bytes
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_bytes, format_count
 
@@ -35,13 +34,11 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     for (name, column), deletes in found.items():
         table = evidence.tables[name]
         if _can_be_partitioned(table, column, evidence):
-            yield Finding(
-                RULE.name,
+            yield RULE.finding(
                 f"Statements delete the old rows of table {name} by {column}",
                 objects=(name,),
                 bill=evidence.bill_of({delete.number for delete in deletes}),
-                templates=tuple(delete.number for delete in deletes),
-                statement=deletes[0].text,
+                statements=deletes,
                 evidence=(
                     "The statements deleted "
                     f"{format_count(sum(delete.rows or 0 for delete in deletes))} rows in "
@@ -90,7 +87,7 @@ def _can_be_partitioned(table: TableFacts, column: str, evidence: Evidence) -> b
     if (
         table.kind != "table"
         or is_part
-        or _size(table) < max(_BYTES, setting_bytes("shared_buffers", evidence) or 0)
+        or _size(table) < max(_BYTES, evidence.setting_bytes("shared_buffers") or 0)
     ):
         return False
     if any(key.referred == table.name for key in evidence.foreign_keys):

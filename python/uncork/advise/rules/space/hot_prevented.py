@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import TableOptions, drop_indexes
 from uncork.advise.evidence import Evidence, Existing, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.indexes.unneeded_indexes import serves_key, why_unprovable
 from uncork.advise.rules.space.vacuum import held_back
 from uncork.model.database.finding import Bill, Candidate, Finding
-from uncork.model.database.index import IndexShape, drop_index
 from uncork.model.database.names import sql_name
 from uncork.model.units import format_count, share_text
 
@@ -134,21 +134,17 @@ def _by_index(
     first = guilty[0].facts.name
     more = "" if len(guilty) == 1 else f" (and {len(guilty) - 1} more)"
     column = next(iter(_set_in(freed, guilty)), "")
-    return Finding(
-        RULE.name,
+    return RULE.finding(
         f"Index {first}{more} forces updates of {table.name} to change all its indexes",
         objects=(table.name, *(existing.facts.name for existing in guilty)),
         bill=bill,
-        templates=tuple(statement.number for statement in freed),
-        statement=freed[0].text,
+        statements=freed,
         evidence=(
             _counted(table, len(indexes)),
             f"The updates set column {column}, which is part of index {first}; nothing scanned that index "
             "during the watch.",
         ),
-        candidates=tuple(
-            _drop(existing, existing.shape, evidence) for existing in guilty if existing.shape is not None
-        ),
+        candidates=(_drop(existing, evidence) for existing in guilty),
         proof="Compare the update with and without the index in uncork run, and pg_stat_user_tables."
         "n_tup_hot_upd with n_tup_upd.",
     )
@@ -161,10 +157,9 @@ def _counted(table: TableFacts, indexes: int) -> str:
 
 
 def _set_in(updates: Sequence[Statement], indexes: Sequence[Existing]) -> Iterator[str]:
-    for update in updates:
-        for column in () if update.shape is None else update.shape.set_columns:
-            if any(_uses(index, (column,)) for index in indexes):
-                yield column
+    for column in (name for update in updates if update.shape for name in update.shape.set_columns):
+        if any(_uses(index, (column,)) for index in indexes):
+            yield column
 
 
 def _idle(existing: Existing, table: TableFacts) -> bool:
@@ -176,16 +171,14 @@ def _idle(existing: Existing, table: TableFacts) -> bool:
     )
 
 
-def _drop(existing: Existing, shape: IndexShape, evidence: Evidence) -> Candidate:
+def _drop(existing: Existing, evidence: Evidence) -> Candidate:
     name, ever = existing.facts.name, existing.facts.scans_ever
     reports = "Reports that run seldom, and standby servers, may scan it: look at their counters first."
     counted = f"It was scanned {format_count(ever)} times since counting began." if ever else ""
-    return Candidate(
-        "index",
+    return drop_indexes(
+        [existing],
         f"Drop index {name}, unless a report or a standby server needs it.",
-        sql=drop_index(shape),
-        undo=existing.facts.definition.replace(" INDEX ", " INDEX CONCURRENTLY ", 1) + ";",
-        against=(counted, reports) if counted else (reports,),
+        *((counted, reports) if counted else (reports,)),
         unprovable=why_unprovable([existing], evidence),
     )
 
@@ -195,8 +188,8 @@ def _by_room(
 ) -> Finding | None:
     """Return the finding that pages have no room for new versions of rows."""
     rows = sum(update.rows or 0 for update in updates)
-    options = evidence.catalogue.options.get(table.name)
-    fill = int(options.options.get("fillfactor", "100")) if options is not None else 100
+    options = evidence.options(table.name)
+    fill = int(options.get("fillfactor", "100"))
     # No page can be pruned while something keeps dead rows: fillfactor is not the cause then.
     if not rows or fill <= _ROOM or held_back(evidence):
         return None
@@ -204,14 +197,12 @@ def _by_room(
     bill = _bill(updates, share, indexes, evidence)
     if share < 1 - _HOT or not worth(bill, _SHARE_OF_ROOM):
         return None
-    name = sql_name(table.name)
-    return Finding(
-        RULE.name,
+    change = TableOptions(table.name, {"fillfactor": "80"}, options)
+    return RULE.finding(
         f"Pages of table {table.name} have no room for updates, which change all its indexes",
         objects=(table.name, "fillfactor"),
         bill=bill,
-        templates=tuple(update.number for update in updates),
-        statement=updates[0].text,
+        statements=updates,
         evidence=(
             _counted(table, len(indexes)),
             "They set no column of an index.",
@@ -222,9 +213,8 @@ def _by_room(
                 "ddl",
                 f"Reserve a fifth of each page of table {table.name} for updates, and rewrite the table "
                 "(pg_repack, or VACUUM FULL while nobody needs it).",
-                sql=f"ALTER TABLE {name} SET (fillfactor = 80); VACUUM (FULL, ANALYZE) {name};",
-                undo=f"ALTER TABLE {name} "
-                + ("RESET (fillfactor);" if fill == 100 else f"SET (fillfactor = {fill});"),
+                sql=f"{change.sql} VACUUM (FULL, ANALYZE) {sql_name(table.name)};",
+                undo=change.undo,
                 against=(
                     "The table becomes a quarter larger, and statements that scan all of it slower.",
                     "VACUUM FULL locks the table against reading and writing until it ends.",

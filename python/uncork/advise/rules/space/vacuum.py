@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final, Literal
 
+from uncork.advise.changes import Setting, TableOptions, autovacuum_on, vacuum
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.clients.pauses import leaves_dead_rows
 from uncork.advise.rules.indexes.whole_reads import reads_whole, selective, served_completely
-from uncork.advise.rules.server.settings import setting
 from uncork.advise.rules.writes.within_functions import executed_within
 from uncork.model.database.finding import Bill, Candidate, Finding
-from uncork.model.database.names import literal, sql_name
+from uncork.model.database.names import literal
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration, share_text
 
@@ -94,12 +94,10 @@ def _needed(statement: Statement, table: TableFacts, evidence: Evidence) -> floa
 
 def threshold(table: TableFacts, evidence: Evidence) -> float:
     """Return from how many dead rows on autovacuum vacuums a table."""
-    options = evidence.catalogue.options.get(table.name)
-    values = {}
+    values, own = {}, evidence.options(table.name)
     for name, default in _DEFAULTS.items():
-        own = "" if options is None else options.options.get(name, "")
         try:
-            values[name] = float(own or setting(name, evidence) or default)
+            values[name] = float(own.get(name) or evidence.setting(name) or default)
         except ValueError:
             values[name] = default
     base, factor = values.values()
@@ -108,9 +106,8 @@ def threshold(table: TableFacts, evidence: Evidence) -> float:
 
 def held_back(evidence: Evidence) -> bool:
     """Return whether an open transaction keeps dead rows, whatever autovacuum does."""
-    transactions = () if evidence.database is None else evidence.database.transactions
     return oldest_holder(evidence) is not None or any(
-        (transaction.held_age or 0) >= _HELD for transaction in transactions
+        (transaction.held_age or 0) >= _HELD for transaction in evidence.transactions
     )
 
 
@@ -131,7 +128,7 @@ def oldest_holder(evidence: Evidence) -> HorizonHolder | None:
 
 def autovacuum_delay(table: TableFacts, evidence: Evidence) -> Delay:
     """Return why autovacuum has not removed a table's dead rows; empty if it is on its way."""
-    if table.autovacuum is False or setting("autovacuum", evidence) == "off":
+    if table.autovacuum is False or evidence.setting("autovacuum") == "off":
         return "off"
     dead, limit = table.dead or 0, threshold(table, evidence)
     if dead < limit:
@@ -165,7 +162,7 @@ number, from which on a table is a finding although nothing reads them."""
 def _find_dead_rows(evidence: Evidence) -> Iterator[Finding]:
     if evidence.database is None:
         return
-    off = setting("autovacuum", evidence) == "off"
+    off = evidence.setting("autovacuum") == "off"
     for table in evidence.tables.values():
         delay = autovacuum_delay(table, evidence)
         if delay not in ("off", "late"):
@@ -174,8 +171,7 @@ def _find_dead_rows(evidence: Evidence) -> Iterator[Finding]:
         rows = (table.live or 0) + dead
         parts = {} if delay == "late" and held_back(evidence) else dead_reads(table, evidence)
         bill = evidence.bill_of(parts)
-        costs_time = worth(bill)
-        if not costs_time and (dead < _ROWS or dead < _PART * rows):
+        if not worth(bill) and (dead < _ROWS or dead < _PART * rows):
             continue
         since_us = None if table.vacuumed_us is None else evidence.database.watch.ended_us - table.vacuumed_us
         reason = (
@@ -183,51 +179,28 @@ def _find_dead_rows(evidence: Evidence) -> Iterator[Finding]:
             if delay == "off" or since_us is None
             else f"and was last vacuumed {format_duration(1000.0 * max(0, since_us))} ago"
         )
-        numbers = evidence.by_cost(parts) if costs_time else []
-        yield Finding(
-            DEAD_ROWS.name,
+        yield DEAD_ROWS.finding(
             f"Table {table.name} has {format_count(dead)} dead rows ({share_text(dead / rows)} of all), "
             f"{reason}",
             objects=(table.name,),
-            bill=bill if costs_time else None,
-            templates=tuple(numbers),
-            statement=evidence.statements[numbers[0]].text if numbers else "",
+            bill=bill,
+            statements=evidence.by_cost(parts),
             cost=f"{format_count(dead)} dead rows",
             candidates=_turn_on(table.name, off=off, disabled=delay == "off"),
             proof="After VACUUM, pg_stat_user_tables.n_dead_tup must stay below a fifth of the rows.",
         )
 
 
-def _turn_on(table: str, *, off: bool, disabled: bool) -> tuple[Candidate, ...]:
-    name = sql_name(table)
+def _turn_on(table: str, *, off: bool, disabled: bool) -> Iterator[Candidate]:
     if not disabled:
-        return (
-            Candidate(
-                "maintenance",
-                f"Run VACUUM (VERBOSE, ANALYZE) on table {table}: its output shows why dead rows cannot be "
-                "removed.",
-                sql=f"VACUUM (VERBOSE, ANALYZE) {name};",
-            ),
-        )
-    turn_on = (
-        Candidate(
-            "setting",
-            "Turn autovacuum on for the server.",
-            sql="ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf();",
-            undo="ALTER SYSTEM SET autovacuum = off; SELECT pg_reload_conf();",
-        )
-        if off
-        else Candidate(
-            "ddl",
-            f"Turn autovacuum on for table {table}.",
-            sql=f"ALTER TABLE {name} RESET (autovacuum_enabled);",
-            undo=f"ALTER TABLE {name} SET (autovacuum_enabled = off);",
-        )
-    )
-    once = Candidate(
-        "maintenance", f"Then run VACUUM (ANALYZE) on table {table} once.", f"VACUUM (ANALYZE) {name};"
-    )
-    return (turn_on, once)
+        why = "its output shows why dead rows cannot be removed."
+        yield vacuum(table, "VERBOSE, ANALYZE", f"Run VACUUM (VERBOSE, ANALYZE) on table {table}: {why}")
+        return
+    if off:
+        yield Setting("autovacuum", "on", "off").candidate("Turn autovacuum on for the server.")
+    else:
+        yield autovacuum_on(table, f"Turn autovacuum on for table {table}.")
+    yield vacuum(table, "ANALYZE", f"Then run VACUUM (ANALYZE) on table {table} once.")
 
 
 DEAD_ROWS: Final = Rule("dead-rows", _find_dead_rows, depth=2)
@@ -260,8 +233,8 @@ def _find_behind(evidence: Evidence) -> Iterator[Finding]:
 
 def _behind(table: TableFacts, parts: dict[int, float], seen: Evidence, *, slow: bool) -> Finding:
     dead, limit = table.dead or 0, threshold(table, seen)
-    numbers = seen.by_cost(parts)
-    top = seen.statements[numbers[0]]
+    statements = seen.by_cost(parts)
+    top = statements[0]
     blocks, rows = top.a_call(top.blocks), top.a_call(top.rows)
     evidence = [
         f"{share_text(dead / max(1, dead + (table.live or 0)))} of the table's rows are dead. "
@@ -275,69 +248,39 @@ def _behind(table: TableFacts, parts: dict[int, float], seen: Evidence, *, slow:
     if slow:
         evidence.append("Autovacuum pauses for its cost limit (wait event VacuumDelay) most of the time.")
     why = "autovacuum is too slow" if slow else "autovacuum starts too late"
-    return Finding(
-        BEHIND.name,
+    return BEHIND.finding(
         f"Statements read {format_count(dead)} dead rows of table {table.name}: {why}",
         objects=(table.name,),
         bill=seen.bill_of(parts),
-        templates=tuple(numbers),
-        statement=top.text,
-        evidence=tuple(evidence),
-        candidates=(*(_faster(table, seen) if slow else _earlier(table, seen)), _once(table.name)),
+        statements=statements,
+        evidence=evidence,
+        candidates=(
+            _faster(table, seen) if slow else _earlier(table, seen),
+            vacuum(table.name, "ANALYZE", f"Run VACUUM (ANALYZE) on table {table.name} once."),
+        ),
         proof="Compare the statements before and after VACUUM with uncork run. After it, "
         "pg_stat_user_tables.n_dead_tup must stay low.",
     )
 
 
-def _earlier(table: TableFacts, evidence: Evidence) -> Iterator[Candidate]:
+def _earlier(table: TableFacts, evidence: Evidence) -> Candidate:
     new = {"autovacuum_vacuum_scale_factor": str(_FACTOR), "autovacuum_vacuum_threshold": str(_LEAST_ROWS)}
-    yield Candidate(
-        "ddl",
+    return TableOptions(table.name, new, evidence.options(table.name)).candidate(
         f"Let autovacuum start at {share_text(_FACTOR)} dead rows in table {table.name}.",
-        *_options(table, new, evidence),
-        against=("Autovacuum reads all indexes of the table each time it runs.",),
+        "Autovacuum reads all indexes of the table each time it runs.",
     )
 
 
-def _faster(table: TableFacts, evidence: Evidence) -> Iterator[Candidate]:
-    names = ("autovacuum_vacuum_cost_delay", "autovacuum_vacuum_cost_limit")
-    options = evidence.catalogue.options.get(table.name)
-    reads = ("Autovacuum then reads and writes more blocks a second, beside the statements.",)
-    if options is not None and any(name in options.options for name in names):
-        new = {"autovacuum_vacuum_cost_delay": "2", "autovacuum_vacuum_cost_limit": str(_COST_LIMIT)}
+def _faster(table: TableFacts, evidence: Evidence) -> Candidate:
+    limit = "autovacuum_vacuum_cost_limit"
+    new = {"autovacuum_vacuum_cost_delay": "2", limit: str(_COST_LIMIT)}
+    options = evidence.options(table.name)
+    reads = "Autovacuum then reads and writes more blocks a second, beside the statements."
+    if any(name in options for name in new):
         text = f"Let autovacuum pause less in table {table.name}, whose own options slow it down."
-        yield Candidate("ddl", text, *_options(table, new, evidence), against=reads)
-        return
-    known = setting("autovacuum_vacuum_cost_limit", evidence)
-    undo = f"SET autovacuum_vacuum_cost_limit = {known}" if known else "RESET autovacuum_vacuum_cost_limit"
-    yield Candidate(
-        "setting",
-        "Let autovacuum work ten times as long between two pauses.",
-        sql=f"ALTER SYSTEM SET autovacuum_vacuum_cost_limit = {_COST_LIMIT}; SELECT pg_reload_conf();",
-        undo=f"ALTER SYSTEM {undo}; SELECT pg_reload_conf();",
-        against=reads,
-    )
-
-
-def _options(table: TableFacts, new: dict[str, str], evidence: Evidence) -> tuple[str, str]:
-    """Return the statements that set options of a table, and that set them back."""
-    options = evidence.catalogue.options.get(table.name)
-    old = {} if options is None else options.options
-    name = sql_name(table.name)
-    reset = ", ".join(one for one in new if one not in old)
-    again = ", ".join(f"{one} = {old[one]}" for one in new if one in old)
-    undo = [f"ALTER TABLE {name} SET ({again});"] if again else []
-    undo += [f"ALTER TABLE {name} RESET ({reset});"] if reset else []
-    values = ", ".join(f"{one} = {value}" for one, value in new.items())
-    return f"ALTER TABLE {name} SET ({values});", " ".join(undo)
-
-
-def _once(table: str) -> Candidate:
-    return Candidate(
-        "maintenance",
-        f"Run VACUUM (ANALYZE) on table {table} once.",
-        sql=f"VACUUM (ANALYZE) {sql_name(table)};",
-    )
+        return TableOptions(table.name, new, options).candidate(text, reads)
+    text = "Let autovacuum work ten times as long between two pauses."
+    return Setting(limit, str(_COST_LIMIT), evidence.setting(limit)).candidate(text, reads)
 
 
 BEHIND: Final = Rule("autovacuum-behind", _find_behind, depth=2)
@@ -357,11 +300,10 @@ _SHOWN: Final = 3
 
 def _find_held_back(evidence: Evidence) -> Iterator[Finding]:
     holder = oldest_holder(evidence)
-    transactions = () if evidence.database is None else evidence.database.transactions
     if holder is None or any(
         leaves_dead_rows(transaction)
         and (transaction.application, transaction.user) == (holder.name, holder.user)
-        for transaction in transactions
+        for transaction in evidence.transactions
     ):
         return
     tables = [table for table in evidence.tables.values() if _kept(table, holder, evidence)]
@@ -400,18 +342,15 @@ def _kept(table: TableFacts, holder: HorizonHolder, evidence: Evidence) -> bool:
 def _held_back(
     holder: HorizonHolder, tables: list[TableFacts], parts: dict[int, float], bill: Bill, evidence: Evidence
 ) -> Finding:
-    numbers = evidence.by_cost(parts)
     dead = sum(table.dead or 0 for table in tables)
-    return Finding(
-        HELD_BACK.name,
+    return HELD_BACK.finding(
         f"VACUUM keeps dead rows of {tables[0].name} for {_who(holder)}",
         objects=(*(table.name for table in tables), holder.name or holder.user),
         bill=bill if parts else None,
-        templates=tuple(numbers),
-        statement=evidence.statements[numbers[0]].text if numbers else "",
+        statements=evidence.by_cost(parts),
         cost="" if parts else f"{format_count(dead)} dead rows that stay",
-        evidence=tuple(_evidence(holder, tables, evidence)),
-        candidates=tuple(_end_holder(holder)),
+        evidence=_evidence(holder, tables, evidence),
+        candidates=_end_holder(holder),
         proof="After the change, VACUUM (VERBOSE) must report that no dead row version is kept "
         '("not yet removable").',
     )
@@ -508,13 +447,13 @@ _LIMIT: Final = 2_144_483_648
 
 def _find_not_frozen(evidence: Evidence) -> Iterator[Finding]:
     old = [table for table in evidence.tables.values() if (table.frozen_age or 0) >= _AGE]
-    for table in sorted(old, key=lambda one: -(one.frozen_age or 0))[:1]:
+    old.sort(key=lambda table: -(table.frozen_age or 0))
+    for table in old[:1]:
         age = table.frozen_age or 0
         others = "" if len(old) == 1 else f" {len(old) - 1} other tables were not frozen for long either."
-        yield Finding(
-            NOT_FROZEN.name,
+        yield NOT_FROZEN.finding(
             f"Table {table.name} was last frozen {format_count(age)} transactions ago",
-            objects=tuple(one.name for one in sorted(old, key=lambda one: -(one.frozen_age or 0))),
+            objects=(other.name for other in old),
             bill=None,
             cost=f"all writing, after {format_count(max(0, _LIMIT - age))} more transactions",
             evidence=(
@@ -522,14 +461,12 @@ def _find_not_frozen(evidence: Evidence) -> Iterator[Finding]:
                 "server refuses to write.",
             ),
             candidates=(
-                Candidate(
-                    "maintenance",
+                vacuum(
+                    table.name,
+                    "FREEZE, VERBOSE",
                     f"Freeze table {table.name} now. If VACUUM cannot, end what holds it back: old "
                     "transactions, prepared ones, and unused replication slots.",
-                    sql=f"VACUUM (FREEZE, VERBOSE) {sql_name(table.name)};",
-                    against=(
-                        "It reads all pages of the table that are not frozen, and writes most of them.",
-                    ),
+                    "It reads all pages of the table that are not frozen, and writes most of them.",
                 ),
             ),
             proof="age(relfrozenxid) in pg_class must fall.",

@@ -282,16 +282,14 @@ def _finding(statement: Statement, found: _Redundant, seen: Evidence) -> Finding
             "values that an earlier update had given to the same row. No other statement of the log had "
             "changed it in between."
         )
-    return Finding(
-        RULE.name,
+    return RULE.finding(
         headline,
         objects=(table, *found.columns),
         bill=_bill(statement, found, seen),
-        templates=(statement.number,),
-        statement=statement.text,
-        evidence=tuple(evidence),
-        candidates=tuple(_candidates(statement, found, seen)),
-        against=tuple(_against(found, seen)),
+        statements=[statement],
+        evidence=evidence,
+        candidates=_candidates(statement, found, seen),
+        against=_against(found, seen),
         proof="Compare both statements on a copy with uncork run. After the change, "
         "pg_stat_user_tables.n_tup_upd must grow more slowly.",
     )

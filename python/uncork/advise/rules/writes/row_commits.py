@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import session_setting
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import Rule
 from uncork.advise.rules.writes.written import ROW_WORDS, Written, batched, one_row, written
@@ -84,10 +85,9 @@ def _commits_each(writer: RowWriter, evidence: Evidence) -> bool:
     """
     if evidence.rates is not None and evidence.rates.commits * evidence.seconds < _COMMITS * writer.calls:
         return False
-    transactions = () if evidence.database is None else evidence.database.transactions
     own = (
         transaction
-        for transaction in transactions
+        for transaction in evidence.transactions
         if (transaction.user, transaction.template) == (writer.user, writer.template)
     )
     longest_ns = max((transaction.length_ns for transaction in own), default=0)
@@ -96,11 +96,10 @@ def _commits_each(writer: RowWriter, evidence: Evidence) -> bool:
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
-    writers = () if evidence.database is None else evidence.database.writers
     control = {
         statement.number for statement in evidence.statements.values() if _CONTROL.match(statement.text)
     }
-    for writer in writers:
+    for writer in () if evidence.database is None else evidence.database.writers:
         if not writes_many_rows(writer, evidence.seconds) or not _commits_each(writer, evidence):
             continue
         statement = evidence.statements.get(writer.template, Statement(writer.template, writer.text))
@@ -114,14 +113,12 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         name = writer.application or writer.user
         who = f"Application {name}" if writer.application else f"Role {name}"
         words = ROW_WORDS[what.kind].format(rows=count_words(writer.calls, "row"), table=what.table)
-        yield Finding(
-            RULE.name,
+        yield RULE.finding(
             f"{who} {words} with a commit for each",
             objects=(name, what.table),
             bill=evidence.bill(partial(_spent, writer, control)),
-            templates=(writer.template,),
-            statement=writer.text,
-            evidence=tuple(_evidence(writer, evidence)),
+            statements=[Statement(writer.template, writer.text)],
+            evidence=_evidence(writer, evidence),
             candidates=_candidates(what, statement, evidence),
             against=(_REQUESTS,),
             proof="Compare a commit a row with larger transactions in uncork run: the batch strategies.",
@@ -147,12 +144,9 @@ def _candidates(what: Written, statement: Statement, evidence: Evidence) -> tupl
             sql=batched(statement, evidence),
             habit="commits each",
         ),
-        Candidate(
-            "setting",
+        session_setting("synchronous_commit", "off").candidate(
             "Let these sessions not wait for the disk, with synchronous_commit = off.",
-            sql="SET synchronous_commit = off;",
-            undo="RESET synchronous_commit;",
-            against=("A crash of the server loses the commits of the last moments.",),
+            "A crash of the server loses the commits of the last moments.",
         ),
     )
 
@@ -197,13 +191,11 @@ def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
         name = next((application.name for application in template.applications), "")
         who = f"Application {name}" if name else "A client"
         rows = count_words(template.executions, "row")
-        yield Finding(
-            IN_LOG.name,
+        yield IN_LOG.finding(
             f"{who} {ROW_WORDS[what.kind].format(rows=rows, table=what.table)} with a commit for each",
             objects=(*((name,) if name else ()), what.table),
             bill=evidence.bill_of((template.number,)),
-            templates=(template.number,),
-            statement=template.text,
+            statements=[statement],
             evidence=(
                 f"An execution takes {format_duration(template.mean_ns)}. Its plan has ended after at most "
                 f"{share_text(1 - committing)} of that: then the commit waits for the write-ahead log.",

@@ -111,15 +111,13 @@ def _finding(
         f"A call writes {each} rows, and executes function {trigger.function} for each of them.",
         f"This takes {share_text(part)} of the statement's time{estimated}.",
     ]
-    return Finding(
-        RULE.name,
+    return RULE.finding(
         f"Trigger {trigger.name} on {trigger.table} runs for each of {each} rows a call",
         objects=(trigger.table, trigger.name),
         bill=seen.bill_of({statement.number: part}, WORK | {"Lock"}),
-        templates=(statement.number,),
-        statement=statement.text,
-        evidence=tuple(evidence),
-        candidates=tuple(_candidates(trigger, function, seen, changes=changes)),
+        statements=[statement],
+        evidence=evidence,
+        candidates=_candidates(trigger, function, seen, changes=changes),
         proof="Compare both triggers with uncork run, with statements that write as many rows.",
     )
 
