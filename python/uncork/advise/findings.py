@@ -13,24 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import Rule
-from uncork.advise.rules import schema
-from uncork.advise.rules.clients import connections, loops, pauses
+from uncork.advise.rules import schema, server
+from uncork.advise.rules.clients import loops, sessions
 from uncork.advise.rules.indexes import index_not_usable, missing_index, unneeded_indexes
-from uncork.advise.rules.locks import hot_row, internal, named, table_lock, waits
-from uncork.advise.rules.plans import (
-    function_per_row,
-    partitions,
-    planning,
-    ranges,
-    spill,
-    statistics,
-    subqueries,
-    whole_tables,
-    wide_columns,
-)
-from uncork.advise.rules.server import limits, settings, wal
-from uncork.advise.rules.space import bloat, expired_rows, hot_prevented, vacuum
-from uncork.advise.rules.writes import redundant_updates, row_commits, row_triggers, temporary_tables
+from uncork.advise.rules.locks import hot_row, internal, named, waits
+from uncork.advise.rules.plans import partitions, per_row, planning, ranges, statistics, whole_tables
+from uncork.advise.rules.space import bloat, hot_prevented, vacuum
+from uncork.advise.rules.writes import redundant_updates, row_by_row, temporary_tables
 from uncork.advise.servers import for_servers
 
 if TYPE_CHECKING:
@@ -41,13 +30,13 @@ _MOST: Final = 0.5
 """Fraction of a finding's cost that deeper findings must explain before it gives way to them."""
 
 RULES: Final[tuple[Rule, ...]] = (
-    connections.RULE,
-    pauses.FORGOTTEN,
+    sessions.CONNECTIONS,
+    sessions.FORGOTTEN,
     loops.LOOKUP_LOOP,
     loops.IN_LOG,
     loops.ONE_BY_ONE,
-    pauses.SLOW_STEP_IN_LOG,
-    pauses.SLOW_STEP,
+    sessions.SLOW_STEP_IN_LOG,
+    sessions.SLOW_STEP,
     missing_index.COVERING,
     missing_index.FOREIGN_KEY,
     index_not_usable.RULE,
@@ -64,48 +53,48 @@ RULES: Final[tuple[Rule, ...]] = (
     internal.MULTIXACTS,
     named.NOTIFY,
     internal.SUBTRANSACTIONS,
-    table_lock.RULE,
+    waits.TABLE_LOCK,
     statistics.CORRELATED,
     whole_tables.VALUES,
-    function_per_row.RULE,
+    per_row.FUNCTION,
     planning.GENERIC_PLAN,
     ranges.INTERVAL,
     planning.JIT,
-    subqueries.MATERIALISED,
-    subqueries.NOT_IN,
+    per_row.MATERIALISED,
+    per_row.NOT_IN,
     ranges.OFFSET,
     partitions.NOT_PRUNED,
     whole_tables.RANDOM_ORDER,
-    spill.RULE,
+    planning.SPILL,
     statistics.STALE,
-    subqueries.PER_ROW,
+    per_row.PER_ROW,
     partitions.TOO_MANY,
     ranges.UNBOUNDED,
-    subqueries.VIEW_BARRIER,
+    per_row.VIEW_BARRIER,
     whole_tables.COUNT,
-    wide_columns.RULE,
+    whole_tables.WIDE_COLUMNS,
     schema.JSON_PARSED,
     schema.RANDOM_KEYS,
     schema.WIDE_TYPES,
-    wal.CHECKPOINTS,
-    limits.CONNECTIONS,
-    settings.CRASH_UNSAFE,
-    settings.SHARED_BUFFERS,
-    wal.SLOW_COMMITS,
-    limits.TEMPORARY_FILES,
-    wal.WAL_BUFFERS,
+    server.CHECKPOINTS,
+    server.CONNECTIONS,
+    server.CRASH_UNSAFE,
+    server.SHARED_BUFFERS,
+    server.SLOW_COMMITS,
+    server.TEMPORARY_FILES,
+    server.WAL_BUFFERS,
     vacuum.BEHIND,
     bloat.TABLES,
     vacuum.DEAD_ROWS,
-    expired_rows.RULE,
+    bloat.EXPIRED_ROWS,
     vacuum.HELD_BACK,
     hot_prevented.RULE,
     bloat.INDEXES,
     vacuum.NOT_FROZEN,
-    row_commits.IN_LOG,
+    row_by_row.COMMITS_IN_LOG,
     redundant_updates.RULE,
-    row_commits.RULE,
-    row_triggers.RULE,
+    row_by_row.COMMITS,
+    row_by_row.TRIGGERS,
     temporary_tables.RULE,
 )
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.changes import column_type
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement
 from uncork.advise.rule import Rule, each_statement
-from uncork.advise.rules.indexes.whole_reads import reads_whole
-from uncork.advise.rules.server.wal import part_of_volume
+from uncork.advise.rules.indexes.reads import reads_whole
+from uncork.advise.rules.server import part_of_volume
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.units import count_words, format_bytes, format_count, share_text

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncork.advise.rules.indexes.merging import Wanted, merge, serves
+from uncork.advise.rules.indexes.keys import Wanted, merge, serves
 from uncork.model.database.index import IndexKey, IndexShape
 
 

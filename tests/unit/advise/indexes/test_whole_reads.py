@@ -1,6 +1,6 @@
 """The rows that pass the filter of a sequential scan."""
 
-from uncork.advise.rules.indexes.whole_reads import scanned_rows
+from uncork.advise.rules.indexes.reads import scanned_rows
 
 
 def test_the_rows_that_pass_a_scan_count_all_processes():

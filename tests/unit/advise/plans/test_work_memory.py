@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.planned_evidence import column, evidence, index, plan, statement, table
-from uncork.advise.rules.plans import planning, spill
+from uncork.advise.rules.plans import planning
 
 COLUMNS = {"item": ("id", "customer", "note")}
 SORTED = "SELECT id FROM item WHERE customer = $1 ORDER BY note DESC"
@@ -24,14 +24,14 @@ def spilling(sql=SORTED, text=SORT, indexes=(), megabytes=30, calls=600):
 
 
 def test_a_sort_on_disk_is_named_and_gets_memory_or_an_index():
-    (found,) = spill.RULE.find(spilling())
+    (found,) = planning.SPILL.find(spilling())
     assert found.headline == "The sort of item by note writes 30.0 MB of temporary files in each call"
     memory, by_index = found.candidates
     assert memory.sql == "ALTER ROLE app SET work_mem = '64MB';"
     assert by_index.sql == ("CREATE INDEX CONCURRENTLY item_customer_note_idx ON item (customer, note DESC);")
-    (found,) = spill.RULE.find(spilling(SORTED + " LIMIT 10"))
+    (found,) = planning.SPILL.find(spilling(SORTED + " LIMIT 10"))
     assert [one.kind for one in found.candidates] == ["index", "setting"]
-    (found,) = spill.RULE.find(spilling(indexes=(index("item", "customer", "note"),)))
+    (found,) = planning.SPILL.find(spilling(indexes=(index("item", "customer", "note"),)))
     assert [one.kind for one in found.candidates] == ["setting"]
 
 
@@ -39,14 +39,14 @@ def test_a_hash_table_on_disk_gets_memory_only():
     text = """HashAggregate  (cost=1.0..2.0 rows=90000 width=8)
   Group Key: customer
   ->  Seq Scan on item  (cost=0.29..28.29 rows=100000 width=4)"""
-    (found,) = spill.RULE.find(spilling("SELECT customer FROM item GROUP BY customer", text))
+    (found,) = planning.SPILL.find(spilling("SELECT customer FROM item GROUP BY customer", text))
     assert found.headline.startswith("GROUP BY of item in a hash table writes")
     assert [one.kind for one in found.candidates] == ["setting"]
 
 
 @pytest.mark.parametrize("healthy", [spilling(megabytes=0), spilling(calls=2)])
 def test_reports_and_sorts_in_memory_are_left_alone(healthy):
-    assert list(spill.RULE.find(healthy)) == []
+    assert list(planning.SPILL.find(healthy)) == []
 
 
 def compiled(jit_ms, ms=50.0, calls=600):

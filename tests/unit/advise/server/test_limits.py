@@ -7,7 +7,7 @@ import pytest
 
 from fakes.evidence import evidence, spent
 from fakes.log_results import log_result
-from uncork.advise.rules.server import limits
+from uncork.advise.rules import server
 from uncork.model.results.log import ErrorFacts
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
@@ -33,7 +33,7 @@ def seen(*errors, watched=True, connections=None, busy=1.0, settings=LIMITS):
 
 
 def refused(*arguments, **facts):
-    return list(limits.CONNECTIONS.find(seen(*arguments, **facts)))
+    return list(server.CONNECTIONS.find(seen(*arguments, **facts)))
 
 
 @pytest.mark.parametrize("watched", [True, False])
@@ -114,7 +114,7 @@ def test_room_for_more_connections_is_no_finding(facts):
 
 
 def failed(*arguments, **facts):
-    return list(limits.TEMPORARY_FILES.find(seen(*arguments, **facts)))
+    return list(server.TEMPORARY_FILES.find(seen(*arguments, **facts)))
 
 
 @pytest.mark.parametrize("name", ["temp_file_limit", '"temp_file_limit"'])

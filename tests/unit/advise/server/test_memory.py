@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.evidence import a_statement, a_table, evidence, spent
-from uncork.advise.rules.server import settings
+from uncork.advise.rules import server
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
 
@@ -21,7 +21,7 @@ def found(*, memory=32 * GB, now="128MB", read=GB, wait="IO:DataFileRead", rows=
         settings={"shared_buffers": now},
         catalogue={"memory_bytes": memory},
     )
-    return list(settings.SHARED_BUFFERS.find(seen))
+    return list(server.SHARED_BUFFERS.find(seen))
 
 
 def test_small_shared_buffers_cost_the_time_of_reading_the_same_blocks_again():
@@ -50,7 +50,7 @@ def test_reads_that_more_memory_would_not_save_are_no_fault(facts):
 
 @pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
 def test_settings_that_risk_the_data_have_a_cost_without_a_bill(name):
-    (one,) = settings.CRASH_UNSAFE.find(evidence([], settings={name: "off"}))
+    (one,) = server.CRASH_UNSAFE.find(evidence([], settings={name: "off"}))
     assert (one.objects, one.bill, one.cost) == ((name,), None, "the data, after a crash of the machine")
-    assert list(settings.CRASH_UNSAFE.find(evidence([], settings={name: "on"}))) == []
-    assert list(settings.CRASH_UNSAFE.find(evidence([]))) == []
+    assert list(server.CRASH_UNSAFE.find(evidence([], settings={name: "on"}))) == []
+    assert list(server.CRASH_UNSAFE.find(evidence([]))) == []

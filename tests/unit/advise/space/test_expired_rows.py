@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.table_evidence import column, evidence, foreign_key, index, statement, table
-from uncork.advise.rules.space import expired_rows
+from uncork.advise.rules.space import bloat
 from uncork.model.database.catalogue import Catalogue, TableOptions, TriggerFacts
 
 GB = 1 << 30
@@ -28,7 +28,7 @@ def found(sql=OLD, *others, size=5 * GB, rows=600_000, by="created_at", keys=(),
     )
     known = Catalogue(columns=seen.catalogue.columns, **catalogue)
     object.__setattr__(seen, "catalogue", known)
-    return list(expired_rows.RULE.find(seen))
+    return list(bloat.EXPIRED_ROWS.find(seen))
 
 
 @pytest.mark.parametrize("sql", [OLD, BATCH, OLD.replace("<", "<=")])

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.database_results import database_result
 from fakes.evidence import a_statement, a_table, an_index, evidence, spent
-from uncork.advise.rules.clients import pauses
+from uncork.advise.rules.clients import sessions
 from uncork.advise.rules.space import vacuum
 from uncork.analysis.database.horizons import horizon_holders
 from uncork.model.results.database_transactions import HorizonHolder, InTransaction
@@ -127,7 +127,7 @@ def test_a_forgotten_transaction_has_a_finding_of_its_own():
     )
     holder = replace(REPORT, idle_ns=HOUR_NS // 2)
     assert found(holder, transactions=(idle,)) == []
-    assert list(pauses.FORGOTTEN.find(seen(holder, transactions=(idle,))))
+    assert list(sessions.FORGOTTEN.find(seen(holder, transactions=(idle,))))
     # One that pauses briefly between its statements is none.
     (one,) = found(replace(REPORT, idle_ns=1_000), transactions=(replace(idle, idle_ns=1_000_000),))
     assert "waited for its client after: select sum(n) from big" in one.evidence[0]

@@ -7,7 +7,7 @@ import pytest
 from fakes.log_results import MS, contributions, log_result
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.findings import find_findings
-from uncork.advise.rules.writes import row_commits
+from uncork.advise.rules.writes import row_by_row
 from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.database.wait_classes import CPU
 from uncork.model.results.log import Repetition
@@ -32,7 +32,7 @@ def logged(*, rows, executions=9_000, in_rows=9_000):
 
 
 def test_a_loader_commits_each_row():
-    (found,) = find_findings(logged(rows=2), [row_commits.IN_LOG])
+    (found,) = find_findings(logged(rows=2), [row_by_row.COMMITS_IN_LOG])
     assert found.headline == "Application loader inserts 9 000 rows into event with a commit for each"
 
 
@@ -44,4 +44,4 @@ def test_a_loader_commits_each_row():
     ],
 )
 def test_requests_that_each_insert_one_row_are_no_batch(facts):
-    assert find_findings(logged(**facts), [row_commits.IN_LOG]) == ()
+    assert find_findings(logged(**facts), [row_by_row.COMMITS_IN_LOG]) == ()

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.estimates import fraction, index_cost, pages, rows_per_value, scan_cost
-from uncork.advise.rules.indexes.keys import Served, served_by
-from uncork.advise.rules.indexes.merging import Wanted, key_name, merge, serves
+from uncork.advise.rules.indexes.keys import Served, Wanted, key_name, merge, served_by, serves
 from uncork.advise.rules.indexes.problems import (
     INTEGERS,
     Obstacle,

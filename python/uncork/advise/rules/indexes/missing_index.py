@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.evidence import Evidence, Existing, Statement
 from uncork.advise.rule import Rule
 from uncork.advise.rules.indexes.estimates import pages
-from uncork.advise.rules.indexes.merging import Merged, merge
+from uncork.advise.rules.indexes.keys import Merged, merge
 from uncork.advise.rules.indexes.problems import (
     Problem,
     bill_of_scans,
@@ -27,12 +27,11 @@ from uncork.advise.rules.indexes.proposals import (
     index_candidates,
     variants,
 )
-from uncork.advise.rules.indexes.reads import blocks_a_call
+from uncork.advise.rules.indexes.reads import blocks_a_call, reads_whole, selective
 from uncork.advise.rules.indexes.uses import Use, large_tables, nodes_of, uses_of
-from uncork.advise.rules.indexes.whole_reads import reads_whole, selective
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.rules.plans.statistics import misled
-from uncork.advise.rules.writes.within_functions import Within, executed_within
+from uncork.advise.rules.writes.written import Within, executed_within
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey, IndexShape
 from uncork.model.template_words import short_template

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.advise.evidence import WORK, Evidence, Piece, Statement
 from uncork.advise.rules.indexes.estimates import fraction_of_range, pages, scan_cost
-from uncork.advise.rules.indexes.keys import Served, pattern_kind, served_by
-from uncork.advise.rules.indexes.merging import Wanted, serves
+from uncork.advise.rules.indexes.keys import Served, Wanted, pattern_kind, served_by, serves
 from uncork.advise.rules.indexes.reads import Read, blocks_a_call, read_of, saved
 from uncork.advise.rules.indexes.uses import Use, is_aggregated, nodes_of, uses_of
 from uncork.advise.rules.indexes.wants import Want, passing, want_of, wants_of
 from uncork.advise.rules.plans.costs import believed_ns
-from uncork.advise.rules.writes.within_functions import Within, executed_within
+from uncork.advise.rules.writes.written import Within, executed_within
 from uncork.model.database.index import IndexKey
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration, share_text

@@ -9,8 +9,7 @@ from typing import Final
 
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.indexes.estimates import pages
-from uncork.advise.rules.indexes.keys import pattern_kind
-from uncork.advise.rules.indexes.merging import Merged, key_name
+from uncork.advise.rules.indexes.keys import Merged, key_name, pattern_kind
 from uncork.advise.rules.indexes.problems import Problem
 from uncork.advise.rules.indexes.uses import Use
 from uncork.advise.rules.plans.rewrite import as_containment

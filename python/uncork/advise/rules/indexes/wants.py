@@ -15,8 +15,7 @@ from uncork.advise.rules.indexes.estimates import (
     pages,
     rows_per_value,
 )
-from uncork.advise.rules.indexes.keys import Served, collated_key, served_by
-from uncork.advise.rules.indexes.merging import Wanted
+from uncork.advise.rules.indexes.keys import Served, Wanted, collated_key, served_by
 from uncork.advise.rules.indexes.uses import Use, is_aggregated, nodes_of
 from uncork.advise.rules.plans.costs import rows_returned
 from uncork.model.database.index import IndexKey

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.changes import session_setting
 from uncork.advise.evidence import Evidence
 from uncork.advise.rules.clients.loops import loops
-from uncork.advise.rules.clients.pauses import forgotten
-from uncork.advise.rules.writes.within_functions import functions_of
+from uncork.advise.rules.clients.sessions import forgotten
+from uncork.advise.rules.writes.written import functions_of
 from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.template_words import short_template
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import Rule, worth
 from uncork.advise.rules.locks.causes import ROW_EVENTS, Cause, blockers_by_cause, doing
-from uncork.advise.rules.writes.within_functions import updated_within
-from uncork.advise.rules.writes.written import Written, written
+from uncork.advise.rules.writes.written import Written, updated_within, written
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.units import count_words, format_count

@@ -14,7 +14,7 @@ from uncork.advise.rules.indexes.uses import table_of
 from uncork.advise.rules.locks.hot_row import hot_rows
 from uncork.advise.rules.plans.partitions import partitioned
 from uncork.advise.rules.space.vacuum import oldest_holder
-from uncork.advise.rules.writes.within_functions import functions_of
+from uncork.advise.rules.writes.written import functions_of
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_count, format_duration, series_words
 

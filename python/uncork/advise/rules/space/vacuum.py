@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Literal
 from uncork.advise.changes import Setting, TableOptions, autovacuum_on, vacuum
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import Rule, worth
-from uncork.advise.rules.clients.pauses import leaves_dead_rows
-from uncork.advise.rules.indexes.whole_reads import reads_whole, selective, served_completely
-from uncork.advise.rules.writes.within_functions import executed_within
+from uncork.advise.rules.clients.sessions import leaves_dead_rows
+from uncork.advise.rules.indexes.reads import reads_whole, selective, served_completely
+from uncork.advise.rules.writes.written import executed_within
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import literal
 from uncork.model.template_words import short_template

@@ -1,1 +1,0 @@
-"""Rules about the whole server: WAL, checkpoints, memory. Pure."""
