@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
@@ -11,6 +11,9 @@ from uncork.model.database.finding import Finding
 
 if TYPE_CHECKING:
     from uncork.model.database.finding import Bill, Candidate
+
+    Search = Callable[[Evidence], Iterator[Finding]]
+    Judge = Callable[[Statement, Evidence], Finding | None]
 
 LEAST_SHARE: Final = 0.10
 """Fraction of the busy time. Saving less than a tenth is lost in the variation from one minute to the next.
@@ -32,68 +35,82 @@ class Rule:
     a setting that only eases the cost, such as more memory for scans. Most rules have depth 1. Depth 2 is a
     cause behind such a finding, such as dead rows that a scan reads. A rule that is `of_tables` finds nothing
     unless the size of a table is known. A finding whose bill has a smaller share than `least_share` is
-    dropped.
+    dropped, unless it has another cost.
     """
 
     name: str
-    search: Callable[[Evidence], Iterator[Finding]]
+    search: Search
     depth: int = 1
     of_tables: bool = False
     least_share: float = LEAST_SHARE
 
-    def finding(
-        self,
-        headline: str,
-        *,
-        objects: Iterable[str],
-        bill: Bill | None,
-        statements: Iterable[Statement] = (),
-        cost: str = "",
-        evidence: Iterable[str] = (),
-        candidates: Iterable[Candidate] = (),
-        against: Iterable[str] = (),
-        proof: str,
-    ) -> Finding:
-        """Return a finding of this rule. `statements` are what it is about, the costliest first.
-
-        If it costs too little time to be reported, what it costs instead (`cost`) is reported alone.
-        """
-        if cost and bill is not None and not worth(bill, self.least_share):
-            bill, statements = None, ()
-        about = tuple(statements)
-        return Finding(
-            self.name,
-            headline,
-            tuple(objects),
-            bill,
-            tuple(statement.number for statement in about),
-            about[0].text if about else "",
-            cost,
-            tuple(evidence),
-            tuple(candidates),
-            tuple(against),
-            proof,
-        )
-
-    def find(self, evidence: Evidence) -> Iterator[Finding]:
+    def __call__(self, evidence: Evidence) -> Iterator[Finding]:
         """Yield the findings that cost enough time to be reported, and those whose cost is not time."""
-        for finding in self.search(evidence):
-            if finding.bill is None or worth(finding.bill, self.least_share):
-                yield finding
+        for found in self.search(evidence):
+            named = replace(found, rule=found.rule or self.name)
+            if found.bill is None or worth(found.bill, self.least_share):
+                yield named
+            elif found.cost:
+                yield replace(named, bill=None, templates=(), statement="")
 
 
-def each_statement(
-    judge: Callable[[Statement, Evidence], Finding | None],
-) -> Callable[[Evidence], Iterator[Finding]]:
-    """Return the search of a rule that judges each statement on its own, the costliest first."""
+def rule(
+    name: str, *, depth: int = 1, of_tables: bool = False, least_share: float = LEAST_SHARE
+) -> Callable[[Search], Rule]:
+    """Return the decorator that makes a function a rule: it yields the findings of the evidence."""
+    return lambda search: Rule(name, search, depth, of_tables, least_share)
 
-    def search(evidence: Evidence) -> Iterator[Finding]:
-        for statement in evidence.costliest():
-            finding = judge(statement, evidence)
-            if finding is not None:
-                yield finding
 
-    return search
+def statement_rule(
+    name: str, *, depth: int = 1, of_tables: bool = False, least_share: float = LEAST_SHARE
+) -> Callable[[Judge], Rule]:
+    """Return the decorator that makes a function a rule: it judges each statement, the costliest first."""
+
+    def decorate(judge: Judge) -> Rule:
+        def search(evidence: Evidence) -> Iterator[Finding]:
+            judged = (judge(statement, evidence) for statement in evidence.costliest())
+            return (found for found in judged if found is not None)
+
+        return Rule(name, search, depth, of_tables, least_share)
+
+    return decorate
+
+
+def finding(
+    headline: str,
+    *,
+    objects: Iterable[str],
+    bill: Bill | None,
+    statements: Iterable[Statement] = (),
+    templates: Iterable[int | None] = (),
+    text: str = "",
+    cost: str = "",
+    evidence: Iterable[str] = (),
+    candidates: Iterable[Candidate] = (),
+    against: Iterable[str] = (),
+    proof: str,
+    rule: str = "",
+) -> Finding:
+    """Return a finding, of the rule that yields it unless `rule` names another one.
+
+    `statements` are what it is about, the costliest first; or else the known ones of these `templates`, and
+    the `text` of the first.
+    """
+    about = tuple(statements)
+    numbers = (*(statement.number for statement in about), *templates)
+    return Finding(
+        rule,
+        headline,
+        tuple(objects),
+        bill,
+        tuple(number for number in numbers if number is not None),
+        about[0].text if about else text,
+        cost,
+        tuple(evidence),
+        tuple(candidates),
+        tuple(against),
+        proof,
+    )
 
 
 def worth(bill: Bill, least_share: float = LEAST_SHARE) -> bool:

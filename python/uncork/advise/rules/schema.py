@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.changes import column_type
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement
-from uncork.advise.rule import Rule, each_statement
+from uncork.advise.rule import finding, rule, statement_rule
 from uncork.advise.rules.indexes.reads import reads_whole
 from uncork.advise.rules.server import part_of_volume
 from uncork.model.database.finding import Candidate, Finding
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
 
 
-# ---- JSON that is stored as text or json, so that each read of a row parses it again ----
-#
-# See "JSON Types" in PostgreSQL's manual: functions must reparse json for each execution, while jsonb is
-# stored in a decomposed binary form.
-
-
 _NS_PER_BYTE: Final = 8.0
 """Time to parse a byte of JSON, beyond what reading jsonb takes: measured with documents of 300 bytes on
 PostgreSQL 18; a cast of text takes more than twice as long. A faster machine parses, and does the rest of the
@@ -38,7 +32,13 @@ _MOST: Final = 0.9
 _DOCUMENT_TEXTS: Final = frozenset({"text", "character varying"})
 
 
-def _find_json_parsed(evidence: Evidence) -> Iterator[Finding]:
+@rule("json-parsed")
+def find_json_parsed(evidence: Evidence) -> Iterator[Finding]:
+    """Find JSON that is stored as text or json, so that each read of a row parses it again.
+
+    See "JSON Types" in PostgreSQL's manual: functions must reparse json for each execution, while jsonb
+    is stored in a decomposed binary form.
+    """
     for table, columns in evidence.catalogue.columns.items():
         for column in columns:
             if column.type != "json" and column.type not in _DOCUMENT_TEXTS:
@@ -108,7 +108,7 @@ def _counted_rows(statement: Statement, table: str, evidence: Evidence) -> float
 def _finding(table: str, column: ColumnFacts, parts: dict[int, float], evidence: Evidence) -> Finding:
     statements = evidence.by_cost(parts)
     rows = format_count(round(_rows(statements[0], table, evidence)))
-    return JSON_PARSED.finding(
+    return finding(
         f"Column {column.name} of table {table} stores JSON as {column.type}, which each read parses",
         objects=(table, f"{table}.{column.name}"),
         bill=evidence.bill_of(parts),
@@ -135,12 +135,6 @@ def _finding(table: str, column: ColumnFacts, parts: dict[int, float], evidence:
     )
 
 
-JSON_PARSED: Final = Rule("json-parsed", _find_json_parsed)
-
-
-# ---- random keys (UUIDs of version 4), whose inserts touch pages all over an index ----
-
-
 _VERSION_4: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _MAKERS: Final = ("gen_random_uuid()", "uuid_generate_v4()", "uuidv4()")
 _KEYS_KNOWN: Final = 8
@@ -155,7 +149,9 @@ _READING: Final = frozenset({"DataFileRead", "DataFileWrite", "AioIoCompletion"}
 """Waits for a page of the index, and for the changed page that must be written to make room for it."""
 
 
-def _find_random_keys(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("random-keys", of_tables=True)
+def find_random_keys(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find random keys (UUIDs of version 4), whose inserts touch pages all over an index."""
     shape = statement.shape
     if shape is None or shape.kind != "insert" or not statement.rows:
         return None
@@ -170,7 +166,7 @@ def _find_random_keys(statement: Statement, evidence: Evidence) -> Finding | Non
     volume = min(share, part_of_volume(share * (statement.wal_bytes or 0), evidence)) if writes else 0.0
     outside = _part_of_indexes(column, evidence) if reads else 0.0
     volume = max(volume, outside * _within(statement, evidence))
-    return RANDOM_KEYS.finding(
+    return finding(
         f"Random keys in {table}.{column.name} make inserts "
         + ("read pages all over the index" if reads else "write whole pages to the WAL"),
         objects=(table, f"{table}.{column.name}"),
@@ -257,14 +253,6 @@ def _ordered_keys(table: str, column: ColumnFacts, evidence: Evidence) -> Candid
     return Candidate("ddl", text, f"{name} SET DEFAULT uuidv7();", undo, against=against)
 
 
-RANDOM_KEYS: Final = Rule("random-keys", each_statement(_find_random_keys), of_tables=True)
-
-
-# ---- columns whose type is wider than their values, and that are joined or sorted ----
-#
-# Text that holds only UUIDs, whole numbers or times, numeric for whole numbers, and padded character(n).
-
-
 _TEXTS: Final = frozenset({"text", "character varying", "character"})
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NUMBER: Final = re.compile(r"0|[1-9]\d{0,17}")
@@ -284,7 +272,13 @@ _KEYS: Final = {"Sort": "Sort Key", "Incremental Sort": "Sort Key", "Aggregate":
 _CONDITIONS: Final = {"Hash Join": "Hash Cond", "Merge Join": "Merge Cond"}
 
 
-def _find_wide_types(evidence: Evidence) -> Iterator[Finding]:
+@rule("wide-types")
+def find_wide_types(evidence: Evidence) -> Iterator[Finding]:
+    """Find columns whose type is wider than their values, and that are joined or sorted.
+
+    Text that holds only UUIDs, whole numbers or times, numeric for whole numbers, and padded
+    character(n).
+    """
     wide = {
         (column.table, column.name): (column, better)
         for columns in evidence.catalogue.columns.values()
@@ -311,7 +305,7 @@ def _find_wide_types(evidence: Evidence) -> Iterator[Finding]:
         names = sorted(used, key=lambda key: (-used[key], key))
         columns = [wide[key] for key in names]
         first, better = columns[0]
-        yield WIDE_TYPES.finding(
+        yield finding(
             f"Column {first.name} of table {first.table} stores {better.what}, a key of joins or sorts",
             objects=(f"{table}.{name}" for table, name in names),
             bill=evidence.bill_of(parts),
@@ -424,6 +418,3 @@ def _own_types(columns: Sequence[tuple[ColumnFacts, _Better]]) -> Candidate:
             "Clients get values of another type; statements that compare with text need a cast.",
         ),
     )
-
-
-WIDE_TYPES: Final = Rule("wide-types", _find_wide_types)

@@ -10,16 +10,13 @@ from typing import Final
 
 from uncork.advise.changes import Setting, session_setting, size_text
 from uncork.advise.evidence import Evidence
-from uncork.advise.rule import Rule
+from uncork.advise.rule import finding, rule
 from uncork.advise.servers import on_servers, servers_of
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import literal, quoted
 from uncork.model.results.log import ErrorFacts, LogResult
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_bytes, format_count, format_duration, share_text
-
-# ---- settings with which a crash of the machine can destroy the data ----
-
 
 _RISKS: Final = {
     "fsync": ("PostgreSQL does not wait until the disk has what it writes, not even for checkpoints.", ""),
@@ -31,11 +28,13 @@ _RISKS: Final = {
 """What each setting risks if it is off, and what speaks against the finding."""
 
 
-def _find_crash_unsafe(evidence: Evidence) -> Iterator[Finding]:
+@rule("crash-unsafe")
+def find_crash_unsafe(evidence: Evidence) -> Iterator[Finding]:
+    """Find settings with which a crash of the machine can destroy the data."""
     for name, (risk, unless) in _RISKS.items():
         if evidence.setting(name) != "off":
             continue
-        yield CRASH_UNSAFE.finding(
+        yield finding(
             f"Setting {name} is off, so a crash of the machine can corrupt the database",
             objects=(name,),
             bill=None,
@@ -50,12 +49,6 @@ def _find_crash_unsafe(evidence: Evidence) -> Iterator[Finding]:
             against=(unless,) if unless else (),
             proof=f"SHOW {name};",
         )
-
-
-CRASH_UNSAFE: Final = Rule("crash-unsafe", _find_crash_unsafe)
-
-
-# ---- reads of blocks that shared buffers could hold, on a server with much more memory ----
 
 
 _PART_OF_MEMORY: Final = 4
@@ -75,7 +68,9 @@ _READING: Final = ("DataFileRead", "AioIoCompletion")
 """Waits for blocks of tables and indexes."""
 
 
-def _find_shared_buffers(evidence: Evidence) -> Iterator[Finding]:
+@rule("shared-buffers", depth=0)
+def find_shared_buffers(evidence: Evidence) -> Iterator[Finding]:
+    """Find reads of blocks that shared buffers could hold, on a server with much more memory."""
     memory, now = evidence.catalogue.memory_bytes, evidence.setting_bytes("shared_buffers")
     if memory is None or now is None or evidence.database is None:
         return
@@ -98,7 +93,7 @@ def _find_shared_buffers(evidence: Evidence) -> Iterator[Finding]:
     part = 1 - size / read
     numbers = {reader.number for reader in readers}
     more = Setting("shared_buffers", literal(size_text(wanted)), literal(size_text(now)), restart=True)
-    yield SHARED_BUFFERS.finding(
+    yield finding(
         f"Shared buffers of {size_text(now)} are too small for tables that statements read repeatedly",
         objects=("shared_buffers",),
         bill=evidence.bill(
@@ -119,9 +114,6 @@ def _find_shared_buffers(evidence: Evidence) -> Iterator[Finding]:
         ),
         proof="Compare both settings with uncork run, after the tables were read once.",
     )
-
-
-SHARED_BUFFERS: Final = Rule("shared-buffers", _find_shared_buffers, depth=0)
 
 
 # ---- what the log says about limits that the server refused to exceed: how often, and when ----
@@ -149,9 +141,6 @@ def _moment(micros: int) -> str:
     return f"{datetime.fromtimestamp(micros // 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
-# ---- connections that the server refuses, or soon will, because all are taken ----
-
-
 _NEAR: Final = 0.9
 """Fraction of the connections for ordinary roles from which on the limit is near. If clients open and close
 connections independently, their number varies by its square root: at 87 of 97, it exceeds the limit for 13 %
@@ -172,7 +161,9 @@ def _refused(error: ErrorFacts) -> bool:
     return (error.sqlstate == _STATE or any(words in text for words in _WORDS)) and _STANDBYS not in text
 
 
-def _find_connections(evidence: Evidence) -> Iterator[Finding]:
+@rule("connection-limit")
+def find_connections(evidence: Evidence) -> Iterator[Finding]:
+    """Find connections that the server refuses, or soon will, because all are taken."""
     whole: list[ErrorFacts] = []
     for refusal in refusals(evidence, _refused):
         own = _OWN.search(refusal.example) or _OWN.search(refusal.message)
@@ -205,7 +196,7 @@ def _whole_limit(found: Sequence[ErrorFacts], taken: int | None, most: int | Non
         evidence.append(f"During the watch, {format_count(taken)} connections were open, of {limit}.")
         busy = f"{seen.sessions:.1f}"
         evidence.append(f"On average {busy} of them were busy; the others waited for their clients.")
-    return CONNECTIONS.finding(
+    return finding(
         headline,
         objects=(_MAX_CONNECTIONS,),
         bill=None,
@@ -243,7 +234,7 @@ def _fewer_connections(taken: int | None, evidence: Evidence) -> Iterator[Candid
 def _own_limit(error: ErrorFacts, kind: str, name: str) -> Finding:
     """Return the finding that a role or a database has a limit of its own (CONNECTION LIMIT)."""
     owner = f"{kind} {name}"
-    return CONNECTIONS.finding(
+    return finding(
         f"The server refused {count_words(error.count, 'connection')} of {owner}, which has its own limit",
         objects=(name,),
         bill=None,
@@ -261,20 +252,18 @@ def _own_limit(error: ErrorFacts, kind: str, name: str) -> Finding:
     )
 
 
-CONNECTIONS: Final = Rule("connection-limit", _find_connections)
-
-
-# ---- statements that the server cancels because their temporary files exceed temp_file_limit ----
-
-
 _FILE_LIMIT: Final = "temp_file_limit"
 """Part of the message in any language, because names of settings are not translated."""
 _LIMIT_IN_TEXT: Final = re.compile(r"temp_file_limit\W*\((\d+)\s*kB\)")
 """From PostgreSQL 18 on, the name is in quotes."""
 
 
-def _find_temporary_files(seen: Evidence) -> Iterator[Finding]:
-    """A statement that exceeds the limit does so each time, so one failure is a fault."""
+@rule("temporary-file-limit")
+def find_temporary_files(seen: Evidence) -> Iterator[Finding]:
+    """Find statements that the server cancels because their temporary files exceed temp_file_limit.
+
+    A statement that exceeds the limit does so each time, so one failure is a fault.
+    """
     found = refusals(seen, lambda error: _FILE_LIMIT in error.example or _FILE_LIMIT in error.message)
     if not found:
         return
@@ -284,15 +273,14 @@ def _find_temporary_files(seen: Evidence) -> Iterator[Finding]:
     size = f" ({int(limit) >> 10} MB)" if limit and int(limit) >= 1024 else f" ({limit} kB)" if limit else ""
     evidence = [f"It happened {when(found)}."]
     evidence += [f"One of them was: {short_template(text, 90)}" for text in statements[1:3]]
-    yield Finding(
-        TEMPORARY_FILES.name,
+    yield finding(
         f"Temporary files of {count_words(many, 'statement')} exceeded {_FILE_LIMIT}{size}, so they failed",
         objects=(_FILE_LIMIT,),
         bill=None,
-        statement=statements[0] if statements else "",
+        text=statements[0] if statements else "",
         cost=count_words(many, "failed statement"),
-        evidence=tuple(evidence),
-        candidates=tuple(_smaller_files(limit, seen)),
+        evidence=evidence,
+        candidates=_smaller_files(limit, seen),
         proof="Execute the statement on a copy with EXPLAIN (ANALYZE, BUFFERS): it shows how much its sorts "
         "and hashes write.",
     )
@@ -310,9 +298,6 @@ def _smaller_files(limit: str, evidence: Evidence) -> Iterator[Candidate]:
         f"Raise {_FILE_LIMIT}, if the disk has the space for each session that sorts at the same time.",
         "The limit protects the disk from a statement that writes without end.",
     )
-
-
-TEMPORARY_FILES: Final = Rule("temporary-file-limit", _find_temporary_files)
 
 
 # ---- what the server counted of it, and how much of the waiting for it its volume costs ----
@@ -343,9 +328,6 @@ def _wal_io(evidence: Evidence, name: str) -> float:
     )
 
 
-# ---- checkpoints that the amount of WAL forces, which repeat full-page images ----
-
-
 _EARLY: Final = 3
 """Checkpoints forced within one watch. CREATE DATABASE, a backup or a person may also request one."""
 _PART_OF_WAL: Final = 0.25
@@ -360,7 +342,9 @@ _OFTEN_S: Final = 300.0
 """Seconds between two forced checkpoints of a log below which they come too often: checkpoint_timeout."""
 
 
-def _find_checkpoints(evidence: Evidence) -> Iterator[Finding]:
+@rule("checkpoints")
+def find_checkpoints(evidence: Evidence) -> Iterator[Finding]:
+    """Find checkpoints that the amount of WAL forces, which repeat full-page images."""
     if evidence.database is None:
         yield from () if evidence.log is None else _in_log(evidence.log)
         return
@@ -372,7 +356,7 @@ def _find_checkpoints(evidence: Evidence) -> Iterator[Finding]:
     # An image follows a checkpoint, so with rarer checkpoints most of this part of the WAL is not written.
     saved = (1 - 1 / _TIMES) * full
     part = min(saved / wal_bytes, part_of_volume(saved, evidence))
-    yield CHECKPOINTS.finding(
+    yield finding(
         f"WAL beyond max_wal_size ({size_text(limit)}) forced {round(forced)} checkpoints, so most of it is "
         "full-page images",
         objects=("max_wal_size",),
@@ -412,7 +396,7 @@ def _in_log(log: LogResult) -> Iterator[Finding]:
     on = f" on server {name}" if log.servers else ""
     each = format_duration(1e9 * seconds / work.wal)
     also = f"The same happened{on_servers(Counter(name for name, _ in others))}."
-    yield CHECKPOINTS.finding(
+    yield finding(
         f"The amount of WAL (max_wal_size) forced {work.wal} checkpoints{on}, one every {each}",
         objects=("max_wal_size",),
         bill=None,
@@ -427,12 +411,6 @@ def _in_log(log: LogResult) -> Iterator[Finding]:
     )
 
 
-CHECKPOINTS: Final = Rule("checkpoints", _find_checkpoints)
-
-
-# ---- WAL buffers that fill up, so that sessions write the WAL before they commit ----
-
-
 _PER_S: Final = 10.0
 """Times per second that WAL buffers are full."""
 _WANTED: Final = 64 << 20
@@ -442,15 +420,19 @@ _WRITES: Final = frozenset({"walwrite", "walbufmapping", "walinsert"})
 their WAL into the buffers that must be written. A flush is none of them: each commit needs one."""
 
 
-def _find_wal_buffers(evidence: Evidence) -> Iterator[Finding]:
-    """Writes because of full buffers have their part of all time that sessions spend on writing WAL."""
+@rule("wal-buffers")
+def find_wal_buffers(evidence: Evidence) -> Iterator[Finding]:
+    """Find WAL buffers that fill up, so that sessions write the WAL before they commit.
+
+    Writes because of full buffers have their part of all time that sessions spend on writing WAL.
+    """
     full = evidence.grown("wal_buffers_full")
     writes = evidence.grown("wal_write") or _wal_io(evidence, "writes")
     now = evidence.setting_bytes("wal_buffers")
     if full < _PER_S * evidence.seconds or now is None or now >= _WANTED:
         return
     part = min(1.0, full / writes) if writes else 1.0
-    yield WAL_BUFFERS.finding(
+    yield finding(
         f"The {size_text(now)} of wal_buffers were full {count_words(round(full), 'time')}",
         objects=("wal_buffers",),
         bill=evidence.bill(lambda piece: part if piece.wait_event.lower() in _WRITES else 0.0),
@@ -465,15 +447,6 @@ def _find_wal_buffers(evidence: Evidence) -> Iterator[Finding]:
         ),
         proof="Compare both settings with uncork run, under as many clients as the server has.",
     )
-
-
-WAL_BUFFERS: Final = Rule("wal-buffers", _find_wal_buffers)
-
-
-# ---- commits that wait unusually long: for a standby server, or for a slow disk ----
-#
-# That commits wait is no fault: each one waits until its WAL is flushed. A finding needs a mean time per
-# commit or flush that is far above what disks and networks need.
 
 
 _SHARE: Final = 0.3
@@ -496,7 +469,13 @@ _FEWER: Final = Candidate(
 )
 
 
-def _find_slow_commits(evidence: Evidence) -> Iterator[Finding]:
+@rule("slow-commits", least_share=_SHARE)
+def find_slow_commits(evidence: Evidence) -> Iterator[Finding]:
+    """Find commits that wait unusually long: for a standby server, or for a slow disk.
+
+    That commits wait is no fault: each one waits until its WAL is flushed. A finding needs a mean time
+    per commit or flush that is far above what disks and networks need.
+    """
     yield from _standby(evidence)
     yield from _disk(evidence)
 
@@ -525,7 +504,7 @@ def _standby(evidence: Evidence) -> Iterator[Finding]:
             sql="SELECT application_name, write_lag, flush_lag, replay_lag FROM pg_stat_replication;",
         )
     )
-    yield SLOW_COMMITS.finding(
+    yield finding(
         f"Each commit waits {format_duration(each * 1e9)} for a synchronous standby",
         objects=("synchronous_commit" if applies else "synchronous_standby_names",),
         bill=bill,
@@ -558,7 +537,7 @@ def _disk(evidence: Evidence) -> Iterator[Finding]:
     each = flushing * evidence.seconds / flushes
     if each < _FLUSH_S:
         return
-    yield SLOW_COMMITS.finding(
+    yield finding(
         f"Each flush of the write-ahead log to disk takes {format_duration(each * 1e9)}",
         objects=("pg_wal",),
         bill=evidence.bill(lambda piece: piece.waits_for_wal),
@@ -578,6 +557,3 @@ def _disk(evidence: Evidence) -> Iterator[Finding]:
         ),
         proof="Run pg_test_fsync on both disks, and compare the commits with uncork run.",
     )
-
-
-SLOW_COMMITS: Final = Rule("slow-commits", _find_slow_commits, least_share=_SHARE)

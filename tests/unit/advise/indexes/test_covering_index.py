@@ -40,7 +40,7 @@ def found(sql=SUM, text=BITMAP, *, blocks=2_005.0, indexes=(), columns=SALES, **
         columns=columns,
         indexes=(existing("shop"), *indexes),
     )
-    return list(missing_index.COVERING.find(seen))
+    return list(missing_index.find_covering(seen))
 
 
 def test_scattered_rows_are_worth_an_index_with_their_column():

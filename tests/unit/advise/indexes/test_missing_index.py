@@ -37,7 +37,7 @@ def found(sql, *, indexes=(), facts=None, columns=ITEM, **counts):
     seen = evidence(
         [statement(0, sql, **counts)], [table("item", **(facts or {}))], columns, [PRIMARY, *indexes]
     )
-    return list(missing_index.MISSING.find(seen))
+    return list(missing_index.find_missing_indexes(seen))
 
 
 def created(sql, **options):
@@ -148,7 +148,7 @@ def test_a_search_beside_a_join_gets_its_own_index():
         (*ITEM, column("line", "item", distinct=100_000)),
         [PRIMARY, index("CREATE INDEX line_item ON line (item)")],
     )
-    (one,) = missing_index.MISSING.find(seen)
+    (one,) = missing_index.find_missing_indexes(seen)
     assert "gin_trgm_ops" in one.candidates[0].sql
 
 
@@ -188,7 +188,7 @@ def test_the_plan_shows_what_a_view_compares(condition, expected):
         ITEM,
     )
     view = replace(seen.catalogue, views=(ViewFacts("shown", False, ""),))
-    (one,) = missing_index.MISSING.find(replace(seen, catalogue=view))
+    (one,) = missing_index.find_missing_indexes(replace(seen, catalogue=view))
     assert one.candidates[0].sql.rpartition(" ON item")[2].rstrip(";").strip() == expected
 
 
@@ -296,7 +296,7 @@ def test_the_inner_side_of_a_join_wants_its_column():
         [table("item"), table("bill", rows=100)],
         [*ITEM, column("bill", "id")],
     )
-    (one,) = missing_index.MISSING.find(seen)
+    (one,) = missing_index.find_missing_indexes(seen)
     assert "ON item (customer)" in one.candidates[0].sql
     assert one.headline == "Table item has no index on customer, so joins scan it"
 
@@ -312,7 +312,7 @@ def under_policy(sql, policy=TENANT, role="app", indexes=(), region=5_000, **cou
     catalogue = replace(seen.catalogue, policies=(facts,))
     shape, policies = with_policies(seen.statements[0].shape, role, catalogue)
     one = replace(seen.statements[0], shape_of=known_shape(shape), policies=policies, role=role)
-    return list(missing_index.MISSING.find(replace(seen, statements={0: one}, catalogue=catalogue)))
+    return list(missing_index.find_missing_indexes(replace(seen, statements={0: one}, catalogue=catalogue)))
 
 
 @pytest.mark.parametrize(
@@ -369,6 +369,6 @@ def test_an_index_that_may_save_a_third_is_proposed_for_a_costly_statement_to_me
     statements = [statement(0, query, plans=(plan,), busy=busy), statement(1, "SELECT now()", busy=1 - busy)]
     customers = (column("item", "customer", distinct=100_000 / rows),)
     seen = evidence(statements, [table("item")], customers, [PRIMARY])
-    words = [text for finding in missing_index.MISSING.find(seen) for text in finding.evidence]
+    words = [text for finding in missing_index.find_missing_indexes(seen) for text in finding.evidence]
     assert any("measure the index on a copy with uncork cure" in text for text in words) == is_found
     assert bool(words) == is_found

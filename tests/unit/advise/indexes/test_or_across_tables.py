@@ -48,7 +48,7 @@ def found(sql=SQL, *, indexes=(*SEARCHED, JOIN_KEY), planned="", sizes=(80_000, 
         COLUMNS,
         [*KEYS, *indexes],
     )
-    return [one for one in index_not_usable.RULE.find(seen) if " OR " in one.headline], seen
+    return [one for one in index_not_usable.find_unusable_indexes(seen) if " OR " in one.headline], seen
 
 
 @pytest.mark.parametrize("planned", ["", PLAN])

@@ -89,7 +89,7 @@ def columns_of(sql, *plans):
         SALE,
         [index("CREATE UNIQUE INDEX sale_pkey ON sale (id)")],
     )
-    (one,) = missing_index.MISSING.find(seen)
+    (one,) = missing_index.find_missing_indexes(seen)
     return one.objects[1:]
 
 

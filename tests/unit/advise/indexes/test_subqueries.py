@@ -50,7 +50,7 @@ def subplan(*children, cost):
 def proposed(sql, root, source="seen", columns=COLUMNS, **counts):
     plans = (StatementPlan(0, source, root, ""),)
     seen = evidence([statement(0, sql, plans=plans, **counts)], TABLES, columns, PRIMARY)
-    return {(one.objects[0], one.objects[1:]) for one in missing_index.MISSING.find(seen)}
+    return {(one.objects[0], one.objects[1:]) for one in missing_index.find_missing_indexes(seen)}
 
 
 def smaller():

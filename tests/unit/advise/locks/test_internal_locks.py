@@ -70,7 +70,7 @@ def test_notifications_of_a_trigger_are_named_by_its_function():
     assert (one.rule, one.objects) == ("notify-commits", ("tell",))
     assert one.headline.endswith("because function tell sends NOTIFY")
     off = replace(trigger, enabled=False)
-    assert list(named.NOTIFY.find(commits([INSERT, COMMIT], triggers=(off,), functions=(tell,)))) == []
+    assert list(named.find_notify(commits([INSERT, COMMIT], triggers=(off,), functions=(tell,)))) == []
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_notifications_of_a_trigger_are_named_by_its_function():
     ],
 )
 def test_commits_that_wait_for_their_own_flush_are_healthy(healthy):
-    assert list(named.NOTIFY.find(healthy)) == []
+    assert list(named.find_notify(healthy)) == []
 
 
 LOCK = a_statement("SELECT pg_advisory_xact_lock($1)", 0)
@@ -113,8 +113,8 @@ def test_a_spare_session_that_waits_for_its_turn_to_lead_is_healthy():
     uncounted = a_statement(
         "SELECT pg_advisory_lock($1)", 0, calls=None, rows=None, blocks=None, mean_ns=None
     )
-    assert list(named.ADVISORY.find(turns(uncounted, processes=1))) == []
-    assert len(list(named.ADVISORY.find(turns(uncounted, processes=6)))) == 1
+    assert list(named.find_advisory(turns(uncounted, processes=1))) == []
+    assert len(list(named.find_advisory(turns(uncounted, processes=6)))) == 1
 
 
 def test_a_few_turns_are_healthy():
@@ -143,7 +143,7 @@ def looked_up(statements=(READ, SAVEPOINT), *, waits=2.0, event="SubtransSLRU", 
 
 
 def test_subtransactions_that_others_look_up_are_named_with_their_application():
-    (one,) = internal.SUBTRANSACTIONS.find(looked_up())
+    (one,) = internal.find_subtransactions(looked_up())
     assert one.objects == ("batch",)
     assert fits(finding_headline(one))
     assert one.bill.share == pytest.approx(2.0 / 3.2)
@@ -157,7 +157,7 @@ def test_subtransactions_that_others_look_up_are_named_with_their_application():
 def test_blocks_that_handle_exceptions_are_subtransactions_too():
     call = a_statement("SELECT put($1)", 1)
     put = function("put", "BEGIN INSERT INTO item VALUES (1); EXCEPTION WHEN unique_violation THEN NULL; END")
-    (one,) = internal.SUBTRANSACTIONS.find(
+    (one,) = internal.find_subtransactions(
         looked_up((READ, call), event="SubtransBuffer", catalogue={"functions": (put,)})
     )
     assert one.objects == ("put",)
@@ -165,13 +165,13 @@ def test_blocks_that_handle_exceptions_are_subtransactions_too():
 
 
 def test_a_larger_cache_is_proposed_where_its_size_is_a_setting():
-    (one,) = internal.SUBTRANSACTIONS.find(looked_up(settings={"subtransaction_buffers": "256kB"}))
+    (one,) = internal.find_subtransactions(looked_up(settings={"subtransaction_buffers": "256kB"}))
     assert one.candidates[-1].sql == "ALTER SYSTEM SET subtransaction_buffers = '32MB';"
 
 
 @pytest.mark.parametrize("healthy", [looked_up(waits=0.1), looked_up(event="XactSLRU")])
 def test_other_waits_for_internal_locks_are_no_subtransactions(healthy):
-    assert list(internal.SUBTRANSACTIONS.find(healthy)) == []
+    assert list(internal.find_subtransactions(healthy)) == []
 
 
 ORDER = a_statement("INSERT INTO item (note) VALUES ($1)", 0, COLUMNS)
@@ -181,7 +181,7 @@ PARENT = ForeignKeyFacts("item_shop_fkey", "item", 1, "shop", 2, "shop", True)
 
 def shared(one=ORDER, *, wait="LWLock:MultiXactMemberSLRU", waits=2.0, **facts):
     seen = evidence([spent(0, waits, wait), spent(0, 1.0)], [one], **facts)
-    return list(internal.MULTIXACTS.find(replace(seen, foreign_keys=(PARENT,))))
+    return list(internal.find_multixacts(replace(seen, foreign_keys=(PARENT,))))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def locking(plan, *, waits=2.0, version="PostgreSQL 15.4", settings=None, indexe
 
 
 def test_statements_that_lock_many_partitions_wait_for_the_list_of_locks():
-    (one,) = internal.LOCK_MANAGER.find(locking(parts(40), indexes=2))
+    (one,) = internal.find_lock_manager(locking(parts(40), indexes=2))
     assert one.objects == ("item",)
     assert one.headline == "Calls queue to lock 120 tables and indexes of item each"
     assert fits(finding_headline(one))
@@ -250,17 +250,17 @@ def test_statements_that_lock_many_partitions_wait_for_the_list_of_locks():
 
 
 def test_partitions_that_a_generic_plan_removes_are_locked_all_the_same():
-    (one,) = internal.LOCK_MANAGER.find(locking(parts(1, removed=60)))
+    (one,) = internal.find_lock_manager(locking(parts(1, removed=60)))
     assert one.candidates[0].sql == "SET plan_cache_mode = force_custom_plan;"
 
 
 def test_from_version_18_on_sessions_note_more_locks():
     many = {"version": "PostgreSQL 18.4", "settings": {"max_locks_per_transaction": "64"}}
-    assert list(internal.LOCK_MANAGER.find(locking(parts(30), **many))) == []
-    (one,) = internal.LOCK_MANAGER.find(locking(parts(40), **many))
+    assert list(internal.find_lock_manager(locking(parts(30), **many))) == []
+    (one,) = internal.find_lock_manager(locking(parts(40), **many))
     assert any("max_locks_per_transaction" in each.sql for each in one.candidates)
 
 
 @pytest.mark.parametrize("healthy", [locking(parts(4)), locking(parts(40), waits=0.05)])
 def test_few_locks_or_short_waits_are_healthy(healthy):
-    assert list(internal.LOCK_MANAGER.find(healthy)) == []
+    assert list(internal.find_lock_manager(healthy)) == []

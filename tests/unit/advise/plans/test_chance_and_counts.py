@@ -19,7 +19,7 @@ def seen(sql, *plans, rows=5.0, size=200_000, calls=600, constraints=KEY):
 
 
 def drawn(sql="SELECT id, title FROM post ORDER BY random() LIMIT $1", **facts):
-    return list(whole_tables.RANDOM_ORDER.find(seen(sql, **facts)))
+    return list(whole_tables.find_random_order(seen(sql, **facts)))
 
 
 def test_rows_by_chance_are_drawn_by_the_key():
@@ -60,7 +60,7 @@ SCAN = "Aggregate  (cost=9.0..9.0 rows=1 width=8)\n  ->  Seq Scan on post  (cost
 
 def counted(sql="SELECT count(*) FROM post", rows_of_plan=None, source="drawn", **facts):
     plans = [] if rows_of_plan is None else [plan(SCAN.format(rows_of_plan), source)]
-    return list(whole_tables.COUNT.find(seen(sql, *plans, rows=1.0, **facts)))
+    return list(whole_tables.find_count(seen(sql, *plans, rows=1.0, **facts)))
 
 
 def test_a_count_of_all_rows_is_capped_or_estimated():

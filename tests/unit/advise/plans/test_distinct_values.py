@@ -18,7 +18,7 @@ INDEX = index("CREATE INDEX orders_shop ON orders (shop)")
 def found(sql, size=2_000_000, calls=600, rows=3_000):
     known = {"calls": calls, "rows": rows, "mean_ns": 50e6}
     seen = evidence([statement(0, sql, **known)], [table("orders", size)], COLUMNS, [INDEX])
-    return list(whole_tables.VALUES.find(seen))
+    return list(whole_tables.find_values(seen))
 
 
 def test_an_index_is_descended_once_for_each_value():

@@ -20,7 +20,7 @@ def found(where, **counts):
     seen = evidence(
         [statement(0, f"SELECT country FROM geo WHERE {where}", **known)], [table("geo")], COLUMNS, [INDEX]
     )
-    return list(ranges.INTERVAL.find(seen))
+    return list(ranges.find_interval(seen))
 
 
 @pytest.mark.parametrize(

@@ -26,15 +26,15 @@ def readings(sql, many=30, key="RANGE (taken)", **facts):
 
 
 def test_a_key_within_an_expression_prunes_nothing():
-    (found,) = partitions.NOT_PRUNED.find(readings(BY_DAY))
+    (found,) = partitions.find_not_pruned(readings(BY_DAY))
     assert found.headline == "All 30 partitions of reading are read, as their key taken is in an expression"
     assert "taken >= the first value" in found.candidates[0].text
-    (found,) = partitions.NOT_PRUNED.find(readings("SELECT value FROM reading WHERE taken::date = $1"))
+    (found,) = partitions.find_not_pruned(readings("SELECT value FROM reading WHERE taken::date = $1"))
     assert "taken::date" in found.candidates[0].text
 
 
 def test_a_look_up_by_another_column_searches_all_partitions():
-    (found,) = partitions.NOT_PRUNED.find(readings(BY_METER, rows=5.0))
+    (found,) = partitions.find_not_pruned(readings(BY_METER, rows=5.0))
     assert found.headline == "All 30 partitions of reading are read, as no condition compares their key taken"
     assert not found.candidates[0].same_answers
 
@@ -51,7 +51,7 @@ def test_a_look_up_by_another_column_searches_all_partitions():
     ],
 )
 def test_pruned_partitions_and_reports_are_left_alone(healthy):
-    assert list(partitions.NOT_PRUNED.find(healthy)) == []
+    assert list(partitions.find_not_pruned(healthy)) == []
 
 
 def test_an_executed_plan_counts_the_partitions_that_were_read():
@@ -61,12 +61,12 @@ def test_an_executed_plan_counts_the_partitions_that_were_read():
     seen = readings(BY_DAY)
     one = statement(BY_DAY, COLUMNS, plan(text, "executed"))
     few = evidence(one, tables=tuple(seen.tables.values()), options=seen.catalogue.options)
-    assert list(partitions.NOT_PRUNED.find(few)) == []
+    assert list(partitions.find_not_pruned(few)) == []
 
 
 @pytest.mark.parametrize("facts", [{"planning_ns": 600 * 15e6, "ms": 5.0}, {"ms": 30.0}])
 def test_planning_that_takes_longer_than_executing_is_found_with_and_without_its_counter(facts):
-    (found,) = partitions.TOO_MANY.find(readings(BY_METER, many=250, **facts))
+    (found,) = partitions.find_too_many(readings(BY_METER, many=250, **facts))
     assert found.headline == "Planning over 250 partitions of reading takes longer than executing"
     assert found.bill.share >= 0.5
 
@@ -76,4 +76,4 @@ def test_planning_that_takes_longer_than_executing_is_found_with_and_without_its
     [readings(BY_METER, many=250, ms=95.0), readings(BY_METER, many=12, ms=5.0)],
 )
 def test_many_partitions_that_cost_no_planning_are_no_finding(healthy):
-    assert list(partitions.TOO_MANY.find(healthy)) == []
+    assert list(partitions.find_too_many(healthy)) == []

@@ -40,7 +40,7 @@ def pages(sql=PAGE, text=BY_INDEX, rows=20.0, read=80_000, constraints=UNIQUE, c
 
 
 def test_offset_gets_a_condition_on_the_whole_order():
-    (found,) = ranges.OFFSET.find(pages())
+    (found,) = ranges.find_offset(pages())
     assert found.headline == "OFFSET reads 80 000 rows of post for 20 rows"
     (candidate,) = found.candidates
     assert candidate.sql == (
@@ -50,10 +50,10 @@ def test_offset_gets_a_condition_on_the_whole_order():
 
 
 def test_offset_over_an_order_without_a_unique_column_is_warned_of():
-    (found,) = ranges.OFFSET.find(pages(constraints=()))
+    (found,) = ranges.find_offset(pages(constraints=()))
     assert any("unique" in reason for reason in found.candidates[0].against)
     mixed = PAGE.replace("created DESC", "created DESC, id")
-    (found,) = ranges.OFFSET.find(pages(mixed))
+    (found,) = ranges.find_offset(pages(mixed))
     assert (found.candidates[0].sql, found.candidates[0].same_answers) == ("", False)
 
 
@@ -69,7 +69,7 @@ def test_offset_over_an_order_without_a_unique_column_is_warned_of():
     ],
 )  # fmt: skip
 def test_first_pages_and_other_causes_are_left_alone(healthy):
-    assert list(ranges.OFFSET.find(healthy)) == []
+    assert list(ranges.find_offset(healthy)) == []
 
 
 FILTERED = BY_INDEX + "\n        Filter: (author <> $3)"
@@ -78,16 +78,16 @@ FILTERED = BY_INDEX + "\n        Filter: (author <> $3)"
 def test_offset_is_found_beside_a_filter_that_most_rows_pass():
     sql = PAGE.replace(" ORDER", " WHERE author <> $3 ORDER")
     columns = (*POSTS[:2], column("post", "author", distinct=40), POSTS[3])
-    (found,) = ranges.OFFSET.find(pages(sql, FILTERED, columns=columns))
+    (found,) = ranges.find_offset(pages(sql, FILTERED, columns=columns))
     assert found.headline == "OFFSET reads 78 000 rows of post for 20 rows"
     assert found.candidates[0].sql == (
         "SELECT id FROM post WHERE (author <> $3) AND (created, id) < ($4, $5) "
         "ORDER BY created DESC, id DESC LIMIT $1"
     )
     one_of_forty = sql.replace("<>", "=")
-    assert list(ranges.OFFSET.find(pages(one_of_forty, FILTERED, columns=columns))) == []
+    assert list(ranges.find_offset(pages(one_of_forty, FILTERED, columns=columns))) == []
     unknown = pages(sql.replace("author <> $3", "(author <> $3 OR id = $4)"), FILTERED, columns=columns)
-    assert list(ranges.OFFSET.find(unknown)) == []
+    assert list(ranges.find_offset(unknown)) == []
 
 
 def test_keyset_keeps_the_other_conditions_and_gives_up_on_what_it_does_not_know():
@@ -118,14 +118,14 @@ def excluded(text=HASHED, indexes=INDEXED, columns=ITEMS, ms=20.0, sql=NOT_IN):
 
 
 def test_not_in_becomes_not_exists_and_nulls_are_spoken_of():
-    (found,) = per_row.NOT_IN.find(excluded())
+    (found,) = per_row.find_not_in(excluded())
     assert found.candidates[0].sql == (
         "SELECT id FROM item WHERE customer = $1 AND "
         "NOT EXISTS (SELECT FROM blocked WHERE blocked.item = item.id)"
     )
     assert found.candidates[0].same_answers
     nullable = (*ITEMS[:2], column("blocked", "item", not_null=False))
-    (found,) = per_row.NOT_IN.find(excluded(columns=nullable))
+    (found,) = per_row.find_not_in(excluded(columns=nullable))
     assert not found.candidates[0].same_answers
     assert found.candidates[0].against[0].startswith("blocked.item can be NULL")
 
@@ -135,12 +135,12 @@ def test_not_in_becomes_not_exists_and_nulls_are_spoken_of():
 )
 def test_not_in_is_found_in_whatever_words(condition):
     sql = f"SELECT id FROM item WHERE customer = $1 AND {condition}"
-    assert len(list(per_row.NOT_IN.find(excluded(sql=sql)))) == 1
+    assert len(list(per_row.find_not_in(excluded(sql=sql)))) == 1
 
 
 def test_not_in_that_is_not_hashed_is_found_without_an_index_too():
     unhashed = HASHED.replace("(ANY (id = (hashed SubPlan 1).col1))", "(SubPlan 1)")
-    assert len(list(per_row.NOT_IN.find(excluded(unhashed, indexes=(), ms=5_000.0)))) == 1
+    assert len(list(per_row.find_not_in(excluded(unhashed, indexes=(), ms=5_000.0)))) == 1
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_not_in_that_is_not_hashed_is_found_without_an_index_too():
     [excluded(indexes=()), excluded(ms=0.02), excluded("Seq Scan on item  (cost=0.0..9.0 rows=3 width=4)")],
 )
 def test_a_hashed_not_in_is_as_good_as_an_anti_join(healthy):
-    assert list(per_row.NOT_IN.find(healthy)) == []
+    assert list(per_row.find_not_in(healthy)) == []
 
 
 def test_not_exists_keeps_aliases_and_gives_up_on_what_it_does_not_know():
@@ -216,7 +216,7 @@ def counted(rows=40_000, scan=PROBE, ms=1_000.0, found=1.0):
 
 
 def test_a_subquery_for_each_of_many_rows_becomes_one_aggregate():
-    (found,) = per_row.PER_ROW.find(counted())
+    (found,) = per_row.find_per_row(counted())
     assert found.headline == "A subquery on post is executed again for each of 40 000 rows"
     assert "GROUP BY" in found.candidates[0].text
 
@@ -229,7 +229,7 @@ def test_a_subquery_below_materialize_is_executed_once_for_each_of_its_own_rows(
         ->  {PER_ROW.format(rows=40_000, scan=PROBE).replace(chr(10), chr(10) + " " * 8)}"""
     one = statement(COUNTED, COLUMNS, plan(text), ms=1_000.0)
     tables = (table("item"), table("blocked", 50), POST)
-    (found,) = per_row.PER_ROW.find(evidence(one, tables=tables, columns=POSTS))
+    (found,) = per_row.find_per_row(evidence(one, tables=tables, columns=POSTS))
     assert found.headline == "A subquery on post is executed again for each of 40 000 rows"
 
 
@@ -282,13 +282,13 @@ def test_a_subquery_whose_join_is_uncertain_is_left_alone(sql):
 
 
 def test_rows_that_a_call_returns_count_if_the_plan_was_made_for_values_with_fewer():
-    (found,) = per_row.PER_ROW.find(counted(rows=20, found=30_000.0))
+    (found,) = per_row.find_per_row(counted(rows=20, found=30_000.0))
     assert found.headline == "A subquery on post is executed again for each of 30 000 rows"
 
 
 @pytest.mark.parametrize("healthy", [counted(rows=20), counted(scan=SEARCH), counted(ms=40.0)])
 def test_a_subquery_for_few_rows_or_without_an_index_has_another_cause_or_none(healthy):
-    assert list(per_row.PER_ROW.find(healthy)) == []
+    assert list(per_row.find_per_row(healthy)) == []
 
 
 BARRIER = """Subquery Scan on newest  (cost=27080.64..34080.64 rows={rows} width=12)
@@ -304,16 +304,16 @@ def viewed(rows=100, name="author", node="WindowAgg"):
 
 
 def test_a_filter_that_cannot_enter_a_view_is_found():
-    (found,) = per_row.VIEW_BARRIER.find(viewed())
+    (found,) = per_row.find_view_barrier(viewed())
     assert found.headline == "The filter on author cannot enter view newest because of a window function"
     assert [one.same_answers for one in found.candidates] == [False, False]
-    (found,) = per_row.VIEW_BARRIER.find(viewed(node="Unique"))
+    (found,) = per_row.find_view_barrier(viewed(node="Unique"))
     assert "DISTINCT" in found.headline
 
 
 @pytest.mark.parametrize("healthy", [viewed(rows=90_000), viewed(name="place"), viewed(node="Append")])
 def test_filters_on_computed_values_and_unselective_ones_are_left_alone(healthy):
-    assert list(per_row.VIEW_BARRIER.find(healthy)) == []
+    assert list(per_row.find_view_barrier(healthy)) == []
 
 
 STORED = """CTE Scan on shown  (cost=5369.00..9756.50 rows={rows} width=36)
@@ -328,10 +328,10 @@ def stored(sql=WITH, rows=1, condition="  Filter: (id = $1)\n", size=200_000, **
 
 
 def test_a_materialised_common_table_is_planned_with_the_statement():
-    (found,) = per_row.MATERIALISED.find(stored())
+    (found,) = per_row.find_materialised(stored())
     assert found.candidates[0].sql.startswith("WITH shown AS NOT MATERIALIZED (SELECT * FROM post)")
     twice = WITH.replace("MATERIALIZED ", "").replace("WHERE", "CROSS JOIN shown b WHERE")
-    (found,) = per_row.MATERIALISED.find(stored(twice))
+    (found,) = per_row.find_materialised(stored(twice))
     assert "It is used 2 times" in found.evidence[1]
 
 
@@ -356,20 +356,20 @@ def grouped(column):
 
 
 def test_a_filter_passes_a_grouping_by_its_column_only():
-    (found,) = per_row.MATERIALISED.find(grouped("author"))
+    (found,) = per_row.find_materialised(grouped("author"))
     assert "shown AS NOT MATERIALIZED (SELECT author" in found.candidates[0].sql
-    assert list(per_row.MATERIALISED.find(grouped("many"))) == []
+    assert list(per_row.find_materialised(grouped("many"))) == []
 
 
 def test_temporary_files_of_a_needless_common_table_are_no_finding_of_their_own():
-    assert list(planning.SPILL.find(stored(temp_bytes=600 * 17_000_000))) == []
+    assert list(planning.find_spill(stored(temp_bytes=600 * 17_000_000))) == []
     needed = stored(rows=100_000, temp_bytes=600 * 17_000_000)
-    assert [one.rule for one in planning.SPILL.find(needed)] == ["temporary-files"]
+    assert [one.rule for one in planning.find_spill(needed)] == ["temporary-files"]
 
 
 @pytest.mark.parametrize("healthy", [stored(rows=100_000), stored(condition="")])
 def test_a_common_table_that_is_read_completely_is_left_alone(healthy):
-    assert list(per_row.MATERIALISED.find(healthy)) == []
+    assert list(per_row.find_materialised(healthy)) == []
 
 
 def test_not_materialized_keeps_names_of_columns():
@@ -397,7 +397,7 @@ def calling(one, *others, functions, **facts):
 def test_a_function_with_queries_for_each_row_is_found_by_counters_nested_queries_or_time():
     one = statement(CALLED, COLUMNS, calls=100, ms=50.0)
     counted_calls = function(calls=200_000, total_ms=4_000.0)
-    (found,) = per_row.FUNCTION.find(calling(one, functions=(counted_calls,)))
+    (found,) = per_row.find_function(calling(one, functions=(counted_calls,)))
     assert found.headline == "Function factor_of is executed for each row, with a query of its own"
     assert found.bill.share == pytest.approx(0.8)
     assert "join" in found.candidates[0].text
@@ -409,20 +409,20 @@ def test_a_function_with_queries_for_each_row_is_found_by_counters_nested_querie
         ms=0.008,
         nested=True,
     )
-    (found,) = per_row.FUNCTION.find(calling(one, nested, functions=(function(),)))
+    (found,) = per_row.find_function(calling(one, nested, functions=(function(),)))
     assert "2 000 times" in found.evidence[0]
     planned = statement(CALLED, COLUMNS, plan(PER_CALL), calls=100, ms=50.0)
-    assert len(list(per_row.FUNCTION.find(calling(planned, functions=(function(),))))) == 1
+    assert len(list(per_row.find_function(calling(planned, functions=(function(),))))) == 1
 
 
 def test_a_volatile_function_of_constant_arguments_keeps_an_index_from_being_used():
     text = "Seq Scan on item  (cost=0.0..9999.0 rows=1 width=4)\n  Filter: (id = limit_for($1))"
     one = statement("SELECT id FROM item WHERE id = limit_for($1)", COLUMNS, plan(text))
     facts = {"indexes": (index("item", "id"),), "functions": (function("limit_for", "BEGIN RETURN 1; END"),)}
-    (found,) = per_row.FUNCTION.find(calling(one, **facts))
+    (found,) = per_row.find_function(calling(one, **facts))
     assert found.candidates[0].sql == "ALTER FUNCTION limit_for STABLE;"
     writes = function("limit_for", "BEGIN INSERT INTO log VALUES (1); RETURN 1; END")
-    (found,) = per_row.FUNCTION.find(calling(one, **{**facts, "functions": (writes,)}))
+    (found,) = per_row.find_function(calling(one, **{**facts, "functions": (writes,)}))
     assert not any("STABLE" in candidate.sql for candidate in found.candidates)
 
 
@@ -437,7 +437,7 @@ def test_a_volatile_function_of_constant_arguments_keeps_an_index_from_being_use
 )
 def test_a_cheap_function_or_one_call_is_left_alone(called):
     one = statement(CALLED, COLUMNS, calls=100, ms=50.0)
-    assert list(per_row.FUNCTION.find(calling(one, functions=(called,)))) == []
+    assert list(per_row.find_function(calling(one, functions=(called,)))) == []
 
 
 BODY = column("document", "body", type="text", width=18.0)
@@ -455,7 +455,7 @@ def listed(sql=LISTED, rows=100.0, blocks=500.0, outside=40_000_000, body=BODY):
 
 
 def test_large_values_in_a_list_are_found_and_the_other_columns_named():
-    (found,) = whole_tables.WIDE_COLUMNS.find(listed())
+    (found,) = whole_tables.find_wide_columns(listed())
     assert found.headline == "Each call reads large values of document.body for 100 rows"
     assert found.candidates[0].sql == "SELECT id, folder FROM document WHERE folder = $1"
     assert not found.candidates[0].same_answers
@@ -474,7 +474,7 @@ def test_large_values_in_a_list_are_found_and_the_other_columns_named():
     ],
 )
 def test_rows_with_narrow_or_few_values_are_left_alone(healthy):
-    assert list(whole_tables.WIDE_COLUMNS.find(healthy)) == []
+    assert list(whole_tables.find_wide_columns(healthy)) == []
 
 
 JOIN = "SELECT {} FROM item JOIN document ON document.folder = item.id WHERE item.customer = $1"
@@ -491,7 +491,7 @@ JOIN = "SELECT {} FROM item JOIN document ON document.folder = item.id WHERE ite
     ],
 )
 def test_large_values_of_a_joined_table_count_beside_the_blocks_of_the_join(columns, blocks, found):
-    one = list(whole_tables.WIDE_COLUMNS.find(listed(JOIN.format(columns), blocks=blocks)))
+    one = list(whole_tables.find_wide_columns(listed(JOIN.format(columns), blocks=blocks)))
     assert [each.objects for each in one] == ([("document", "body")] if found else [])
     assert not any(each.candidates[0].sql for each in one)
 
@@ -506,7 +506,7 @@ def ranged(sql="SELECT id FROM post WHERE created > $1", rows=40_000.0, ms=80.0,
 
 
 def test_a_range_without_an_end_that_returns_much_of_a_table_is_found():
-    (found,) = ranges.UNBOUNDED.find(ranged())
+    (found,) = ranges.find_unbounded(ranged())
     assert found.headline == "Each call reads post to its end, as created has no upper bound"
 
 
@@ -521,4 +521,4 @@ def test_a_range_without_an_end_that_returns_much_of_a_table_is_found():
     ],
 )
 def test_bounded_ranges_and_reports_are_left_alone(healthy):
-    assert list(ranges.UNBOUNDED.find(healthy)) == []
+    assert list(ranges.find_unbounded(healthy)) == []

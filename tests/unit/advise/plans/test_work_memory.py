@@ -24,14 +24,14 @@ def spilling(sql=SORTED, text=SORT, indexes=(), megabytes=30, calls=600):
 
 
 def test_a_sort_on_disk_is_named_and_gets_memory_or_an_index():
-    (found,) = planning.SPILL.find(spilling())
+    (found,) = planning.find_spill(spilling())
     assert found.headline == "The sort of item by note writes 30.0 MB of temporary files in each call"
     memory, by_index = found.candidates
     assert memory.sql == "ALTER ROLE app SET work_mem = '64MB';"
     assert by_index.sql == ("CREATE INDEX CONCURRENTLY item_customer_note_idx ON item (customer, note DESC);")
-    (found,) = planning.SPILL.find(spilling(SORTED + " LIMIT 10"))
+    (found,) = planning.find_spill(spilling(SORTED + " LIMIT 10"))
     assert [one.kind for one in found.candidates] == ["index", "setting"]
-    (found,) = planning.SPILL.find(spilling(indexes=(index("item", "customer", "note"),)))
+    (found,) = planning.find_spill(spilling(indexes=(index("item", "customer", "note"),)))
     assert [one.kind for one in found.candidates] == ["setting"]
 
 
@@ -39,14 +39,14 @@ def test_a_hash_table_on_disk_gets_memory_only():
     text = """HashAggregate  (cost=1.0..2.0 rows=90000 width=8)
   Group Key: customer
   ->  Seq Scan on item  (cost=0.29..28.29 rows=100000 width=4)"""
-    (found,) = planning.SPILL.find(spilling("SELECT customer FROM item GROUP BY customer", text))
+    (found,) = planning.find_spill(spilling("SELECT customer FROM item GROUP BY customer", text))
     assert found.headline.startswith("GROUP BY of item in a hash table writes")
     assert [one.kind for one in found.candidates] == ["setting"]
 
 
 @pytest.mark.parametrize("healthy", [spilling(megabytes=0), spilling(calls=2)])
 def test_reports_and_sorts_in_memory_are_left_alone(healthy):
-    assert list(planning.SPILL.find(healthy)) == []
+    assert list(planning.find_spill(healthy)) == []
 
 
 def compiled(jit_ms, ms=50.0, calls=600):
@@ -55,7 +55,7 @@ def compiled(jit_ms, ms=50.0, calls=600):
 
 
 def test_compiling_that_takes_longer_than_it_gains_is_found():
-    (found,) = planning.JIT.find(compiled(40.0))
+    (found,) = planning.find_jit(compiled(40.0))
     assert found.headline == "Compiling (jit) takes 40.0 ms of the 50.0 ms of a repeated statement"
     assert found.bill.share == pytest.approx((40 - 0.25 * 10) / 50)
     off, above = found.candidates
@@ -65,4 +65,4 @@ def test_compiling_that_takes_longer_than_it_gains_is_found():
 
 @pytest.mark.parametrize("healthy", [compiled(8.0), compiled(0.0), compiled(40.0, calls=3)])
 def test_compiling_that_pays_off_and_reports_are_left_alone(healthy):
-    assert list(planning.JIT.find(healthy)) == []
+    assert list(planning.find_jit(healthy)) == []

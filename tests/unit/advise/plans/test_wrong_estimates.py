@@ -34,8 +34,8 @@ def cars(rows=200_000.0, ms=2_000.0, columns=CARS, text=NESTED, sql=JOIN, **fact
 
 
 def rules(seen):
-    every = (statistics.STALE, statistics.CORRELATED, planning.GENERIC_PLAN)
-    return [finding.rule for rule in every for finding in rule.find(seen)]
+    every = (statistics.find_stale, statistics.find_correlated, planning.find_generic_plan)
+    return [finding.rule for rule in every for finding in rule(seen)]
 
 
 INSERT = """Insert on car  (cost=0.00..10.00 rows=0 width=0)
@@ -47,13 +47,13 @@ def test_an_insert_does_not_read_the_rows_of_its_table():
     facts = {"live": 200_000, "bytes": 4_000 * 8192, "analysed_us": None, "autovacuum": False}
     sql = "INSERT INTO car (id) SELECT n FROM generate_series($1, $2) AS n"
     seen = cars(None, columns=unknown, text=INSERT, sql=sql, **facts)
-    assert list(statistics.STALE.find(seen)) == []
+    assert list(statistics.find_stale(seen)) == []
 
 
 def test_a_table_that_was_never_analysed_is_named_with_its_remedy():
     unknown = tuple(replace(one, distinct=None) for one in CARS if one.table == "car")
     seen = cars(None, live=200_000, bytes=4_000 * 8192, analysed_us=None, columns=unknown, autovacuum=False)
-    (found,) = statistics.STALE.find(seen)
+    (found,) = statistics.find_stale(seen)
     assert found.headline == "Table car was never analysed, so the planner guesses its rows"
     assert found.evidence[1] == "Estimated cost 2500, 1 row, but a call takes 2.00 s."
     assert [one.sql for one in found.candidates] == [
@@ -73,7 +73,7 @@ def test_a_standby_does_not_know_when_its_primary_analysed_a_table():
 def test_statistics_are_out_of_date_after_many_changes_and_the_undo_restores_the_option():
     seen = cars(modified=150_000)
     old = TableOptions("car", 1, {"autovacuum_analyze_scale_factor": "2"}, "permanent")
-    (found,) = statistics.STALE.find(replace(seen, catalogue=replace(seen.catalogue, options={"car": old})))
+    (found,) = statistics.find_stale(replace(seen, catalogue=replace(seen.catalogue, options={"car": old})))
     assert found.candidates[1].sql == "ALTER TABLE car SET (autovacuum_analyze_scale_factor = 0.02);"
     assert found.candidates[1].undo == "ALTER TABLE car SET (autovacuum_analyze_scale_factor = 2);"
     assert rules(seen) == ["stale-statistics"]  # and not correlated-columns
@@ -101,7 +101,7 @@ def test_a_full_scan_by_old_statistics_is_found_if_an_index_would_serve():
 
 
 def test_columns_that_depend_on_each_other_get_statistics_together():
-    (found,) = statistics.CORRELATED.find(cars())
+    (found,) = statistics.find_correlated(cars())
     assert found.headline == "The planner takes columns maker and model of car for independent"
     assert found.candidates[0].sql == (
         "CREATE STATISTICS car_maker_model_stat (ndistinct, dependencies, mcv) ON maker, model FROM car; "
@@ -153,7 +153,7 @@ def orders(*plans, sql=NEXT, columns=SKEWED, indexes=(), ms=100.0, rows=20.0, **
 
 
 def test_a_generic_plan_that_costs_more_than_the_plan_for_the_values_is_found():
-    (found,) = planning.GENERIC_PLAN.find(orders(plan(GENERIC), plan(FOR_OPEN, "drawn")))
+    (found,) = planning.find_generic_plan(orders(plan(GENERIC), plan(FOR_OPEN, "drawn")))
     assert "orders.state" in found.headline
     assert found.candidates[0].sql == "ALTER ROLE app SET plan_cache_mode = force_custom_plan;"
     assert found.candidates[0].undo == "ALTER ROLE app RESET plan_cache_mode;"

@@ -23,7 +23,7 @@ def documents(sql=PARSED, kind="json", *, width=300.0, mean_ns=100e6, rows=6_000
     seen = evidence(
         [spent()], [statement], tables=[a_table(**table)], columns=[a_column("body", kind, width=width)]
     )
-    return list(schema.JSON_PARSED.find(seen))
+    return list(schema.find_json_parsed(seen))
 
 
 def scan(kind="Seq Scan", rows=100.0):
@@ -69,7 +69,13 @@ def test_a_few_documents_cost_little():
 
 
 def joined(
-    kind="text", values=UUIDS, *, rows=100_000.0, width=37.0, join="Hash Join", find=schema.WIDE_TYPES.find
+    kind="text",
+    values=UUIDS,
+    *,
+    rows=100_000.0,
+    width=37.0,
+    join="Hash Join",
+    find=schema.find_wide_types,
 ):
     inner = PlanNode("Seq Scan", "owner", "o", "", 0.0, 1_000.0, rows, 40)
     hashed = PlanNode("Hash", "", "", "", 1_000.0, 1_000.0, rows, 40, children=(inner,))
@@ -128,7 +134,7 @@ def test_long_numbers_of_text_want_bigint_but_short_ones_and_codes_do_not():
 def test_times_padded_text_and_whole_numeric_save_a_part_of_their_joins(
     kind, values, width, what, better, part
 ):
-    (one,) = joined(kind, values, width=width, find=schema.WIDE_TYPES.search)
+    (one,) = joined(kind, values, width=width, find=schema.find_wide_types.search)
     assert what in one.headline
     assert fits(finding_headline(one))
     assert one.bill.share == pytest.approx(part * 0.7)
@@ -147,7 +153,7 @@ def test_times_padded_text_and_whole_numeric_save_a_part_of_their_joins(
     ],
 )
 def test_types_that_hold_more_than_the_narrower_one_stay(kind, values, width):
-    assert joined(kind, values, width=width, find=schema.WIDE_TYPES.search) == []
+    assert joined(kind, values, width=width, find=schema.find_wide_types.search) == []
 
 
 def test_other_types_other_values_and_small_joins_are_no_fault():
@@ -173,7 +179,7 @@ def inserted(column=None, *, pages=5_000_000, wait="IO:WALWrite", wal=6_000_000 
         full_pages={0: pages},
         server_version="PostgreSQL 18.1",
     )
-    return list(schema.RANDOM_KEYS.find(seen))
+    return list(schema.find_random_keys(seen))
 
 
 def test_random_keys_cost_the_full_pages_of_their_inserts():

@@ -33,7 +33,7 @@ def seen(*errors, watched=True, connections=None, busy=1.0, settings=LIMITS):
 
 
 def refused(*arguments, **facts):
-    return list(server.CONNECTIONS.find(seen(*arguments, **facts)))
+    return list(server.find_connections(seen(*arguments, **facts)))
 
 
 @pytest.mark.parametrize("watched", [True, False])
@@ -114,7 +114,7 @@ def test_room_for_more_connections_is_no_finding(facts):
 
 
 def failed(*arguments, **facts):
-    return list(server.TEMPORARY_FILES.find(seen(*arguments, **facts)))
+    return list(server.find_temporary_files(seen(*arguments, **facts)))
 
 
 @pytest.mark.parametrize("name", ["temp_file_limit", '"temp_file_limit"'])

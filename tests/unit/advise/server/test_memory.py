@@ -21,7 +21,7 @@ def found(*, memory=32 * GB, now="128MB", read=GB, wait="IO:DataFileRead", rows=
         settings={"shared_buffers": now},
         catalogue={"memory_bytes": memory},
     )
-    return list(server.SHARED_BUFFERS.find(seen))
+    return list(server.find_shared_buffers(seen))
 
 
 def test_small_shared_buffers_cost_the_time_of_reading_the_same_blocks_again():
@@ -50,7 +50,7 @@ def test_reads_that_more_memory_would_not_save_are_no_fault(facts):
 
 @pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
 def test_settings_that_risk_the_data_have_a_cost_without_a_bill(name):
-    (one,) = server.CRASH_UNSAFE.find(evidence([], settings={name: "off"}))
+    (one,) = server.find_crash_unsafe(evidence([], settings={name: "off"}))
     assert (one.objects, one.bill, one.cost) == ((name,), None, "the data, after a crash of the machine")
-    assert list(server.CRASH_UNSAFE.find(evidence([], settings={name: "on"}))) == []
-    assert list(server.CRASH_UNSAFE.find(evidence([]))) == []
+    assert list(server.find_crash_unsafe(evidence([], settings={name: "on"}))) == []
+    assert list(server.find_crash_unsafe(evidence([]))) == []

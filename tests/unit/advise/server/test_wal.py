@@ -20,12 +20,12 @@ FORCED = {
 
 def commits(*pieces, counters=(), commits=100.0, **settings):
     seen = evidence(pieces, settings=settings, counters=dict(counters))
-    return list(server.SLOW_COMMITS.find(replace(seen, rates=SessionRates(commits=commits, rollbacks=0.0))))
+    return list(server.find_slow_commits(replace(seen, rates=SessionRates(commits=commits, rollbacks=0.0))))
 
 
 def test_forced_checkpoints_cost_the_part_of_waiting_for_wal_that_full_pages_are():
     seen = evidence([spent(wait="LWLock:WALWrite"), spent(wait="CPU")], counters=FORCED)
-    (one,) = server.CHECKPOINTS.find(seen)
+    (one,) = server.find_checkpoints(seen)
     assert one.bill.share == pytest.approx(0.75 * 0.75 / 2)
     assert one.candidates[0].sql.startswith("ALTER SYSTEM SET max_wal_size = '4096MB'")
     assert fits(finding_headline(one))
@@ -33,15 +33,15 @@ def test_forced_checkpoints_cost_the_part_of_waiting_for_wal_that_full_pages_are
 
 def test_flushes_that_take_longer_than_writing_the_full_pages_cost_only_the_writing():
     pieces = [spent(wait="IO:WALSync", sessions=0.25), spent(wait="LWLock:WALWrite", sessions=0.75)]
-    (one,) = server.CHECKPOINTS.find(evidence(pieces, counters=FORCED))
+    (one,) = server.find_checkpoints(evidence(pieces, counters=FORCED))
     assert one.bill.share == pytest.approx(0.75 * 1.8e9 / 500e6 / (0.25 * 60))
 
 
 def test_forced_checkpoints_that_nobody_waits_for_cost_disk():
-    (one,) = server.CHECKPOINTS.find(evidence([spent()], counters=FORCED))
+    (one,) = server.find_checkpoints(evidence([spent()], counters=FORCED))
     assert (one.bill, one.cost) == (None, "1.80 GB of WAL")
     large = evidence([spent()], counters=FORCED, settings={"max_wal_size": "16GB"})
-    assert list(server.CHECKPOINTS.find(large)) == []
+    assert list(server.find_checkpoints(large)) == []
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_forced_checkpoints_that_nobody_waits_for_cost_disk():
 def test_full_wal_buffers_cost_the_time_of_writing_wal(full, size, event, found):
     counters = {"pg_stat_wal.wal_buffers_full": full, "pg_stat_wal.wal_write": 8_000.0}
     seen = evidence([spent(wait=event)], counters=counters, settings={"wal_buffers": size})
-    bills = [one.bill.share for one in server.WAL_BUFFERS.find(seen)]
+    bills = [one.bill.share for one in server.find_wal_buffers(seen)]
     assert bills == ([pytest.approx(0.75)] if found else [])
 
 
@@ -68,7 +68,7 @@ def test_from_postgresql_18_on_pg_stat_io_counts_writes_of_wal():
     writes = CounterFacts("pg_stat_io", "client backend, wal, normal", "writes", 8_000.0)
     heap = CounterFacts("pg_stat_io", "client backend, relation, normal", "writes", 90_000.0)
     seen = replace(seen, database=replace(seen.database, counters=(full, writes, heap)))
-    (one,) = server.WAL_BUFFERS.find(seen)
+    (one,) = server.find_wal_buffers(seen)
     assert one.bill.share == pytest.approx(0.75)
     assert one.headline == "The 32kB of wal_buffers were full 6 000 times"
 
@@ -101,4 +101,4 @@ def test_from_postgresql_18_on_pg_stat_io_counts_flushes():
     heap = CounterFacts("pg_stat_io", "client backend, relation, normal", "fsyncs", 90_000.0)
     seen = evidence(busy)
     seen = replace(seen, database=replace(seen.database, counters=(flushes, heap)))
-    assert [one.rule for one in server.SLOW_COMMITS.find(seen)] == ["slow-commits"]
+    assert [one.rule for one in server.find_slow_commits(seen)] == ["slow-commits"]

@@ -4,7 +4,7 @@ import pytest
 
 from fakes.evidence import BLOCK, a_statement, a_table, an_index, evidence, spent
 from uncork.advise.rules.space import vacuum
-from uncork.advise.rules.space.bloat import INDEXES
+from uncork.advise.rules.space.bloat import find_empty_indexes
 from uncork.model.database.plan import PlanNode, StatementPlan
 
 DEFINITION = "CREATE INDEX item_day ON item USING btree (day)"
@@ -16,7 +16,7 @@ def found(*, size=80_000_000, bloat=60_000_000, kind="Index Only Scan", blocks=9
     statement = a_statement("SELECT count(day) FROM item", blocks=6_000 * blocks, plans=plans)
     index = an_index(DEFINITION, bytes=size, bloat_bytes=bloat)
     seen = evidence([spent(wait=wait)], [statement], tables=[a_table(rows=rows)], indexes=[index])
-    return list(INDEXES.find(seen))
+    return list(find_empty_indexes(seen))
 
 
 def test_a_statement_that_reads_all_of_an_empty_index_pays_for_the_space():
@@ -42,7 +42,7 @@ def test_much_empty_space_costs_disk():
 
 
 def test_a_table_that_was_not_frozen_for_long_risks_all_writing():
-    (one,) = vacuum.NOT_FROZEN.find(evidence([], tables=[a_table(frozen_age=1_500_000_000)]))
+    (one,) = vacuum.find_not_frozen(evidence([], tables=[a_table(frozen_age=1_500_000_000)]))
     assert one.cost == "all writing, after 644 483 648 more transactions"
-    assert list(vacuum.NOT_FROZEN.find(evidence([], tables=[a_table(frozen_age=300_000_000)]))) == []
-    assert list(vacuum.NOT_FROZEN.find(evidence([], tables=[a_table(frozen_age=None)]))) == []
+    assert list(vacuum.find_not_frozen(evidence([], tables=[a_table(frozen_age=300_000_000)]))) == []
+    assert list(vacuum.find_not_frozen(evidence([], tables=[a_table(frozen_age=None)]))) == []

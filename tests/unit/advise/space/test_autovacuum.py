@@ -58,7 +58,7 @@ def seen(sql=NEXT, *, blocks=6_000 * 200, rows=6_000, index=QUEUE, options=None,
 
 
 def behind(*arguments, **facts):
-    return list(vacuum.BEHIND.find(seen(*arguments, **facts)))
+    return list(vacuum.find_behind(seen(*arguments, **facts)))
 
 
 def test_a_queue_reads_dead_entries_that_autovacuum_tolerates():
@@ -85,11 +85,11 @@ def test_blocks_that_a_trigger_reads_in_another_table_are_no_dead_rows():
         catalogue=replace(found.catalogue, triggers=(trigger,), functions=(function,)),
         take_body=lambda source: function_statements(source, {"total": ["n"]}),
     )
-    assert list(vacuum.BEHIND.find(known)) == []
+    assert list(vacuum.find_behind(known)) == []
 
 
 def test_a_queue_with_dead_entries_lacks_no_index():
-    assert list(missing_index.MISSING.find(seen(blocks=6_000 * 2_000))) == []
+    assert list(missing_index.find_missing_indexes(seen(blocks=6_000 * 2_000))) == []
 
 
 def test_options_of_the_table_are_set_back():
@@ -141,8 +141,8 @@ def test_autovacuum_that_is_due_is_on_its_way_unless_it_pauses():
 
 
 def test_without_autovacuum_dead_rows_have_a_bill_if_statements_read_them():
-    (one,) = vacuum.DEAD_ROWS.find(seen(settings={"autovacuum": "off"}))
+    (one,) = vacuum.find_dead_rows(seen(settings={"autovacuum": "off"}))
     assert one.bill.share == pytest.approx(0.97)
-    (late,) = vacuum.DEAD_ROWS.find(seen(dead=150_000, table={"vacuumed_us": END_US - 900_000_000}))
+    (late,) = vacuum.find_dead_rows(seen(dead=150_000, table={"vacuumed_us": END_US - 900_000_000}))
     assert late.headline.endswith("and was last vacuumed 15 min 00 s ago")
-    assert list(vacuum.DEAD_ROWS.find(seen())) == []
+    assert list(vacuum.find_dead_rows(seen())) == []

@@ -28,7 +28,7 @@ def found(sql=OLD, *others, size=5 * GB, rows=600_000, by="created_at", keys=(),
     )
     known = Catalogue(columns=seen.catalogue.columns, **catalogue)
     object.__setattr__(seen, "catalogue", known)
-    return list(bloat.EXPIRED_ROWS.find(seen))
+    return list(bloat.find_expired(seen))
 
 
 @pytest.mark.parametrize("sql", [OLD, BATCH, OLD.replace("<", "<=")])

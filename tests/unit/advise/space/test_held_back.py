@@ -34,7 +34,7 @@ def seen(*holders, blocks=6_000 * 200, transactions=(), **table):
 
 
 def found(*holders, **facts):
-    return list(vacuum.HELD_BACK.find(seen(*holders, **facts)))
+    return list(vacuum.find_held_back(seen(*holders, **facts)))
 
 
 def test_a_long_report_is_named_with_its_tables_and_what_their_dead_rows_cost():
@@ -127,15 +127,15 @@ def test_a_forgotten_transaction_has_a_finding_of_its_own():
     )
     holder = replace(REPORT, idle_ns=HOUR_NS // 2)
     assert found(holder, transactions=(idle,)) == []
-    assert list(sessions.FORGOTTEN.find(seen(holder, transactions=(idle,))))
+    assert list(sessions.find_forgotten(seen(holder, transactions=(idle,))))
     # One that pauses briefly between its statements is none.
     (one,) = found(replace(REPORT, idle_ns=1_000), transactions=(replace(idle, idle_ns=1_000_000),))
     assert "waited for its client after: select sum(n) from big" in one.evidence[0]
 
 
 def test_autovacuum_is_not_blamed_for_rows_that_it_cannot_remove():
-    assert list(vacuum.BEHIND.find(seen(dead=40_000)))
-    assert list(vacuum.BEHIND.find(seen(REPORT, dead=40_000))) == []
+    assert list(vacuum.find_behind(seen(dead=40_000)))
+    assert list(vacuum.find_behind(seen(REPORT, dead=40_000))) == []
 
 
 def row(**facts):

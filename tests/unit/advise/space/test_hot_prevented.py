@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.evidence import a_statement, a_table, an_index, evidence, spent
-from uncork.advise.rules.space.hot_prevented import RULE
+from uncork.advise.rules.space.hot_prevented import find_hot_prevented
 from uncork.model.database.catalogue import TableOptions
 from uncork.model.results.database import ForeignKeyFacts
 from uncork.report.findings import finding_headline
@@ -26,7 +26,7 @@ def found(sql=TOUCH, *, indexes=THREE, table=(), wait="CPU", **facts):
     known = {"rows": 6_000, "blocks": 84_000, "calls": 6_000, **facts}
     changed = a_table(**{"updated": 6_000, "hot_updated": 0, **dict(table)})
     return list(
-        RULE.find(
+        find_hot_prevented(
             evidence([spent(wait=wait)], [a_statement(sql, **known)], tables=[changed], indexes=indexes)
         )
     )
@@ -73,8 +73,8 @@ def test_an_index_of_a_foreign_key_is_no_fault_because_deletes_need_it():
     statement = a_statement(TOUCH, rows=6_000, blocks=84_000, calls=6_000)
     table = a_table(updated=6_000, hot_updated=0)
     seen = evidence([spent()], [statement], tables=[table], indexes=THREE)
-    assert [one.objects[1] for one in RULE.find(seen)] == ["item_seen"]
-    assert list(RULE.find(replace(seen, foreign_keys=(key,)))) == []
+    assert [one.objects[1] for one in find_hot_prevented(seen)] == ["item_seen"]
+    assert list(find_hot_prevented(replace(seen, foreign_keys=(key,)))) == []
 
 
 def test_another_index_in_use_on_the_changed_columns_would_prevent_them_anyway():
@@ -118,4 +118,4 @@ def test_a_table_with_room_in_its_pages_needs_no_lower_fillfactor():
     statement = a_statement("UPDATE item SET n = n + 1 WHERE id = $1", blocks=60_000)
     table = a_table(updated=6_000)
     seen = evidence([spent()], [statement], tables=[table], indexes=INDEXES, catalogue={"options": roomy})
-    assert list(RULE.find(seen)) == []
+    assert list(find_hot_prevented(seen)) == []

@@ -32,7 +32,7 @@ def logged(*, rows, executions=9_000, in_rows=9_000):
 
 
 def test_a_loader_commits_each_row():
-    (found,) = find_findings(logged(rows=2), [row_by_row.COMMITS_IN_LOG])
+    (found,) = find_findings(logged(rows=2), [row_by_row.find_commits_in_log])
     assert found.headline == "Application loader inserts 9 000 rows into event with a commit for each"
 
 
@@ -44,4 +44,4 @@ def test_a_loader_commits_each_row():
     ],
 )
 def test_requests_that_each_insert_one_row_are_no_batch(facts):
-    assert find_findings(logged(**facts), [row_by_row.COMMITS_IN_LOG]) == ()
+    assert find_findings(logged(**facts), [row_by_row.find_commits_in_log]) == ()

@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.evidence import Evidence, Piece, Statement
+from uncork.advise.evidence import Evidence, Piece, Statement, grouped
 from uncork.advise.log_loops import ClientLoop, client_loops
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import finding, rule, worth
 from uncork.advise.rules.writes.written import ROW_WORDS, Written, batched, one_row, written
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.results.log import LogResult
@@ -19,11 +19,7 @@ from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration
 
 if TYPE_CHECKING:
-    from uncork.model.database.statement import StatementShape
     from uncork.model.results.database_transactions import InTransaction
-
-
-# ---- statements that a client sends one by one in a loop, where one statement would do (N+1) ----
 
 
 _SHORT_GAP_NS: Final = 20_000_000
@@ -64,26 +60,22 @@ def loops(evidence: Evidence) -> list[InTransaction]:
         and transaction.samples >= _LOOP_SAMPLES
         and transaction.gap_ns <= _SHORT_GAP_NS
     ]
-    in_turn: dict[tuple[str, str], list[InTransaction]] = {}
-    for transaction in found:
-        if (
-            _executions(transaction, evidence) >= _LOOP_IN_TURN
-            and _calls_a_begin(transaction, evidence) >= _LOOP_IN_TURN
-        ):
-            in_turn.setdefault((transaction.application, transaction.user), []).append(transaction)
-    together = {
-        key
-        for key, all_of in in_turn.items()
-        if sum(_executions(transaction, evidence) for transaction in all_of) >= _LOOP_STATEMENTS
-    }
+    in_turn = [
+        transaction
+        for transaction in found
+        if _executions(transaction, evidence) >= _LOOP_IN_TURN
+        and _calls_a_begin(transaction, evidence) >= _LOOP_IN_TURN
+    ]
+    together = [
+        transaction
+        for of_client in grouped(in_turn, lambda loop: (loop.application, loop.user)).values()
+        if sum(_executions(transaction, evidence) for transaction in of_client) >= _LOOP_STATEMENTS
+        for transaction in of_client
+    ]
     return [
         transaction
         for transaction in found
-        if _executions(transaction, evidence) >= _LOOP_STATEMENTS
-        or (
-            (transaction.application, transaction.user) in together
-            and transaction in in_turn[transaction.application, transaction.user]
-        )
+        if _executions(transaction, evidence) >= _LOOP_STATEMENTS or transaction in together
     ]
 
 
@@ -123,11 +115,13 @@ def _executions(transaction: InTransaction, evidence: Evidence) -> float:
     )
 
 
-def _find_one_by_one(evidence: Evidence) -> Iterator[Finding]:
-    """Sessions that wait for the locks of such a transaction count towards the finding."""
-    by_client: dict[tuple[str, str], list[InTransaction]] = {}
-    for loop in loops(evidence):
-        by_client.setdefault((loop.application, loop.user), []).append(loop)
+@rule("one-by-one")
+def find_one_by_one(evidence: Evidence) -> Iterator[Finding]:
+    """Find statements that a client sends one by one in a loop, where one statement would do (N+1).
+
+    Sessions that wait for the locks of such a transaction count towards the finding.
+    """
+    by_client = grouped(loops(evidence), lambda loop: (loop.application, loop.user))
     for (application, user), found in by_client.items():
         held = sum(
             blocker.sessions
@@ -137,9 +131,8 @@ def _find_one_by_one(evidence: Evidence) -> Iterator[Finding]:
         numbers = {transaction.template for transaction in found}
         waiting = evidence.part_of_class("Lock", held)
         bill = evidence.bill(partial(_caused, numbers=numbers, application=application, waiting=waiting))
-        yield _one_by_one(
-            application or user, sorted(found, key=lambda one: -one.sessions), held, bill, evidence
-        )
+        found.sort(key=lambda loop: -loop.sessions)
+        yield _one_by_one(application or user, found, held, bill, evidence)
 
 
 def _caused(piece: Piece, *, numbers: Collection[int | None], application: str, waiting: float) -> float:
@@ -154,7 +147,7 @@ def _one_by_one(who: str, found: Sequence[InTransaction], held: float, bill: Bil
     numbers = tuple(
         dict.fromkeys(transaction.template for transaction in found if transaction.template is not None)
     )
-    calls = sum(seen.statements[number].calls or 0 for number in numbers if number in seen.statements)
+    calls = sum(statement.calls or 0 for statement in seen.chosen(numbers))
     per = format_count(float(f"{_executions(top, seen):.1g}"))
     ratio = _calls_a_begin(top, seen)
     statement = seen.statement(top.template)
@@ -172,15 +165,14 @@ def _one_by_one(who: str, found: Sequence[InTransaction], held: float, bill: Bil
         evidence.append(f"The server counted {calls_words}.")
     if held:
         evidence.append(f"Its transactions block {held:.2f} other sessions on average.")
-    return Finding(
-        ONE_BY_ONE.name,
+    return finding(
         _one_by_one_headline(who, statement, what, calls, per, single=len(numbers) == 1),
         objects=objects,
         bill=bill,
         templates=numbers,
-        statement=top.text,
-        evidence=tuple(evidence),
-        candidates=tuple(loop_candidates(top.text, statement, seen)),
+        text=top.text,
+        evidence=evidence,
+        candidates=loop_candidates(top.text, statement, seen),
         proof="Compare both ways of the client with uncork run, as two workloads that return the same rows.",
     )
 
@@ -232,23 +224,20 @@ def loop_candidates(
     yield Candidate("client", words, sql=sql, habit="loops in a transaction")
 
 
-ONE_BY_ONE: Final = Rule("one-by-one", _find_one_by_one)
-
-
-# ---- statements that a client sends one by one in a loop, as logs show them (N+1) ----
-
-
 _MOST_OF: Final = 0.9
 """Fraction of a template's time that an application must have to be named."""
-_LOOKUP: Final = "lookup-loop"
 _PROOF: Final = "Compare both ways of the client with uncork run, as two workloads with the same rows."
 _PIPELINE_PROOF: Final = (
     "Compare ways to send the rows: uncork new --from writes the experiment from this run."
 )
 
 
-def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
-    """The bill is the time of the executions in loops, and of the time between them."""
+@rule("one-by-one")
+def find_loops_in_log(evidence: Evidence) -> Iterator[Finding]:
+    """Find statements that a client sends one by one in a loop, as logs show them (N+1).
+
+    The bill is the time of the executions in loops, and of the time between them.
+    """
     log = evidence.log
     for loop in () if log is None else client_loops(log):
         numbers = tuple(
@@ -272,20 +261,20 @@ def _loop_in_log(loop: ClientLoop, numbers: Sequence[int], log: LogResult, evide
     application = _application_in_log(loop, log)
     what = written(statement)
     tables: tuple[str, ...] = () if what is None else (what.table,)
-    if what is None and statement.shape is not None:
-        tables = tuple(table.name for table in statement.shape.tables if table.kind == "table")[:1]
+    if what is None:
+        tables = statement.tables[:1]
     reads = loop.text.startswith("select") and what is None
     lookup = reads and not loop.in_transaction and not loop.pipelined and len(numbers) == 1
-    return Finding(
-        _LOOKUP if lookup else IN_LOG.name,
+    return finding(
         _headline_in_log(loop, statement, application, tables, lookup=lookup),
         objects=(*((application,) if application else ()), *tables),
         bill=_bill_in_log(loop, evidence),
-        templates=tuple(numbers),
-        statement=loop.text,
-        evidence=tuple(_evidence_in_log(loop)),
-        candidates=tuple(_candidates_in_log(loop, statement, evidence)),
+        templates=numbers,
+        text=loop.text,
+        evidence=_evidence_in_log(loop),
+        candidates=_candidates_in_log(loop, statement, evidence),
         proof=_PIPELINE_PROOF if loop.pipelined else _PROOF,
+        rule="lookup-loop" if lookup else "",
     )
 
 
@@ -335,12 +324,6 @@ def _evidence_in_log(loop: ClientLoop) -> Iterator[str]:
         yield f"They follow each execution of {short_template(loop.parent_text, 60)}"
     if len(loop.templates) > 1:
         yield f"The client sends {len(loop.templates)} statements in turn."
-
-
-IN_LOG: Final = Rule("one-by-one", _find_in_log)
-
-
-# ---- lookups that a client sends for each row of a list, without a transaction around them (N+1) ----
 
 
 _LIST_ROWS: Final = 10.0
@@ -397,12 +380,16 @@ def follows_exactly(lookup: Statement, listed: Statement) -> bool:
     )
 
 
-def _find_lookup_loops(evidence: Evidence) -> Iterator[Finding]:
-    """A lookup that takes little time of the server costs its client a round trip for each row."""
+@rule("lookup-loop")
+def find_lookup_loops(evidence: Evidence) -> Iterator[Finding]:
+    """Find lookups that a client sends for each row of a list, without a transaction around them (N+1).
+
+    A lookup that takes little time of the server costs its client a round trip for each row.
+    """
     billed: set[int] = set()
-    for finding in _billed(evidence):
-        billed.update(finding.templates)
-        yield finding
+    for found in _billed(evidence):
+        billed.update(found.templates)
+        yield found
     if evidence.database is not None:
         yield from _unbilled(evidence, billed)
 
@@ -482,14 +469,12 @@ def _lookup_loop(parent: Statement, children: list[Statement], seen: Evidence) -
     ]
     if len(children) > 1:
         evidence.append(f"{len(children)} templates are called once for each row of the list.")
-    return Finding(
-        LOOKUP_LOOP.name,
+    return finding(
         f"{who} looks up rows of {table} one by one, {each} after each list",
         objects=(table, *((application,) if application else ())),
         bill=seen.bill_of([child.number for child in children]),
-        templates=(*(child.number for child in children),),
-        statement=top.text,
-        evidence=tuple(evidence),
+        statements=children,
+        evidence=evidence,
         candidates=(
             Candidate(
                 "client",
@@ -507,9 +492,8 @@ def _reads(statement: Statement) -> bool:
     """Return whether a statement of a client reads rows, and its calls and rows were counted."""
     if statement.number < 0 or statement.nested or statement.calls is None or statement.rows is None:
         return False
-    if not statement.text.startswith("select"):
-        return False
-    return statement.shape is None or (statement.shape.kind == "select" and not statement.shape.locking)
+    shape, reads = statement.shape, statement.text.startswith("select")
+    return reads and (shape is None or (shape.kind == "select" and not shape.locking))
 
 
 def _key(statement: Statement) -> frozenset[str]:
@@ -527,13 +511,8 @@ def _key(statement: Statement) -> frozenset[str]:
 
 
 def _table(statement: Statement) -> str:
-    tables = (
-        []
-        if statement.shape is None
-        else [table.name for table in statement.shape.tables if table.kind == "table"]
-    )
-    if tables:
-        return tables[0]
+    if statement.tables:
+        return statement.tables[0]
     match = _TABLE.search(statement.text)
     return match[1].removeprefix("public.") if match else "a table"
 
@@ -541,7 +520,7 @@ def _table(statement: Statement) -> str:
 def _tables(statement: Statement) -> frozenset[str]:
     if statement.shape is None:
         return frozenset({_table(statement)})
-    return frozenset(table.name for table in statement.shape.tables if table.kind == "table")
+    return frozenset(statement.tables)
 
 
 def _linked(lookup: Statement, listed: Statement, evidence: Evidence) -> bool:
@@ -550,21 +529,19 @@ def _linked(lookup: Statement, listed: Statement, evidence: Evidence) -> bool:
     Either both read the same table, or a foreign key connects their tables, or the list returns a column
     that has the name of the key.
     """
-    one, other = _tables(lookup), _tables(listed)
-    if not one or not other:
+    looked_up, listing = _tables(lookup), _tables(listed)
+    if not looked_up or not listing:
         return False
-    if one & other:
-        return True
-    if any(
-        {key.table, key.referred} <= (one | other) and (key.table in one) != (key.table in other)
-        for key in evidence.foreign_keys
-    ):
-        return True
-    return bool(_key(lookup) & _outputs(listed.shape))
-
-
-def _outputs(shape: StatementShape | None) -> frozenset[str]:
-    return frozenset() if shape is None else frozenset(output.column for output in shape.outputs)
+    outputs = () if listed.shape is None else listed.shape.outputs
+    return bool(
+        looked_up & listing
+        or any(
+            {key.table, key.referred} <= (looked_up | listing)
+            and (key.table in looked_up) != (key.table in listing)
+            for key in evidence.foreign_keys
+        )
+        or _key(lookup) & {output.column for output in outputs}
+    )
 
 
 def _application(statement: Statement, evidence: Evidence) -> str:
@@ -572,6 +549,3 @@ def _application(statement: Statement, evidence: Evidence) -> str:
     for piece in evidence.pieces_of(statement.number):
         spent[piece.application] = spent.get(piece.application, 0.0) + piece.sessions
     return max(spent, key=lambda name: spent[name], default="")
-
-
-LOOKUP_LOOP: Final = Rule("lookup-loop", _find_lookup_loops)

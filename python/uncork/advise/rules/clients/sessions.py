@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.changes import Setting
 from uncork.advise.evidence import Evidence, Piece, grouped
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import finding, rule, worth
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.log import LogResult, TransactionFacts
@@ -18,9 +18,6 @@ from uncork.model.units import count_words, format_count, format_duration
 if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
     from uncork.model.results.database_transactions import InTransaction
-
-
-# ---- clients that open a connection for each request, and close it again ----
 
 
 _CPU_S: Final = 0.003
@@ -34,7 +31,9 @@ A pool opens a connection every few minutes."""
 _HOUR_S: Final = 3600.0
 
 
-def _find_connections(seen: Evidence) -> Iterator[Finding]:
+@rule("connection-per-request")
+def find_connections(seen: Evidence) -> Iterator[Finding]:
+    """Find clients that open a connection for each request, and close it again."""
     opened = _per_second(seen, "sessions", None if seen.rates is None else seen.rates.opened)
     commits = _per_second(seen, "xact_commit", None if seen.rates is None else seen.rates.commits)
     if opened is None or opened < _PER_S or (commits or 0.0) > _COMMITS * opened:
@@ -51,7 +50,7 @@ def _find_connections(seen: Evidence) -> Iterator[Finding]:
     ]
     if commits:
         evidence.append(f"A connection executes {commits / opened:.1f} transactions on average.")
-    yield CONNECTIONS.finding(
+    yield finding(
         f"{number} connections a second are opened{who}, for few statements each",
         objects=applications,
         bill=Bill(busy * _HOUR_S, 0.5 * busy * _HOUR_S, 2 * busy * _HOUR_S, share),
@@ -92,12 +91,6 @@ def _per_second(evidence: Evidence, counter: str, known: float | None) -> float 
     return sum(found) / evidence.seconds if found else None
 
 
-CONNECTIONS: Final = Rule("connection-per-request", _find_connections)
-
-
-# ---- a transaction that a client left idle: it blocks others, or keeps dead rows from VACUUM ----
-
-
 FORGOTTEN_IDLE_NS: Final = 1_000_000_000
 """Pause of a forgotten transaction that others wait behind. A working client sends its next statement within
 milliseconds; a second of silence is a person, a remote call or a bug."""
@@ -119,7 +112,9 @@ def leaves_dead_rows(transaction: InTransaction) -> bool:
     return transaction.idle_ns >= OLD_IDLE_NS and (transaction.held_age or 0) >= OLD_HELD
 
 
-def _find_forgotten(evidence: Evidence) -> Iterator[Finding]:
+@rule("forgotten-transaction")
+def find_forgotten(evidence: Evidence) -> Iterator[Finding]:
+    """Find a transaction that a client left idle: it blocks others, or keeps dead rows from VACUUM."""
     if evidence.database is None:
         return
     blocking = set()
@@ -130,13 +125,12 @@ def _find_forgotten(evidence: Evidence) -> Iterator[Finding]:
         blocking.add((blocker.application, blocker.user))
         idle = format_duration(float(blocker.idle_ns or blocker.transaction_ns or 0))
         who = blocker.application or blocker.user
-        yield Finding(
-            FORGOTTEN.name,
+        yield finding(
             f"Application {who} left a transaction idle for {idle}, and other sessions wait for its locks",
             objects=(who,),
             bill=bill,
-            templates=() if blocker.template is None else (blocker.template,),
-            statement=blocker.text,
+            templates=[blocker.template],
+            text=blocker.text,
             evidence=(
                 f"On average {blocker.sessions:.2f} sessions waited behind it, at most "
                 f"{blocker.most} at once.",
@@ -151,14 +145,13 @@ def _find_forgotten(evidence: Evidence) -> Iterator[Finding]:
         blocking.add(key)
         later = format_count(held.held_age or 0)
         who = held.application or held.user
-        yield Finding(
-            FORGOTTEN.name,
+        yield finding(
             f"Application {who} left a transaction idle for {format_duration(float(held.idle_ns))}, so "
             f"VACUUM cannot remove the rows that {later} later transactions left dead",
             objects=(who,),
             bill=None,
-            templates=() if held.template is None else (held.template,),
-            statement=held.text,
+            templates=[held.template],
+            text=held.text,
             cost="dead rows that stay",
             candidates=idle_candidates(who),
             proof="After the change, pg_stat_activity.backend_xmin of its sessions must stay young.",
@@ -179,12 +172,6 @@ def idle_candidates(who: str) -> tuple[Candidate, ...]:
     )
 
 
-FORGOTTEN: Final = Rule("forgotten-transaction", _find_forgotten)
-
-
-# ---- a slow step of a client inside its transactions, such as a remote call ----
-
-
 _PAUSE_NS: Final = 50_000_000
 """Shortest pause of a slow step. An application builds its next statement within a few milliseconds, and a
 round trip between continents takes less than a quarter of a second; a pause of this length in a data centre
@@ -203,7 +190,9 @@ _SHORTER_PROOF: Final = (
 """How to prove shorter transactions before the application is changed."""
 
 
-def _find_slow_steps(evidence: Evidence) -> Iterator[Finding]:
+@rule("slow-step-in-transaction", least_share=_SHARE)
+def find_slow_steps(evidence: Evidence) -> Iterator[Finding]:
+    """Find a slow step of a client inside its transactions, such as a remote call."""
     steps = (
         transaction
         for transaction in evidence.transactions
@@ -211,25 +200,18 @@ def _find_slow_steps(evidence: Evidence) -> Iterator[Finding]:
     )
     for (application, user), found in grouped(steps, lambda step: (step.application, step.user)).items():
         found.sort(key=lambda step: -step.sessions)
-        top, who = found[0], application or user
-        bill = evidence.bill(
-            partial(
-                _paused, templates=[transaction.template for transaction in found], application=application
-            )
-        )
+        top, who, templates = found[0], application or user, [step.template for step in found]
+        bill = evidence.bill(partial(_paused, templates=templates, application=application))
         if bill.seconds_per_hour < _SESSIONS * 3600:
             continue
         pause = format_duration(float(f"{top.gap_ns:.2g}"))
         statement = f": {short_template(top.text)}" if top.text else "."
-        yield Finding(
-            SLOW_STEP.name,
+        yield finding(
             f"Application {who} pauses for {pause} inside its transactions",
             objects=(who,),
             bill=bill,
-            templates=tuple(
-                transaction.template for transaction in found if transaction.template is not None
-            ),
-            statement=top.text,
+            templates=templates,
+            text=top.text,
             evidence=(
                 f"The client typically sends its next statement {pause} after this one{statement}",
                 f"Such a transaction takes {format_duration(float(f'{top.length_ns:.2g}'))} on average.",
@@ -257,19 +239,14 @@ def _paused(piece: Piece, *, templates: list[int | None], application: str) -> f
     )
 
 
-SLOW_STEP: Final = Rule("slow-step-in-transaction", _find_slow_steps, least_share=_SHARE)
+@rule("slow-step-in-transaction", least_share=_SHARE)
+def find_slow_steps_in_log(evidence: Evidence) -> Iterator[Finding]:
+    """Find the same in a log, which shows forgotten transactions too.
 
+    A watched server shows shorter pauses, and after which statement they are, so it is asked instead.
 
-# ---- the same in a log, which shows forgotten transactions too ----
-
-
-_FORGOTTEN: Final = "forgotten-transaction"
-
-
-def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
-    """A watched server shows shorter pauses, and after which statement they are, so it is asked instead.
-
-    A log has the mean of pauses below a second, but slow clients and networks pause before each statement.
+    A log has the mean of pauses below a second, but slow clients and networks pause before each
+    statement.
     """
     if evidence.log is None or evidence.database is not None:
         return
@@ -285,7 +262,7 @@ def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
         bill = evidence.bill_of_seconds(transaction.pause_ns / 1e9)
         if bill.seconds_per_hour >= _SESSIONS * 3600:
             longest = format_duration(float(transaction.pause_max_ns))
-            yield SLOW_STEP.finding(
+            yield finding(
                 f"Application {who}{on} pauses for up to {longest} inside its transactions",
                 objects=(who,),
                 bill=bill,
@@ -311,8 +288,7 @@ def _share(server: str, log: LogResult) -> float:
 
 def _forgotten(transaction: TransactionFacts, who: str, on: str, held: float) -> Finding:
     longest = format_duration(float(transaction.pause_max_ns))
-    return Finding(
-        _FORGOTTEN,
+    return finding(
         f"Application {who}{on} left a transaction idle for {longest}",
         objects=(who,),
         bill=None,
@@ -323,7 +299,5 @@ def _forgotten(transaction: TransactionFacts, who: str, on: str, held: float) ->
         ),
         candidates=idle_candidates(who),
         proof="Profile a new log after the change: no transaction may pause for so long.",
+        rule="forgotten-transaction",
     )
-
-
-SLOW_STEP_IN_LOG: Final = Rule("slow-step-in-transaction", _find_in_log, least_share=_SHARE)

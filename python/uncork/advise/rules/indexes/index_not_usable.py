@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule
+from uncork.advise.rule import finding, rule
 from uncork.advise.rules.indexes.estimates import fraction, index_cost, pages, rows_per_value, scan_cost
 from uncork.advise.rules.indexes.keys import Served, Wanted, key_name, merge, served_by, serves
 from uncork.advise.rules.indexes.problems import (
@@ -72,26 +72,24 @@ class _Split:
     node: PlanNode | None
 
 
-def across_tables(evidence: Evidence, rule: str) -> Iterator[Finding]:
-    """Yield the findings about ORs over columns of several tables, as findings of a rule."""
+def _across_tables(evidence: Evidence) -> Iterator[Finding]:
+    """Yield the findings about ORs over columns of several tables."""
     for statement in evidence.costliest():
         found = None if statement.number < 0 else _split(statement, evidence)
         if found is None:
             continue
         predicates = [part.predicate for part in found.parts]
         tables = tuple(dict.fromkeys(predicate.table for predicate in predicates))
-        yield Finding(
-            rule,
+        yield finding(
             f"No index serves the OR over {series_words(_names(found.parts))}, so calls join whole tables",
             objects=(
                 *tables,
                 *dict.fromkeys(predicate.column for predicate in predicates if predicate.column),
             ),
             bill=evidence.bill_of({statement.number: found.saved}),
-            templates=(statement.number,),
-            statement=statement.text,
-            evidence=tuple(_or_evidence(found, tables, evidence)),
-            candidates=tuple(_or_candidates(found, evidence)),
+            statements=[statement],
+            evidence=_or_evidence(found, tables, evidence),
+            candidates=_or_candidates(found, evidence),
             proof=_OR_PROOF,
         )
 
@@ -274,9 +272,6 @@ def _or_candidates(found: _Split, evidence: Evidence) -> Iterator[Candidate]:
         yield from index_candidates(merged.index, evidence, merged.extension)
 
 
-# ---- a column that has an index, in a condition that keeps statements from using it ----
-
-
 _SHORTENED: Final = frozenset({"character", "bit"})
 """Types that a cast without a length shortens to one."""
 _DAY_TEXT: Final = re.compile(r'[("]*[\w$]+[)"]*::date\)?::(?:text|varchar|charactervarying)')
@@ -284,7 +279,9 @@ _DAY_TEXT: Final = re.compile(r'[("]*[\w$]+[)"]*::date\)?::(?:text|varchar|chara
 _PROOF: Final = "Compare the statements with each candidate and without in uncork run."
 
 
-def _find(evidence: Evidence) -> Iterator[Finding]:
+@rule("index-not-usable", depth=2)
+def find_unusable_indexes(evidence: Evidence) -> Iterator[Finding]:
+    """Find a column that has an index, in a condition that keeps statements from using it."""
     groups: dict[tuple[str, str, str, str], list[Problem]] = {}
     for problem in problems(evidence):
         if problem.obstacle is not None and problem.obstacle.kind != "invalid":
@@ -296,18 +293,17 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         first, why = mine[0], mine[0].obstacle
         if why is None:
             continue
-        yield Finding(
-            RULE.name,
+        yield finding(
             _headline(first, why),
             objects=(first.use.table.name, *((why.index,) if why.index else ()), *_columns(why.predicate)),
             bill=evidence.bill_of(fractions),
-            templates=tuple(fractions),
-            statement=first.statement.text,
-            evidence=tuple(_evidence(first, why, evidence)),
-            candidates=tuple(_candidates(mine, why, evidence)),
+            templates=fractions,
+            text=first.statement.text,
+            evidence=_evidence(first, why, evidence),
+            candidates=_candidates(mine, why, evidence),
             proof=_PROOF,
         )
-    yield from across_tables(evidence, RULE.name)
+    yield from _across_tables(evidence)
 
 
 def _headline(problem: Problem, why: Obstacle) -> str:
@@ -519,6 +515,3 @@ def _strict(predicate: Predicate) -> Iterator[str]:
     day_text = _DAY_TEXT.fullmatch(predicate.expression.lower().replace(" ", ""))
     if day_text or (predicate.cast and predicate.cast != "date"):
         yield "A value that the column's type cannot have becomes an error instead of finding no row."
-
-
-RULE: Final = Rule("index-not-usable", _find, depth=2)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Existing, Statement
-from uncork.advise.rule import Rule
+from uncork.advise.rule import finding, rule
 from uncork.advise.rules.indexes.estimates import pages
 from uncork.advise.rules.indexes.keys import Merged, merge
 from uncork.advise.rules.indexes.problems import (
@@ -42,14 +42,13 @@ if TYPE_CHECKING:
     from uncork.model.results.database import ForeignKeyFacts, TableFacts
 
 
-# ---- a large table that statements scan again and again, because no index has what they search for ----
-
-
 _MOST_STATEMENTS: Final = 4
 _PROOF: Final = "Compare the statements with and without the index in uncork run."
 
 
-def _find_missing(evidence: Evidence) -> Iterator[Finding]:
+@rule("missing-index")
+def find_missing_indexes(evidence: Evidence) -> Iterator[Finding]:
+    """Find a large table that statements scan again and again, because no index has what they search for."""
     found = [
         problem
         for problem in problems(evidence)
@@ -64,19 +63,17 @@ def _missing(merged: Merged, mine: Sequence[Problem], evidence: Evidence) -> Fin
     fractions = fractions_of(mine)
     within = {problem.statement.number for problem in mine if problem.within}
     first, table = mine[0], merged.index.table
-    candidates = [
-        *index_candidates(merged.index, evidence, merged.extension),
-        *variants(merged, mine, evidence),
-    ]
-    return Finding(
-        MISSING.name,
+    return finding(
         _headline(merged, first),
         objects=(table, *(key.column for key in merged.index.keys if key.column)),
         bill=bill_of_scans(fractions, within, evidence),
-        templates=tuple(fractions),
-        statement=first.within.outer.text if first.within else first.statement.text,
-        evidence=tuple(_missing_evidence(mine, evidence)),
-        candidates=tuple(candidates),
+        templates=fractions,
+        text=first.within.outer.text if first.within else first.statement.text,
+        evidence=_missing_evidence(mine, evidence),
+        candidates=[
+            *index_candidates(merged.index, evidence, merged.extension),
+            *variants(merged, mine, evidence),
+        ],
         proof=_PROOF,
     )
 
@@ -117,7 +114,7 @@ def _unparsed(evidence: Evidence) -> Iterator[Finding]:
         if not found:
             continue
         table = max(found, key=lambda table: table.seq_rows)
-        yield MISSING.finding(
+        yield finding(
             _unparsed_headline(statement, table.name),
             objects=(table.name,),
             bill=evidence.bill_of((statement.number,)),
@@ -146,20 +143,17 @@ def _unparsed_headline(statement: Statement, table: str) -> str:
     return f"{count_words(statement.calls, 'call')} {verb} the whole table {table}{each}"
 
 
-MISSING: Final = Rule("missing-index", _find_missing)
-
-
-# ---- deletes that scan a table which refers to the deleted rows, because its foreign key has no index ----
-#
-# PostgreSQL creates no index for a foreign key. The check of each deleted row is a query of a trigger,
-# whose time and blocks are counted for the DELETE. See "Foreign Keys" in PostgreSQL's manual.
-
-
 _PART: Final = 0.5
 """Blocks per deleted row, as a fraction of the referring table's, that show a scan of it."""
 
 
-def _find_foreign_keys(evidence: Evidence) -> Iterator[Finding]:
+@rule("foreign-key-without-index", depth=2)
+def find_foreign_keys(evidence: Evidence) -> Iterator[Finding]:
+    """Find deletes that scan a table which refers to the deleted rows, because its foreign key has no index.
+
+    PostgreSQL creates no index for a foreign key. The check of each deleted row is a query of a trigger,
+    whose time and blocks are counted for the DELETE. See "Foreign Keys" in PostgreSQL's manual.
+    """
     for key in evidence.foreign_keys:
         table, referred = evidence.tables.get(key.table), evidence.tables.get(key.referred)
         if key.indexed or table is None or referred is None or evidence.rows(table.name) < LARGE_ROWS:
@@ -178,14 +172,12 @@ def _find_foreign_keys(evidence: Evidence) -> Iterator[Finding]:
         first = evidence.statements[next(iter(fractions))]
         index = IndexShape(table.name, tuple(IndexKey(column) for column in columns))
         names = " and ".join(columns)
-        yield Finding(
-            "foreign-key-without-index",
+        yield finding(
             f"Deletes from {referred.name} scan {table.name}, which has no index on {names}",
             objects=(table.name, *columns, key.name, referred.name),
             bill=bill_of_scans(fractions, within, evidence),
-            templates=tuple(fractions),
-            statement=first.text,
-            evidence=tuple(_foreign_key_evidence(first, key, table, referred, evidence)),
+            statements=evidence.chosen(fractions),
+            evidence=_foreign_key_evidence(first, key, table, referred, evidence),
             candidates=(
                 index_candidate(
                     index, f"Create an index on {names} of {table.name}, the foreign key.", evidence
@@ -275,16 +267,6 @@ def _foreign_key_evidence(
         yield f"{table.name} was read as a whole {format_count(round(table.whole_reads))} times."
 
 
-FOREIGN_KEY: Final = Rule("foreign-key-without-index", _find_foreign_keys, depth=2)
-
-
-# ---- an index that finds the rows, and a table that is read for a column or two of each ----
-#
-# If an index includes all columns that a statement needs, PostgreSQL reads the index alone, as long as
-# VACUUM has marked the table's blocks as visible to all. See "Index-Only Scans and Covering Indexes" in
-# its manual.
-
-
 _BLOCKS: Final = 200.0
 """Blocks per call, below which a call takes hardly longer than the round trip of its client."""
 _SCATTERED: Final = 0.5
@@ -303,7 +285,14 @@ until VACUUM marks them."""
 _SCANS: Final = frozenset({"Index Scan", "Bitmap Heap Scan"})
 
 
-def _find_covering(evidence: Evidence) -> Iterator[Finding]:
+@rule("covering-index")
+def find_covering(evidence: Evidence) -> Iterator[Finding]:
+    """Find an index that finds the rows, and a table that is read for a column or two of each.
+
+    If an index includes all columns that a statement needs, PostgreSQL reads the index alone, as long as
+    VACUUM has marked the table's blocks as visible to all. See "Index-Only Scans and Covering Indexes" in
+    its manual.
+    """
     for statement in evidence.costliest():
         blocks = statement.a_call(statement.blocks)
         if statement.number < 0 or blocks is None or blocks < _BLOCKS or not evidence.is_traffic(statement):
@@ -380,7 +369,7 @@ def _covering(
         "not read the table.",
         evidence,
     )
-    return COVERING.finding(
+    return finding(
         f"Calls find rows by {index.name}, then read a block of {table} for each",
         objects=(table, index.name, *covering),
         bill=evidence.bill_of({statement.number: saved}),
@@ -407,6 +396,3 @@ def _covering(
         ),
         proof="Compare the statements with and without the index in uncork run.",
     )
-
-
-COVERING: Final = Rule("covering-index", _find_covering)

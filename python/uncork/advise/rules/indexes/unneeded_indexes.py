@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import drop_indexes
 from uncork.advise.evidence import Evidence, Existing
-from uncork.advise.rule import Rule, worth
-from uncork.advise.rules.indexes.problems import Problem, problems
+from uncork.advise.rule import finding, rule, worth
+from uncork.advise.rules.indexes.problems import problems
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import count_words, format_bytes, format_count
 
 if TYPE_CHECKING:
     from uncork.model.database.finding import Bill
-    from uncork.model.results.database import IndexFacts, TableFacts
+    from uncork.model.results.database import TableFacts
 
 
 # ---- what the upkeep of indexes costs, and what may need an index that nothing scans for now ----
@@ -108,9 +110,6 @@ def why_unprovable(indexes: Sequence[Existing], evidence: Evidence) -> str:
     )
 
 
-# ---- indexes that cost writes and space without serving: duplicates, covered ones, unused ones ----
-
-
 _YOUNG_SHARE: Final = 0.25
 _YOUNG_INDEXES: Final = 2
 """Share of the busy time, and unused indexes of one table, from which on they are reported although scans
@@ -119,7 +118,9 @@ _STANDBY: Final = "A standby counts its own scans: check pg_stat_user_indexes th
 _PROOF: Final = "Compare the writing statements with and without the indexes in uncork run."
 
 
-def _redundant(seen: Evidence) -> Iterator[Finding]:
+@rule("redundant-index")
+def find_redundant_indexes(seen: Evidence) -> Iterator[Finding]:
+    """Find indexes that cost writes and space although others serve: duplicates, and covered ones."""
     for table, found in _by_table(seen, ("duplicate", "covered")):
         kinds = {existing.facts.warning for existing in found}
         words = "duplicates" if kinds == {"duplicate"} else "repeats columns of"
@@ -128,14 +129,17 @@ def _redundant(seen: Evidence) -> Iterator[Finding]:
             headline = f"Index {_plain(first.name)} of {table.name} {words} {_plain(first.same_as)}"
         else:
             headline = f"{len(found)} indexes of {table.name} repeat others, such as {_plain(first.name)}"
+        same = {"duplicate": "has the same columns as", "covered": "has the first columns of"}
         evidence = (
-            f"{existing.facts.name} {_same(existing)} {existing.facts.same_as}: {existing.facts.definition}."
-            for existing in found
+            f"{facts.name} {same[facts.warning]} {facts.same_as}: {facts.definition}."
+            for facts in (existing.facts for existing in found)
         )
-        yield from _finding("redundant-index", headline, table, found, tuple(evidence), (), seen)
+        yield from _finding(headline, table, found, tuple(evidence), (), seen)
 
 
-def _unused(seen: Evidence) -> Iterator[Finding]:
+@rule("unused-index")
+def find_unused_indexes(seen: Evidence) -> Iterator[Finding]:
+    """Find indexes that nothing scans, and that no foreign key needs."""
     if seen.is_standby:
         return  # the primary and other standby servers count their own scans
     days = counted_days(seen)
@@ -160,11 +164,11 @@ def _unused(seen: Evidence) -> Iterator[Finding]:
             if young
             else ()
         )
-        yield from _finding("unused-index", headline, table, found, evidence, against, seen, bare=not young)
+        why = why_unprovable(found, seen)
+        yield from _finding(headline, table, found, evidence, against, seen, bare=not young, unprovable=why)
 
 
 def _finding(
-    rule: str,
     headline: str,
     table: TableFacts,
     found: Sequence[Existing],
@@ -173,6 +177,7 @@ def _finding(
     seen: Evidence,
     *,
     bare: bool = True,
+    unprovable: str = "",
 ) -> Iterator[Finding]:
     """Yield the finding if writes spend enough time on the indexes, or if they are large.
 
@@ -183,27 +188,21 @@ def _finding(
     costly = worth(bill) and (bare or (bill.share >= _YOUNG_SHARE and len(found) >= _YOUNG_INDEXES))
     if not costly and not (bare and size >= LEAST_BYTES):
         return
-    parts = templates_of(table, found, seen) if costly else {}
-    templates = tuple(sorted(parts, key=lambda number: -seen.busy(number)))
-    yield Finding(
-        rule,
+    writes = seen.chosen(templates_of(table, found, seen) if costly else ())
+    yield finding(
         headline,
         objects=(*(existing.facts.name for existing in found), table.name),
         bill=bill if costly else None,
-        templates=templates,
-        statement=seen.statements[templates[0]].text if templates else "",
+        statements=sorted(writes, key=lambda statement: -seen.busy(statement.number)),
         cost=f"{format_bytes(size)} of disk",
         evidence=(*evidence, f"{'It takes' if len(found) == 1 else 'They take'} {format_bytes(size)}."),
         candidates=(
-            Candidate(
-                "index",
+            drop_indexes(
+                found,
                 f"Drop {'the index' if len(found) == 1 else 'these indexes, one after another'}.",
-                sql="\n".join(
-                    f"DROP INDEX CONCURRENTLY {sql_name(existing.facts.name)};" for existing in found
-                ),
-                undo="\n".join(_again(existing) for existing in found),
-                against=(*against, _STANDBY),
-                unprovable=why_unprovable(found, seen) if rule == "unused-index" else "",
+                *against,
+                _STANDBY,
+                unprovable=unprovable,
             ),
         ),
         proof=_PROOF,
@@ -215,61 +214,44 @@ def _by_table(evidence: Evidence, warnings: Sequence[str]) -> Iterator[tuple[Tab
         table = evidence.tables.get(name)
         found = [index for index in indexes if index.facts.warning in warnings]
         if table is not None and found:
-            yield table, sorted(found, key=lambda one: -(one.facts.bytes or 0))
-
-
-def _same(existing: Existing) -> str:
-    return "has the same columns as" if existing.facts.warning == "duplicate" else "has the first columns of"
-
-
-def _again(existing: Existing) -> str:
-    head, index, rest = existing.facts.definition.partition(" INDEX ")
-    return f"{head}{index}CONCURRENTLY {rest};"
+            yield table, sorted(found, key=lambda existing: -(existing.facts.bytes or 0))
 
 
 def _plain(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-REDUNDANT: Final = Rule("redundant-index", _redundant)
-UNUSED: Final = Rule("unused-index", _unused)
-
-
-# ---- an invalid index, which writes maintain and no statement uses ----
-
-
 _BUILDS: Final = ("create index", "create unique index", "reindex")
 
 
-def _find_invalid(evidence: Evidence) -> Iterator[Finding]:
+@rule("invalid-index")
+def find_invalid(evidence: Evidence) -> Iterator[Finding]:
+    """Find an invalid index, which writes maintain and no statement uses."""
     if any(
         statement.text.startswith(_BUILDS) and evidence.all_of(statement.number)
         for statement in evidence.statements.values()
     ):
         return  # an index is invalid while it is built concurrently
-    wanted: dict[str, list[Problem]] = {}
+    wanted: dict[str, dict[int, float]] = defaultdict(dict)
     for problem in problems(evidence):
         if problem.obstacle is not None and problem.obstacle.kind == "invalid":
-            wanted.setdefault(problem.obstacle.index, []).append(problem)
+            wanted[problem.obstacle.index][problem.statement.number] = problem.fraction
     for name, indexes in evidence.indexes.items():
         for index in indexes:
             if index.facts.warning == "invalid" and name in evidence.tables:
-                yield from _invalid(index.facts, wanted.get(index.facts.name, []), evidence)
+                yield from _invalid(index, wanted[index.facts.name], evidence)
 
 
-def _invalid(index: IndexFacts, mine: list[Problem], evidence: Evidence) -> Iterator[Finding]:
-    fractions = {problem.statement.number: problem.fraction for problem in mine}
-    bill = evidence.bill_of(fractions)
+def _invalid(existing: Existing, fractions: dict[int, float], evidence: Evidence) -> Iterator[Finding]:
+    bill, index = evidence.bill_of(fractions), existing.facts
     costly, size = worth(bill), index.bytes or 0
     if not costly and size < LEAST_BYTES:
         return
-    yield Finding(
-        "invalid-index",
+    yield finding(
         f"Index {index.name.rpartition('.')[2]} of {index.table} is invalid, so no statement uses it",
         objects=(index.name, index.table),
-        bill=bill if costly else None,
-        templates=tuple(fractions) if costly else (),
-        statement=mine[0].statement.text if costly else "",
+        bill=bill,
+        statements=evidence.chosen(fractions),
         cost=f"{format_bytes(size)} of disk",
         evidence=(
             "CREATE INDEX CONCURRENTLY or REINDEX CONCURRENTLY failed and left it. Writes still maintain it.",
@@ -283,16 +265,11 @@ def _invalid(index: IndexFacts, mine: list[Problem], evidence: Evidence) -> Iter
                 on_copy=f"{index.definition};" if costly else "",
                 against=("If a unique index failed because of duplicate rows, remove these first.",),
             ),
-            Candidate(
-                "index",
+            drop_indexes(
+                [existing],
                 "Or drop it, if another index serves instead.",
-                sql=f"DROP INDEX CONCURRENTLY {sql_name(index.name)};",
-                undo=f"{index.definition.replace(' INDEX ', ' INDEX CONCURRENTLY ', 1)};",
                 unprovable="A copy has no invalid indexes, so dropping one changes nothing there.",
             ),
         ),
         proof="Run EXPLAIN on the statement after the change: the plan has the index.",
     )
-
-
-INVALID: Final = Rule("invalid-index", _find_invalid)

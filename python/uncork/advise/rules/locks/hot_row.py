@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Piece, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import finding, rule, worth
 from uncork.advise.rules.locks.causes import ROW_EVENTS, Cause, blockers_by_cause, doing
 from uncork.advise.rules.writes.written import Written, updated_within, written
 from uncork.model.database.finding import Bill, Candidate, Finding
@@ -92,7 +92,9 @@ def _queued(piece: Piece, *, parts: Mapping[int, float]) -> float:
     return part if queues or internal else 0.0
 
 
-def _find(evidence: Evidence) -> Iterator[Finding]:
+@rule("hot-row", depth=2)
+def find_hot_rows(evidence: Evidence) -> Iterator[Finding]:
+    """Find rows that many sessions change, so that they queue."""
     for hot in hot_rows(evidence):
         ranked = sorted(hot.statements, key=lambda number: -evidence.busy(number, {"Lock"}))
         top, what = hot.statements[ranked[0]]
@@ -101,7 +103,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         who = f"Up to {format_count(most)} sessions at once" if most > 1 else "Sessions"
         verb = "lock" if what.kind == "lock" else "delete" if what.kind == "delete" else "update"
         rows = "only row" if single else "same rows"
-        yield RULE.finding(
+        yield finding(
             f"{who} queue to {verb} the {rows} of {hot.table}",
             objects=(hot.table, *((what.counter,) if what.counter else what.sets[:1])),
             bill=hot.bill,
@@ -130,9 +132,6 @@ def _evidence(hot: HotRows, top: Statement, evidence: Evidence) -> Iterator[str]
         return
     now = doing(holder, "is idle in its transaction after", "executes", "itself waits")
     yield f"Most of them wait for a session that {now}"
-
-
-RULE: Final = Rule("hot-row", _find, depth=2)
 
 
 # ---- what to do about rows for which sessions queue ----

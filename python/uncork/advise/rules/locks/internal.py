@@ -9,7 +9,7 @@ from typing import Final
 
 from uncork.advise.changes import Setting, session_setting
 from uncork.advise.evidence import Evidence, Piece, Statement
-from uncork.advise.rule import Rule
+from uncork.advise.rule import finding, rule
 from uncork.advise.rules.indexes.uses import table_of
 from uncork.advise.rules.locks.hot_row import hot_rows
 from uncork.advise.rules.plans.partitions import partitioned
@@ -18,20 +18,20 @@ from uncork.advise.rules.writes.written import functions_of
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.units import format_count, format_duration, series_words
 
-# ---- statements that lock so many tables and indexes that sessions wait for the list of locks ----
-#
-# A session notes its locks of tables in an array of its own while there is room ("fast path"): 16 places
-# up to PostgreSQL 17, and as many as max_locks_per_transaction since 18. All further ones go to a list
-# that all sessions share. Planning a statement locks each partition that is not pruned, with all of its
-# indexes.
-
-
 _EVENT: Final = "LockManager"
 _PLACES: Final = 16
 _JOINED: Final = {"Append", "Merge Append"}
 
 
-def _find_lock_manager(evidence: Evidence) -> Iterator[Finding]:
+@rule("lock-manager", depth=2)
+def find_lock_manager(evidence: Evidence) -> Iterator[Finding]:
+    """Find statements that lock so many tables and indexes that sessions wait for the list of locks.
+
+    A session notes its locks of tables in an array of its own while there is room ("fast path"): 16
+    places up to PostgreSQL 17, and as many as max_locks_per_transaction since 18. All further ones go to
+    a list that all sessions share. Planning a statement locks each partition that is not pruned, with all
+    of its indexes.
+    """
     queueing = {number for hot_row in hot_rows(evidence) for number in hot_row.statements}
     waiting = evidence.sessions_where(_waits_for_locks)
     many = {
@@ -45,7 +45,7 @@ def _find_lock_manager(evidence: Evidence) -> Iterator[Finding]:
         return
     top = evidence.statements[next(iter(many))]
     table = _table(top, evidence)
-    yield LOCK_MANAGER.finding(
+    yield finding(
         f"Calls queue to lock {format_count(many[top.number])} tables and indexes of {table} each",
         objects=(table,),
         bill=evidence.bill(lambda piece: _waits_for_locks(piece) and piece.template in many),
@@ -133,28 +133,25 @@ def _fewer_locks(statement: Statement, table: str, evidence: Evidence) -> Iterat
     )
 
 
-LOCK_MANAGER: Final = Rule("lock-manager", _find_lock_manager, depth=2)
-
-
-# ---- rows that many sessions lock together, so that they wait for the server's record of such groups ----
-#
-# If several transactions lock a row in a shared mode, PostgreSQL writes a list of them (a multixact), and
-# a new list for each further one. A foreign key locks the row that it refers to in this way. See
-# "Multixacts and Wraparound" in its manual.
-
-
 _BUFFERS: Final = ("multixact_offset_buffers", "multixact_member_buffers")
 """Sizes of the caches of these lists, settings since PostgreSQL 17."""
 _WRITES: Final = frozenset({"insert", "update", "merge", "copy"})
 
 
-def _find_multixacts(evidence: Evidence) -> Iterator[Finding]:
+@rule("multixacts", depth=2)
+def find_multixacts(evidence: Evidence) -> Iterator[Finding]:
+    """Find rows that many sessions lock together, so that they wait for the server's record of such groups.
+
+    If several transactions lock a row in a shared mode, PostgreSQL writes a list of them (a multixact),
+    and a new list for each further one. A foreign key locks the row that it refers to in this way. See
+    "Multixacts and Wraparound" in its manual.
+    """
     if not any(map(_waits_for_multixacts, evidence.pieces)):
         return
     statements = evidence.chosen(evidence.sessions_where(_waits_for_multixacts))
     parents = list(dict.fromkeys(table for statement in statements for table in _shared(statement, evidence)))
     where = f" of {series_words(parents[:2])}" if parents else ""
-    yield MULTIXACTS.finding(
+    yield finding(
         f"Many transactions at once lock the same rows{where} in shared mode",
         objects=(*parents[:2],) or ("multixacts",),
         bill=evidence.bill(_waits_for_multixacts),
@@ -217,16 +214,6 @@ def _fewer_multixacts(
         )
 
 
-MULTIXACTS: Final = Rule("multixacts", _find_multixacts, depth=2)
-
-
-# ---- snapshots that overflow with subtransactions, so that sessions search a common cache for them ----
-#
-# A session lists at most 64 unfinished subtransactions (PGPROC_MAX_CACHED_SUBXIDS). Beyond it, all others
-# look up the parent of each transaction number that they meet, in a small cache with few locks, as long
-# as a snapshot is older than the subtransactions. See "Subtransactions" in PostgreSQL's manual.
-
-
 _LISTED: Final = 64
 _SUBTRANSACTION_EVENTS: Final = frozenset(
     {"SubtransSLRU", "SubtransBuffer", "SubtransControlLock", "subtrans"}
@@ -236,12 +223,19 @@ _SAVEPOINT: Final = re.compile(r"(?:savepoint|release)\b")
 _HANDLES: Final = re.compile(r"\bexception\s+when\b", re.IGNORECASE)
 
 
-def _find_subtransactions(evidence: Evidence) -> Iterator[Finding]:
+@rule("subtransactions", depth=2)
+def find_subtransactions(evidence: Evidence) -> Iterator[Finding]:
+    """Find snapshots that overflow with subtransactions, so that sessions search a common cache for them.
+
+    A session lists at most 64 unfinished subtransactions (PGPROC_MAX_CACHED_SUBXIDS). Beyond it, all
+    others look up the parent of each transaction number that they meet, in a small cache with few locks,
+    as long as a snapshot is older than the subtransactions. See "Subtransactions" in PostgreSQL's manual.
+    """
     if not any(map(_waits_for_subtransactions, evidence.pieces)):
         return
     who, functions = _application(evidence), _functions(evidence)
     source = f"application {who}" if who else f"function {functions[0]}" if functions else "transactions"
-    yield SUBTRANSACTIONS.finding(
+    yield finding(
         f"Sessions wait to look up subtransactions: {source} has more than {_LISTED} in a transaction",
         objects=(who or (functions[0] if functions else "savepoints"),),
         bill=evidence.bill(_waits_for_subtransactions),
@@ -327,6 +321,3 @@ def _fewer_subtransactions(who: str, functions: list[str], evidence: Evidence) -
             "Enlarge the cache of subtransactions, which eases the waits if it is too small.",
             "The server must be restarted.",
         )
-
-
-SUBTRANSACTIONS: Final = Rule("subtransactions", _find_subtransactions, depth=2)

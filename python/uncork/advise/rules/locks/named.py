@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.changes import session_setting
 from uncork.advise.evidence import Evidence, Piece, Statement
-from uncork.advise.rule import Rule
+from uncork.advise.rule import finding, rule
 from uncork.advise.rules.locks.causes import Cause, blockers_by_cause, doing, holds_ns, notifiers
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.wait_classes import IDLE
@@ -16,12 +16,6 @@ from uncork.model.units import format_count, format_duration, share_text
 
 if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
-
-
-# ---- advisory locks for which sessions queue: the application lets them take turns ----
-#
-# A session that waits for its turn to lead, such as the spare one of two schedulers, waits as long as the
-# other one works. That is no fault, so the lock must change hands.
 
 
 _SHARE: Final = 0.4
@@ -34,7 +28,13 @@ _HOLDERS: Final = 3
 _ADVISORY: Final = "advisory"
 
 
-def _find_advisory(evidence: Evidence) -> Iterator[Finding]:
+@rule("advisory-lock", depth=2, least_share=_SHARE)
+def find_advisory(evidence: Evidence) -> Iterator[Finding]:
+    """Find advisory locks for which sessions queue: the application lets them take turns.
+
+    A session that waits for its turn to lead, such as the spare one of two schedulers, waits as long as
+    the other one works. That is no fault, so the lock must change hands.
+    """
     behind = sorted(
         blockers_by_cause(evidence).get(Cause.ADVISORY, ()), key=lambda blocker: -blocker.sessions
     )
@@ -46,7 +46,7 @@ def _find_advisory(evidence: Evidence) -> Iterator[Finding]:
         return
     most = max(blocker.most for blocker in behind)
     who = behind[0].application or behind[0].user
-    yield ADVISORY.finding(
+    yield finding(
         f"{f'Up to {most} sessions at once queue' if most > 1 else 'Sessions queue'} for an advisory lock of "
         f"{f'application {who}' if who else 'another session'}",
         objects=(who or "advisory lock",),
@@ -108,23 +108,20 @@ def _shorter_turns(holder: BlockerFacts, text: str) -> Iterator[Candidate]:
     )
 
 
-ADVISORY: Final = Rule("advisory-lock", _find_advisory, depth=2, least_share=_SHARE)
-
-
-# ---- commits with NOTIFY, which take turns: the whole server has one lock for them ----
-#
-# PostgreSQL locks an object that stands for all databases before it commits a transaction with NOTIFY,
-# and keeps it until the commit is on disk, so that notifications are in the order of commits
-# (``PreCommit_Notify`` in its ``async.c``). Such commits cannot share a flush of the write-ahead log.
-
-
 _COMMIT: Final = "object"
 _OWN_FLUSH: Final = 0.5
 """Flushes that a commit waits for besides its own, if commits share them: on average half of the one that is
 in progress when it begins."""
 
 
-def _find_notify(evidence: Evidence) -> Iterator[Finding]:
+@rule("notify-commits", depth=2)
+def find_notify(evidence: Evidence) -> Iterator[Finding]:
+    """Find commits with NOTIFY, which take turns: the whole server has one lock for them.
+
+    PostgreSQL locks an object that stands for all databases before it commits a transaction with NOTIFY,
+    and keeps it until the commit is on disk, so that notifications are in the order of commits
+    (``PreCommit_Notify`` in its ``async.c``). Such commits cannot share a flush of the write-ahead log.
+    """
     behind = blockers_by_cause(evidence).get(Cause.COMMIT, ())
     sources = notifiers(evidence)
     waiting = evidence.sessions_in(_waits_to_commit)
@@ -139,7 +136,7 @@ def _find_notify(evidence: Evidence) -> Iterator[Finding]:
     most = max(blocker.most for blocker in behind)
     who = source if named else f"application {behind[0].application}" if behind[0].application else "a client"
     count = f"Up to {most} sessions at once" if most > 1 else "Sessions"
-    yield NOTIFY.finding(
+    yield finding(
         f"{count} queue to commit, because {who} sends NOTIFY",
         objects=(source.removeprefix("function "),) if named else (behind[0].application or "NOTIFY",),
         bill=evidence.bill(lambda piece: part if _waits_to_commit(piece) else 0.0),
@@ -186,6 +183,3 @@ def _fewer_notifications(*, named: bool) -> Iterator[Candidate]:
         "the lock for a moment only.",
         "A crash of the server loses the commits of the last moments: a trade of durability for time.",
     )
-
-
-NOTIFY: Final = Rule("notify-commits", _find_notify, depth=2)

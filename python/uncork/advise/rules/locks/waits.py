@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.changes import session_setting
 from uncork.advise.evidence import Evidence, grouped
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import finding, rule, worth
 from uncork.advise.rules.locks.causes import (
     GIVE_UP,
     LONG_NS,
@@ -31,9 +31,6 @@ from uncork.model.units import count_words, format_count, format_duration
 
 if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
-
-
-# ---- locks of whole tables: LOCK TABLE, DDL and maintenance that let other sessions wait ----
 
 
 _NAME: Final = r"((?:\"[^\"]+\"|[\w$]+)(?:\.(?:\"[^\"]+\"|[\w$]+))?)"
@@ -141,14 +138,16 @@ def locking_command(text: str) -> tuple[str, str] | None:
     return None
 
 
-def _find_table_locks(evidence: Evidence) -> Iterator[Finding]:
+@rule("explicit-table-lock")
+def find_table_locks(evidence: Evidence) -> Iterator[Finding]:
+    """Find locks of whole tables: LOCK TABLE, DDL and maintenance that let other sessions wait."""
     for lock in table_locks(evidence):
         most = max(lock.blockers, key=lambda blocker: blocker.sessions)
         table = lock.table or "a table"
         sessions = "1 session" if most.most == 1 else f"up to {format_count(most.most)} sessions"
         waits = " waits for a long transaction and" if lock.queues else ""
         headline = f"{lock.command} on {table}{waits} blocks {sessions}"
-        yield TABLE_LOCK.finding(
+        yield finding(
             headline,
             objects=(table,),
             bill=lock.bill,
@@ -250,19 +249,17 @@ def lock_candidates(lock: TableLock) -> Iterator[Candidate]:
     yield timeout
 
 
-TABLE_LOCK: Final = Rule("explicit-table-lock", _find_table_locks)
-
-
-# ---- sessions that queue for the locks of another one's transaction ----
-
-
 _SHORT_SHARE: Final = 0.5
 """Fraction of the busy time spent waiting behind short transactions. Row locks exist so that sessions take
 turns; from half on, the queue costs more than the work, and removing it could double the throughput."""
 
 
-def _find_lock_waits(evidence: Evidence) -> Iterator[Finding]:
-    """Transactions of another finding (forgotten ones, loops, locks of tables, hot rows) are left to it."""
+@rule("lock-wait")
+def find_lock_waits(evidence: Evidence) -> Iterator[Finding]:
+    """Find sessions that queue for the locks of another one's transaction.
+
+    Transactions of another finding (forgotten ones, loops, locks of tables, hot rows) are left to it.
+    """
     causes = blockers_by_cause(evidence)
     long = list(causes.get(Cause.LONG, ()))
     short = [] if hot_rows(evidence) else list(causes.get(Cause.SHORT, ()))
@@ -286,15 +283,14 @@ def _find_lock_waits(evidence: Evidence) -> Iterator[Finding]:
         headline = f"{waited} locks that {name} holds for {format_duration(float(f'{held:.1g}'))}"
     else:
         headline = f"{waited} locks of {name}"
-    yield Finding(
-        LOCK_WAIT.name,
+    yield finding(
         headline,
         objects=(most.application or most.user,),
         bill=bill,
-        templates=() if most.template is None else (most.template,),
-        statement=most.text,
-        evidence=tuple(_evidence(most)),
-        candidates=tuple(_candidates(most, slow=slow)),
+        templates=[most.template],
+        text=most.text,
+        evidence=_evidence(most),
+        candidates=_candidates(most, slow=slow),
         proof="Compare both orders or lengths of the transaction with uncork run, under as many clients.",
     )
 
@@ -340,20 +336,19 @@ def _candidates(most: BlockerFacts, *, slow: bool) -> Iterator[Candidate]:
     yield GIVE_UP
 
 
-LOCK_WAIT: Final = Rule("lock-wait", _find_lock_waits)
+@rule("lock-wait")
+def find_waits_in_log(evidence: Evidence) -> Iterator[Finding]:
+    """Find statements that wait for a lock of another statement, as logs show them (log_lock_waits).
 
-
-# ---- statements that wait for a lock of another statement, as logs show them (log_lock_waits) ----
-
-
-def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
-    """A watched server has the waits that are too short for deadlock_timeout too, so it is asked instead."""
+    A watched server has the waits that are too short for deadlock_timeout too, so it is asked instead.
+    """
     log = evidence.log
     if log is None or evidence.database is not None or log.first_us is None or log.last_us is None:
         return
     for blocking in log.blocking:
         bill = evidence.bill_of_seconds(blocking.sum_ns / 1e9)
-        number = evidence.log_numbers.get(-1 if blocking.waiting_number is None else blocking.waiting_number)
+        waiting = blocking.waiting_number
+        number = None if waiting is None else evidence.log_numbers.get(waiting)
         lock = locking_command(blocking.holding_text)
         on = f" on server {blocking.server}" if log.servers else ""
         yield (
@@ -365,14 +360,13 @@ def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
 
 def _of_rows(blocking: Blocking, number: int | None, bill: Bill, on: str) -> Finding:
     who = f"application {blocking.holding_application}" if blocking.holding_application else "another session"
-    return Finding(
-        IN_LOG.name,
+    return finding(
         f"{count_words(blocking.waits, 'statement')}{on} waited for locks that {who} held",
         objects=(blocking.holding_application,) if blocking.holding_application else (),
         bill=bill,
-        templates=() if number is None else (number,),
-        statement=blocking.waiting_text,
-        evidence=tuple(_evidence_in_log(blocking)),
+        templates=[number],
+        text=blocking.waiting_text,
+        evidence=_evidence_in_log(blocking),
         candidates=(
             Candidate("client", "Shorten the transaction that holds the locks, or lock later in it."),
             GIVE_UP,
@@ -386,16 +380,16 @@ def _of_table(
 ) -> Finding:
     words, table = command
     lock = TableLock(words, table, -1, blocking.holding_text, queues=False, blockers=(), bill=bill)
-    return Finding(
-        "explicit-table-lock",
+    return finding(
         f"{words} on {table or 'a table'} blocks other sessions{on}",
         objects=(table,),
         bill=bill,
-        templates=() if number is None else (number,),
-        statement=blocking.holding_text,
-        evidence=tuple(_evidence_in_log(blocking)),
-        candidates=tuple(lock_candidates(lock)),
+        templates=[number],
+        text=blocking.holding_text,
+        evidence=_evidence_in_log(blocking),
+        candidates=lock_candidates(lock),
         proof="Compare both ways with uncork run, with as many clients as wait now.",
+        rule="explicit-table-lock",
     )
 
 
@@ -411,12 +405,6 @@ def _evidence_in_log(blocking: Blocking) -> Iterator[str]:
         yield f"The holder's last statement was {short_template(blocking.holding_text, 90)}"
 
 
-IN_LOG: Final = Rule("lock-wait", _find_in_log)
-
-
-# ---- transactions that wait for one another until the server cancels one of them ----
-
-
 _LEAST: Final = 3
 _PER_S: Final = 0.02
 """Deadlocks in all, and per second, from which on they are no accident: more than one a minute."""
@@ -430,8 +418,12 @@ def deadlocks(evidence: Evidence) -> float:
     return evidence.grown("deadlocks")
 
 
-def _find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
-    """The server looks for a deadlock only after deadlock_timeout (1 s), so each costs that time at least."""
+@rule("deadlock")
+def find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
+    """Find transactions that wait for one another until the server cancels one of them.
+
+    The server looks for a deadlock only after deadlock_timeout (1 s), so each costs that time at least.
+    """
     number = round(deadlocks(evidence))
     if number < _LEAST or number / evidence.seconds < _PER_S:
         return
@@ -458,13 +450,12 @@ def _find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
     name = tables[0] if tables else "the database"
     in_all = f" in {count_words(round(evidence.seconds), 'second')}"
     keys = next((what.keys for what in writes if what.keys), ())
-    yield Finding(
-        DEADLOCK.name,
+    yield finding(
         f"{count_words(number, 'deadlock')}{in_all}: transactions lock rows of {name} in different orders",
         objects=tables,
         bill=bill if worth(bill) else None,
         templates=numbers if worth(bill) else (),
-        statement=texts[0] if texts else "",
+        text=texts[0] if texts else "",
         cost="" if worth(bill) else f"{count_words(number, 'failed transaction')}",
         evidence=(
             *(f"Sessions that waited for one another were in: {short_template(text)}" for text in texts[:3]),
@@ -490,6 +481,3 @@ def _is_deadlock(error: ErrorFacts) -> bool:
 def _in_order(table: str, column: str) -> str:
     key = quoted(column)
     return f"SELECT 1 FROM {sql_name(table)} WHERE {key} = ANY ($1) ORDER BY {key} FOR UPDATE;"  # noqa: S608
-
-
-DEADLOCK: Final = Rule("deadlock", _find_deadlocks)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import finding, rule, worth
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.wait_classes import CPU
 from uncork.model.units import format_count, format_duration
@@ -74,9 +74,6 @@ def scanned_parts(statement: Statement, table: str, evidence: Evidence) -> tuple
     )
 
 
-# ---- a statement that reads all partitions, because its condition does not compare the partition key ----
-
-
 _READ_IN_VAIN: Final = 4
 """Partitions that a statement must read in vain. With fewer, pruning saves little."""
 _PRUNING: Final = frozenset({"=", "in", "<", "<=", ">", ">=", "between", "is null"})
@@ -84,7 +81,9 @@ _SELECTIVE: Final = 0.01
 """Fraction of the rows that a statement returns, up to which it looks something up and reports nothing."""
 
 
-def _find_not_pruned(evidence: Evidence) -> Iterator[Finding]:
+@rule("partitions-not-pruned", depth=2)
+def find_not_pruned(evidence: Evidence) -> Iterator[Finding]:
+    """Find a statement that reads all partitions, because its condition does not compare their key."""
     tables = {one.table: one for one in partitioned(evidence) if one.columns}
     if not tables:
         return
@@ -123,7 +122,7 @@ def _not_pruned(statement: Statement, parts: Partitioned, alias: str, evidence: 
         if wrapped is not None
         else f"as no condition compares their key {key}"
     )
-    return NOT_PRUNED.finding(
+    return finding(
         f"All {format_count(number)} partitions of {parts.table} are read, {why}",
         objects=(parts.table, *parts.columns),
         bill=bill,
@@ -198,19 +197,15 @@ def _candidates(wrapped: Predicate | None, parts: Partitioned) -> Iterator[Candi
     )
 
 
-NOT_PRUNED: Final = Rule("partitions-not-pruned", _find_not_pruned, depth=2)
-
-
-# ---- a table with so many partitions that planning takes longer than executing ----
-
-
 _MANY: Final = 50
 """Partitions, from which on planning takes a millisecond or more if none is pruned."""
 _SHARE: Final = 0.5
 """Fraction of a call that planning takes, from which on it is longer than executing."""
 
 
-def _find_too_many(evidence: Evidence) -> Iterator[Finding]:
+@rule("too-many-partitions")
+def find_too_many(evidence: Evidence) -> Iterator[Finding]:
+    """Find a table with so many partitions that planning takes longer than executing."""
     for parts in partitioned(evidence):
         shares = {
             statement.number: share
@@ -255,13 +250,11 @@ def _too_many(shares: dict[int, float], parts: Partitioned, evidence: Evidence) 
     mean = top.mean_ns or 0.0
     share = shares[top.number]
     planning = mean * share / max(0.01, 1 - share)
-    return Finding(
-        TOO_MANY.name,
+    return finding(
         f"Planning over {many} partitions of {parts.table} takes longer than executing",
         objects=(parts.table,),
         bill=evidence.bill_of(shares),
-        templates=tuple(shares),
-        statement=top.text,
+        statements=evidence.chosen(shares),
         evidence=(
             f"Planning takes about {format_duration(planning)} per call, executing {format_duration(mean)}.",
         ),
@@ -285,6 +278,3 @@ def _too_many(shares: dict[int, float], parts: Partitioned, evidence: Evidence) 
         ),
         proof="Compare both layouts with uncork run, with as many partitions as the server has.",
     )
-
-
-TOO_MANY: Final = Rule("too-many-partitions", _find_too_many)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.changes import role_setting
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, each_statement, worth
+from uncork.advise.rule import finding, statement_rule, worth
 from uncork.advise.rules.indexes.problems import scanned_within
 from uncork.advise.rules.plans.costs import (
     LARGE_ROWS,
@@ -31,16 +31,15 @@ if TYPE_CHECKING:
     from uncork.model.database.statement import CommonTable, Subquery
 
 
-# ---- NOT IN (SELECT ...), which PostgreSQL cannot execute as an anti-join ----
-
-
 _FASTEST: Final = 0.1
 """Fraction of the time that a cost stands for at most, in which PostgreSQL executes a plan at least."""
 _LOOK_UP: Final = 20.0
 """How many rows of the subquery PostgreSQL hashes in the time in which it looks up one by an index."""
 
 
-def _find_not_in(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("not-in-subquery")
+def find_not_in(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find NOT IN (SELECT ...), which PostgreSQL cannot execute as an anti-join."""
     if statement.text.count("select") < 2 or statement.shape is None:
         return None
     parts = [
@@ -109,7 +108,7 @@ def _not_in_finding(statement: Statement, part: Subquery, evidence: Evidence) ->
         )
     )
     outer = "" if part.compared is None else sql_name(part.compared.table)
-    return NOT_IN.finding(
+    return finding(
         f"NOT IN compares {compared} with rows of {table} instead of an anti-join",
         objects=(table, compared),
         bill=evidence.bill_of({statement.number: _saved_by_anti_join(statement, part, evidence)}),
@@ -148,25 +147,21 @@ def _not_in_evidence(statement: Statement, table: str, evidence: Evidence) -> It
         yield f"A call takes {format_duration(statement.mean_ns)}."
 
 
-NOT_IN: Final = Rule("not-in-subquery", each_statement(_find_not_in))
-
-
-# ---- a subquery that is executed again for each row, where a join would read its table once ----
-
-
 _LOOPS: Final = 200.0
 """Executions of a subplan in a call. With fewer rows, looking each up by an index is the best plan."""
 _SHARE: Final = 0.3
 """Fraction of the plan's cost that the subplan must have to be the cause."""
 
 
-def _find_per_row(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("subplan-not-hashed", depth=2)
+def find_per_row(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find a subquery that is executed again for each row, where a join would read its table once."""
     worst, plan = _worst(statement, evidence), statement.plan
     if worst is None or plan is None:
         return None
     node, loops, saved = worst
     table = next(each.relation for each in node.walk() if each.relation)
-    return PER_ROW.finding(
+    return finding(
         f"A subquery on {table} is executed again for each of {format_count(round(loops))} rows",
         objects=(table,),
         bill=evidence.bill_of({statement.number: saved}),
@@ -250,12 +245,6 @@ def _joined(statement: Statement, node: PlanNode, table: str) -> Candidate:
     )
 
 
-PER_ROW: Final = Rule("subplan-not-hashed", each_statement(_find_per_row), depth=2)
-
-
-# ---- a common table that is computed completely, though the statement needs few of its rows ----
-
-
 _NO_NAMES: Final = re.compile(
     r"'(?:[^']|'')*'|\$\d+|::[a-z]+(?: [a-z]+)*(?:\[\])?|(?:\w+|\"[^\"]+\")\.|\b(?:AND|OR|NOT|IS|NULL|ANY)\b"
 )
@@ -266,7 +255,9 @@ _NEEDED: Final = 0.1
 computing it pays off nowhere: the planner uses an index up to about this fraction."""
 
 
-def _find_materialised(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("materialised-cte", depth=2)
+def find_materialised(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find a common table that is computed completely, though the statement needs few of its rows."""
     for common, saved in stored_in_vain(statement, evidence):
         bill = evidence.bill_of({statement.number: saved})
         if statement.plan is not None and worth(bill):
@@ -322,7 +313,7 @@ def _materialised(statement: Statement, root: PlanNode, common: CommonTable, bil
         else f"It is used {common.references} times, so PostgreSQL computes it separately."
     )
     tables = tuple(dict.fromkeys(common.tables))
-    return MATERIALISED.finding(
+    return finding(
         f"Common table {common.name} is computed completely before its rows are filtered",
         objects=(common.name, *tables),
         bill=bill,
@@ -345,12 +336,6 @@ def _materialised(statement: Statement, root: PlanNode, common: CommonTable, bil
     )
 
 
-MATERIALISED: Final = Rule("materialised-cte", each_statement(_find_materialised), depth=2)
-
-
-# ---- a filter on a view or subquery that cannot enter it, so that all of its rows are computed first ----
-
-
 _COMPUTED: Final = {
     "WindowAgg": "a window function",
     "Unique": "DISTINCT",
@@ -365,7 +350,9 @@ _TEXT: Final = re.compile(r"'(?:[^']|'')*'|::[\w \"\[\]]+?(?=[)\s]|$)")
 _SIDES: Final = re.compile(r"\(?([\w\".]+)(?:\)::[\w ]+)?\s+=\s+")
 
 
-def _find_view_barrier(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("view-barrier", depth=2)
+def find_view_barrier(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find a filter on a view or subquery that cannot enter it, so that all of its rows are computed."""
     found = None if statement.plan is None else barrier(statement.plan.root, evidence)
     if statement.plan is None or found is None:
         return None
@@ -376,7 +363,7 @@ def _find_view_barrier(statement: Statement, evidence: Evidence) -> Finding | No
     table = next(each.relation for each in node.walk() if each.relation)
     what = f"view {view}" if view else f"the subquery on {table}"
     computed = _COMPUTED[node.kind]
-    return VIEW_BARRIER.finding(
+    return finding(
         f"The filter on {column} cannot enter {what} because of {computed}",
         objects=(name for name in (view, table, column) if name),
         bill=evidence.bill_of({statement.number: _saved_by_filtering(statement.plan.root, scan, node)}),
@@ -448,12 +435,6 @@ def _filter_inside(what: str, table: str, column: str, computed: str) -> Iterato
         )
 
 
-VIEW_BARRIER: Final = Rule("view-barrier", each_statement(_find_view_barrier), depth=2)
-
-
-# ---- a function of a user that is executed for each row, with queries of its own or needlessly ----
-
-
 _CALLS: Final = 20.0
 """Calls of the function for each call of the statement, from which on one query for all rows is faster."""
 _QUERY: Final = re.compile(r"\b(?:from|join|update|into|perform)\s+([\w\".]+)", re.IGNORECASE)
@@ -469,7 +450,9 @@ _PARAMETERS: Final = re.compile(
 )
 
 
-def _find_function(statement: Statement, seen: Evidence) -> Finding | None:
+@statement_rule("function-per-row", depth=2)
+def find_function(statement: Statement, seen: Evidence) -> Finding | None:
+    """Find a function of a user that is executed for each row, with queries of its own or needlessly."""
     if statement.nested or not statement.calls or not statement.mean_ns:
         return None
     called = own_functions(statement, seen)
@@ -592,7 +575,7 @@ def _function(
         name for name, rows in ((table, seen.rows(table)) for table in seen.tables) if rows >= LARGE_ROWS
     ]
     read = [name for name in large if statement.uses(name)]
-    return FUNCTION.finding(
+    return finding(
         cause,
         objects=(function.name, *read[:1]),
         bill=bill,
@@ -652,6 +635,3 @@ def _function_once(function: FunctionFacts, *, constant: bool, reads: bool) -> I
             undo=f"ALTER FUNCTION {name} PARALLEL UNSAFE;",
             against=("The function must not write, use sequences, or use temporary tables.",),
         )
-
-
-FUNCTION: Final = Rule("function-per-row", each_statement(_find_function), depth=2)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uncork.advise.changes import role_setting
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, each_statement
+from uncork.advise.rule import finding, rule, statement_rule
 from uncork.advise.rules.plans.costs import believed_ns, own_functions, relations
 from uncork.advise.rules.plans.per_row import barrier, stored_in_vain
 from uncork.advise.rules.plans.statistics import outdated
@@ -19,9 +19,6 @@ from uncork.model.units import format_bytes, format_count, format_duration, shar
 
 if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode, StatementPlan
-
-
-# ---- a prepared statement whose generic plan is much slower than a plan for its actual values ----
 
 
 _CHEAPER: Final = 5.0
@@ -48,7 +45,9 @@ class _Skewed:
     frequency: float
 
 
-def _find_generic_plan(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("generic-plan", depth=2)
+def find_generic_plan(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find a prepared statement whose generic plan is much slower than a plan for its actual values."""
     generic = next((plan for plan in statement.plans if plan.source == "generic"), None)
     skewed = None if generic is None else _skewed(statement, evidence)
     if generic is None or skewed is None or not statement.mean_ns:
@@ -61,7 +60,7 @@ def _find_generic_plan(statement: Statement, evidence: Evidence) -> Finding | No
     if cost is None or not spent or believed_ns(cost) * _CHEAPER > spent:
         return None
     table, column = skewed.table, skewed.column
-    return GENERIC_PLAN.finding(
+    return finding(
         f"A generic plan ignores which value of {table}.{column} a prepared statement compares",
         objects=(table, column, "plan_cache_mode"),
         bill=evidence.bill_of({statement.number: 1 - believed_ns(cost) / spent}),
@@ -153,19 +152,17 @@ def _named(node: PlanNode) -> str:
     return ", ".join(dict.fromkeys(names[:3]))
 
 
-GENERIC_PLAN: Final = Rule("generic-plan", each_statement(_find_generic_plan), depth=2)
-
-
-# ---- repeated statements that are compiled just in time, for longer than they gain ----
-
-
 _GAIN: Final = 0.25
 """How much longer the rest of a statement would take without compiled code, at most, as a fraction.
 PostgreSQL's developers measured 20 to 30 % on the queries of TPC-H that gain most."""
 
 
-def _find_jit(evidence: Evidence) -> Iterator[Finding]:
-    """The time of compiling is a part of each statement's execution time."""
+@rule("jit")
+def find_jit(evidence: Evidence) -> Iterator[Finding]:
+    """Find repeated statements that are compiled just in time, for longer than they gain.
+
+    The time of compiling is a part of each statement's execution time.
+    """
     lost = {
         statement.number: part
         for statement in evidence.statements.values()
@@ -179,7 +176,7 @@ def _find_jit(evidence: Evidence) -> Iterator[Finding]:
         return
     statements = sorted(evidence.chosen(lost), key=lambda statement: -(statement.jit_ns or 0.0))
     top = statements[0]
-    yield JIT.finding(
+    yield finding(
         f"Compiling (jit) takes {format_duration(top.a_call(top.jit_ns) or 0.0)} of the "
         f"{format_duration(top.mean_ns or 0.0)} of a repeated statement",
         objects=("jit",),
@@ -234,12 +231,6 @@ def _round_up(cost: float) -> int:
         size *= 10
 
 
-JIT: Final = Rule("jit", _find_jit)
-
-
-# ---- sorts and hashes that do not fit into work_mem and write temporary files ----
-
-
 _BYTES: Final = 1_000_000
 _SHARE: Final = 0.2
 """Temporary files per call, and the statement's fraction of the busy time. A sort in memory is about twice as
@@ -248,7 +239,9 @@ _TUPLE_BYTES: Final = 40
 """Overhead of a row in a sort or hash, by PostgreSQL's own estimate (a tuple's header, and a pointer)."""
 
 
-def _find_spill(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("temporary-files", least_share=_SHARE)
+def find_spill(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find sorts and hashes that do not fit into work_mem and write temporary files."""
     written = statement.a_call(statement.temp_bytes)
     if written is None or written < _BYTES or not evidence.is_traffic(statement):
         return None
@@ -265,7 +258,7 @@ def _find_spill(statement: Statement, evidence: Evidence) -> Finding | None:
         "Each sort or hash of each session may use so much memory, several in one statement.",
     )
     index = _index(statement, node, evidence)
-    return SPILL.finding(
+    return finding(
         f"{_what(node)} writes {format_bytes(written)} of temporary files in each call",
         objects=("work_mem", *(() if index is None else (index.table,))),
         bill=evidence.bill_of((statement.number,)),
@@ -384,6 +377,3 @@ def _work_mem(written: float) -> int:
     while size < needed:
         size *= 2
     return size
-
-
-SPILL: Final = Rule("temporary-files", each_statement(_find_spill), least_share=_SHARE)

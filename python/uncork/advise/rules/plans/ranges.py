@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import WORK, Evidence, Statement
-from uncork.advise.rule import Rule, each_statement
+from uncork.advise.rule import finding, statement_rule
 from uncork.advise.rules.indexes.estimates import fraction
 from uncork.advise.rules.indexes.reads import blocks_a_call
 from uncork.advise.rules.indexes.uses import Use, table_of, uses_of
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from uncork.model.database.statement import OrderKey, Predicate, StatementShape
 
 
-# ---- pages by OFFSET: the server reads all rows of the pages before, and discards them ----
-
-
 _READ: Final = 10.0
 """Rows read for each row returned. The pages that people open first need a few times their rows at most."""
 _PASSES: Final = 0.2
@@ -34,7 +31,9 @@ _PAGE_BLOCKS: Final = 50.0
 """Blocks per call below which reading takes less than the round trip of the client."""
 
 
-def _find_offset(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("offset-pagination", of_tables=True)
+def find_offset(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find pages by OFFSET: the server reads all rows of the pages before, and discards them."""
     shape = statement.shape
     if shape is None or not (shape.offset and shape.limit) or shape.aggregates or shape.distinct:
         return None
@@ -119,7 +118,7 @@ def _offset(
 ) -> Finding:
     keys = tuple(key for key in shape.order if key.level == 0)
     use = next(use for use in shape.tables if use.kind == "table" and use.level == 0)
-    return OFFSET.finding(
+    return finding(
         f"OFFSET reads {format_count(round(read))} rows of {use.name} for {format_count(round(returned))} "
         "rows",
         objects=(use.name, *(key.column for key in keys if key.column)),
@@ -189,12 +188,6 @@ def _alone(statement: Statement) -> bool:
     return statement.shape is not None and len(statement.shape.tables) == 1
 
 
-OFFSET: Final = Rule("offset-pagination", each_statement(_find_offset), of_tables=True)
-
-
-# ---- a range with one bound only, so that each call reads a growing part of a large table ----
-
-
 _ROWS: Final = 5_000.0
 """Rows that a call returns. No person reads so many, and a client that reads only what is new gets fewer."""
 _PART: Final = 0.05
@@ -207,7 +200,9 @@ _LOWER: Final = frozenset({">", ">="})
 _UPPER: Final = frozenset({"<", "<="})
 
 
-def _find_unbounded(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("unbounded-range", of_tables=True)
+def find_unbounded(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find a range with one bound only, so that each call reads a growing part of a large table."""
     shape, rows = statement.shape, statement.a_call(statement.rows)
     if shape is None or shape.limit or shape.kind != "select" or not evidence.is_traffic(statement):
         return None
@@ -244,7 +239,7 @@ def _unbounded(statement: Statement, found: Predicate, rows: float, evidence: Ev
     lower = found.operator in _LOWER
     end, missing = ("upper", "<") if lower else ("lower", ">=")
     name = quoted(found.column)
-    return UNBOUNDED.finding(
+    return finding(
         f"Each call reads {found.table} to its end, as {found.column} has no {end} bound",
         objects=(found.table, found.column),
         bill=evidence.bill_of((statement.number,), _CLASSES),
@@ -267,14 +262,6 @@ def _unbounded(statement: Statement, found: Predicate, rows: float, evidence: Ev
     )
 
 
-UNBOUNDED: Final = Rule("unbounded-range", each_statement(_find_unbounded), of_tables=True)
-
-
-# ---- a search for intervals that contain a value: an index on their bounds searches by one bound ----
-#
-# See "Range Types" in PostgreSQL's manual.
-
-
 _RANGES: Final = {
     "integer": "int4range",
     "bigint": "int8range",
@@ -292,7 +279,12 @@ _FEW: Final = 0.01
 """Fraction of the table up to which the intervals that contain a value are few."""
 
 
-def _find_interval(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("interval-lookup", of_tables=True)
+def find_interval(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find a search for intervals that contain a value: an index on their bounds searches by one bound.
+
+    See "Range Types" in PostgreSQL's manual.
+    """
     shape, blocks, returned = statement.shape, blocks_a_call(statement), statement.a_call(statement.rows)
     if shape is None or shape.kind != "select" or shape.limit or shape.aggregates:
         return None
@@ -302,7 +294,7 @@ def _find_interval(statement: Statement, evidence: Evidence) -> Finding | None:
         bounds = _bounds(use, evidence)
         if bounds is not None and use.alone and returned <= _FEW * evidence.rows(use.table.name):
             table, first, last = use.table.name, bounds[0].column, bounds[1].column
-            return INTERVAL.finding(
+            return finding(
                 f"An index on {first} and {last} of {table} finds intervals by one bound only",
                 objects=(table, first, last),
                 bill=evidence.bill_of({statement.number: 1 - (_NEEDED + returned) / blocks}),
@@ -376,6 +368,3 @@ def _candidates(use: Use, first: Predicate, last: Predicate, evidence: Evidence)
         f"(ORDER BY {first.column} DESC LIMIT 1), and compare {last.column} afterwards.",
         same_answers=False,
     )
-
-
-INTERVAL: Final = Rule("interval-lookup", each_statement(_find_interval), of_tables=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.changes import TableOptions, autovacuum_on
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, each_statement
+from uncork.advise.rule import finding, rule, statement_rule
 from uncork.advise.rules.plans.costs import (
     LARGE_ROWS,
     SLOWER,
@@ -70,16 +70,15 @@ def misled(statement: Statement, table: str, evidence: Evidence) -> bool:
     return outdated(table, evidence) and (slower_than_planned(statement, evidence) or 0.0) >= SLOWER
 
 
-# ---- a table whose statistics are missing or out of date, so that statements get a wrong plan ----
-
-
 _FEWER_ROWS: Final = 10.0
 """How many times fewer rows a call returns than a full scan was expected to, if the planner is mistaken."""
 _MORE_WORK: Final = 3.0
 """How many times longer a call takes than reading each of its tables once, if it has no plan to compare."""
 
 
-def _find_stale(evidence: Evidence) -> Iterator[Finding]:
+@rule("stale-statistics")
+def find_stale(evidence: Evidence) -> Iterator[Finding]:
+    """Find a table whose statistics are missing or out of date, so that statements get a wrong plan."""
     for table, facts in evidence.tables.items():
         if not outdated(table, evidence):
             continue
@@ -92,17 +91,15 @@ def _find_stale(evidence: Evidence) -> Iterator[Finding]:
             continue
         top = evidence.statements[next(iter(parts))]
         never = never_analysed(facts, evidence)
-        yield Finding(
-            STALE.name,
+        yield finding(
             f"Table {table} was never analysed, so the planner guesses its rows"
             if never
             else f"Statistics of table {table} are out of date, so the planner is wrong about its rows",
             objects=(table,),
             bill=evidence.bill_of(parts),
-            templates=tuple(parts),
-            statement=top.text,
-            evidence=tuple(_evidence(top, facts, evidence, never=never)),
-            candidates=tuple(_analyse(facts, evidence)),
+            statements=evidence.chosen(parts),
+            evidence=_evidence(top, facts, evidence, never=never),
+            candidates=_analyse(facts, evidence),
             proof="Compare the statement before and after ANALYZE on a copy with uncork run.",
         )
 
@@ -189,18 +186,14 @@ def _analyse(facts: TableFacts, evidence: Evidence) -> Iterator[Candidate]:
     )
 
 
-STALE: Final = Rule("stale-statistics", _find_stale)
-
-
-# ---- conditions on columns that depend on each other, which the planner multiplies as if independent ----
-
-
 _FEWER: Final = 5.0
 """How many times fewer rows all conditions must leave than the most selective one, by the planner's estimate.
 With less, multiplying them does not change the plan."""
 
 
-def _find_correlated(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("correlated-columns")
+def find_correlated(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find conditions on columns that depend on each other, which the planner takes for independent."""
     if statement.plan is None or any(outdated(table, evidence) for table in relations(statement)):
         return None
     mean = duration_ns(statement, evidence)
@@ -213,7 +206,7 @@ def _find_correlated(statement: Statement, evidence: Evidence) -> Finding | None
         return None
     table, takes = node.relation, format_duration(mean)
     most = min(evidence.rows(table) / (evidence.distinct(table, column) or 1.0) for column in columns)
-    return CORRELATED.finding(
+    return finding(
         f"The planner takes columns {' and '.join(columns[:3])} of {table} for independent",
         objects=(table, *columns),
         bill=evidence.bill_of({statement.number: max(0.0, 1 - once / mean)}),
@@ -274,6 +267,3 @@ def _together(table: str, columns: tuple[str, ...]) -> Candidate:
         undo=f"DROP STATISTICS {name};",
         against=("ANALYZE and planning take a little longer.",),
     )
-
-
-CORRELATED: Final = Rule("correlated-columns", each_statement(_find_correlated))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.advise.evidence import WORK, Evidence, Statement
-from uncork.advise.rule import Rule, each_statement
+from uncork.advise.rule import finding, statement_rule
 from uncork.advise.rules.indexes.uses import nodes_of
 from uncork.advise.rules.plans.costs import LARGE_ROWS, rows_returned
 from uncork.advise.rules.plans.rewrite import capped_count, values_order, with_columns
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from uncork.model.database.statement import StatementShape
 
 
-# ---- rows of a large table that each request counts, often to show the number of pages ----
-#
-# PostgreSQL keeps no count of rows: ``count(*)`` visits each one that matches, since another transaction
-# may see other rows.
-
-
 _PART: Final = 0.2
 """Fraction of the rows that a call counts, from which on no other index makes it cheap."""
 _SHOWN: Final = 1_000
@@ -33,7 +27,13 @@ _OF_ROWS: Final = re.compile(r"\bcount\s*\(\s*(?:\*|\?|\$\d+|\d+)\s*\)", re.IGNO
 """A count of rows. Who counts the values of a column wants that number itself."""
 
 
-def _find_count(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("whole-count", of_tables=True)
+def find_count(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find rows of a large table that each request counts, often to show the number of pages.
+
+    PostgreSQL keeps no count of rows: ``count(*)`` visits each one that matches, since another
+    transaction may see other rows.
+    """
     shape = statement.shape
     table = None if shape is None or not _OF_ROWS.search(statement.text) else _counted_table(shape)
     if (
@@ -46,7 +46,7 @@ def _find_count(statement: Statement, evidence: Evidence) -> Finding | None:
     counted = _counted(statement, shape, table, evidence)
     if counted is None or counted < _PART * evidence.rows(table):
         return None
-    return COUNT.finding(
+    return finding(
         f"Each call counts {format_count(float(f'{counted:.2g}'))} rows of {table} one by one",
         objects=(table,),
         bill=evidence.bill_of((statement.number,)),
@@ -109,16 +109,6 @@ def _count_less(statement: Statement, shape: StatementShape, table: str) -> Iter
     )
 
 
-COUNT: Final = Rule("whole-count", each_statement(_find_count), of_tables=True)
-
-
-# ---- the few values of a column, for which each call reads all rows of a large table ----
-#
-# PostgreSQL finds the distinct values of a column by reading all rows, or all entries of an index. With
-# an index, a recursive query finds each value by one descent: the smallest, then the smallest above it,
-# and so on (the PostgreSQL wiki calls this a loose index scan).
-
-
 _DESCENT_NS: Final = 30_000.0
 """Time to find one value by a descent of the index, within a recursive query."""
 _MOST: Final = 0.2
@@ -129,7 +119,14 @@ _TYPES: Final = frozenset(
 """Types of which equal values are the same, so that it does not matter which row gives a value."""
 
 
-def _find_values(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("distinct-values", of_tables=True)
+def find_values(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find the few values of a column, for which each call reads all rows of a large table.
+
+    PostgreSQL finds the distinct values of a column by reading all rows, or all entries of an index. With
+    an index, a recursive query finds each value by one descent: the smallest, then the smallest above it,
+    and so on (the PostgreSQL wiki calls this a loose index scan).
+    """
     named = None if statement.shape is None else _column(statement.shape)
     order = values_order(statement.sql)
     values = statement.a_call(statement.rows)
@@ -148,7 +145,7 @@ def _find_values(statement: Statement, evidence: Evidence) -> Finding | None:
         return None
     rows = format_count(float(f"{evidence.rows(table):.2g}"))
     descents, few = round(values) + 2, count_words(round(values), "value")
-    return VALUES.finding(
+    return finding(
         f"Each call reads all {rows} rows of {table} for {few} of {name}",
         objects=(table, name),
         bill=evidence.bill_of({statement.number: 1 - descents_ns / statement.mean_ns}),
@@ -225,18 +222,14 @@ def _loose(column: ColumnFacts, order: str) -> str:
     return " ".join(parts) + order
 
 
-VALUES: Final = Rule("distinct-values", each_statement(_find_values), of_tables=True)
-
-
-# ---- random rows chosen by ``ORDER BY random()``: each call reads and sorts all rows for a few ----
-
-
 _RANDOM: Final = re.compile(r"\b(?:random|gen_random_uuid|uuid_generate_v4)\s*\(\s*\)", re.IGNORECASE)
 _FEW: Final = 0.1
 """Fraction of the table's rows that a call returns, up to which a sample is cheaper than sorting all."""
 
 
-def _find_random_order(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("random-order", depth=2, of_tables=True)
+def find_random_order(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find random rows chosen by ``ORDER BY random()``: each call reads and sorts all rows for a few."""
     shape, returned = statement.shape, statement.a_call(statement.rows)
     table = None if shape is None else _shuffled_table(shape)
     if shape is None or table is None or returned is None or not evidence.is_traffic(statement):
@@ -244,7 +237,7 @@ def _find_random_order(statement: Statement, evidence: Evidence) -> Finding | No
     rows = evidence.rows(table)
     if rows < LARGE_ROWS or returned > _FEW * rows:
         return None
-    return RANDOM_ORDER.finding(
+    return finding(
         f"ORDER BY random() reads and sorts all rows of {table} for {format_count(round(returned))}",
         objects=(table,),
         bill=evidence.bill_of((statement.number,)),
@@ -313,12 +306,6 @@ def _key(table: str, evidence: Evidence) -> str:
     return ""
 
 
-RANDOM_ORDER: Final = Rule("random-order", each_statement(_find_random_order), depth=2, of_tables=True)
-
-
-# ---- rows read with all columns, among them large values that are stored out of line ----
-
-
 _ROWS: Final = 10.0
 """Rows per call. A page that shows one row may show its large values too; a list seldom does."""
 _BLOCKS: Final = 3.0
@@ -339,7 +326,9 @@ _OUT_OF_LINE: Final = 0.2
 """Fraction of a table's size that is stored out of line, from which on reading it matters."""
 
 
-def _find_wide_columns(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("wide-columns")
+def find_wide_columns(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find rows read with all columns, among them large values that are stored out of line."""
     rows, blocks = statement.a_call(statement.rows), statement.a_call(statement.blocks)
     if rows is None or blocks is None or rows < _ROWS or not _reads_only_these(statement):
         return None
@@ -419,7 +408,7 @@ def _wide_columns(
     widest = large[0] if len(large) == 1 else max(large, key=lambda each: each.width or 0.0)
     rows, blocks = statement.a_call(statement.rows) or 0.0, statement.a_call(statement.blocks) or 0.0
     every = statement.shape is not None and statement.shape.star and len(statement.shape.tables) == 1
-    return WIDE_COLUMNS.finding(
+    return finding(
         f"Each call reads large values of {table}.{widest.name} for {format_count(round(rows))} rows",
         objects=(table, widest.name),
         bill=bill,
@@ -442,6 +431,3 @@ def _wide_columns(
         ),
         proof="Compare both statements with uncork run.",
     )
-
-
-WIDE_COLUMNS: Final = Rule("wide-columns", each_statement(_find_wide_columns))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.changes import vacuum
 from uncork.advise.evidence import WORK, Evidence, Existing, Piece, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import finding, rule, worth
 from uncork.advise.rules.indexes.reads import reads_whole
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import sql_name
@@ -17,16 +17,15 @@ if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
 
 
-# ---- empty space in a table that scans read, or that takes much of the disk ----
-
-
 _PART: Final = 0.5
 _TABLE_BYTES: Final = 64 << 20
 """Empty space, as a fraction of the table and in bytes. An updated table needs room for new row versions, a
 fifth with autovacuum's defaults. Rewriting a table needs a lock, which a few megabytes are not worth."""
 
 
-def _find_tables(evidence: Evidence) -> Iterator[Finding]:
+@rule("bloat")
+def find_empty_tables(evidence: Evidence) -> Iterator[Finding]:
+    """Find empty space in a table that scans read, or that takes much of the disk."""
     for table in evidence.tables.values():
         if not table.bloat_bytes or not table.bytes:
             continue
@@ -38,7 +37,7 @@ def _find_tables(evidence: Evidence) -> Iterator[Finding]:
             continue
         room = f"{format_bytes(table.bloat_bytes)} of {format_bytes(table.bytes)}"
         read = ", and statements read all of it" if costs_time else ""
-        yield TABLES.finding(
+        yield finding(
             f"Table {table.name} is {share_text(part)} empty{read}",
             objects=(table.name,),
             bill=bill,
@@ -59,12 +58,6 @@ def _find_tables(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-TABLES: Final = Rule("bloat", _find_tables)
-
-
-# ---- empty space in an index that scans read, or that takes much of the disk ----
-
-
 _INDEX_BYTES: Final = 256 << 20
 """Empty space in bytes; as a fraction of the index, it is that of a table. A B-tree under random inserts is a
 third empty, and after a rebuild it soon is again, so that only much more space is worth a rebuild."""
@@ -77,7 +70,9 @@ _READS: Final = 0.3
 least as many entries as a full index would have on so many blocks."""
 
 
-def _find_indexes(evidence: Evidence) -> Iterator[Finding]:
+@rule("index-bloat")
+def find_empty_indexes(evidence: Evidence) -> Iterator[Finding]:
+    """Find empty space in an index that scans read, or that takes much of the disk."""
     for table, indexes in evidence.indexes.items():
         for index in indexes:
             bloat, size = index.facts.bloat_bytes, index.facts.bytes
@@ -88,7 +83,7 @@ def _find_indexes(evidence: Evidence) -> Iterator[Finding]:
             bill = _bill({reader.number for reader in readers}, part, index, evidence)
             costs_time = worth(bill)
             if costs_time or (part >= _PART and bloat >= _INDEX_BYTES):
-                yield INDEXES.finding(
+                yield finding(
                     f"Index {index.facts.name} is {share_text(part)} empty"
                     + (", and statements read all of it" if costs_time else ""),
                     objects=(index.facts.name, table),
@@ -137,15 +132,6 @@ def _rebuild(existing: Existing) -> Candidate:
     )
 
 
-INDEXES: Final = Rule("index-bloat", _find_indexes)
-
-
-# ---- rows of a large table that are deleted by their age, where dropping a partition would do ----
-#
-# Deleting a row writes WAL for the row, and leaves it and its index entries to VACUUM. Dropping a
-# partition removes files: about a tenth of the time, and a thousandth of the WAL (ADR-0052).
-
-
 _PARTITIONED_BYTES: Final = 1 << 30
 """Size with indexes, from which on partitions can be worth their upkeep; at least that of shared buffers."""
 _DELETED_ROWS: Final = 1000
@@ -154,7 +140,13 @@ _TIMES: Final = frozenset({"timestamp without time zone", "timestamp with time z
 _OLDER: Final = frozenset({"<", "<="})
 
 
-def _find_expired(evidence: Evidence) -> Iterator[Finding]:
+@rule("expired-rows-deleted", of_tables=True)
+def find_expired(evidence: Evidence) -> Iterator[Finding]:
+    """Find rows of a large table that are deleted by their age, where dropping a partition would do.
+
+    Deleting a row writes WAL for the row, and leaves it and its index entries to VACUUM. Dropping a
+    partition removes files: about a tenth of the time, and a thousandth of the WAL (ADR-0052).
+    """
     found: dict[tuple[str, str], list[Statement]] = {}
     for statement in evidence.costliest():
         key = _expired(statement, evidence)
@@ -163,7 +155,7 @@ def _find_expired(evidence: Evidence) -> Iterator[Finding]:
     for (name, column), deletes in found.items():
         table = evidence.tables[name]
         if _can_be_partitioned(table, column, evidence):
-            yield EXPIRED_ROWS.finding(
+            yield finding(
                 f"Statements delete the old rows of table {name} by {column}",
                 objects=(name,),
                 bill=evidence.bill_of({delete.number for delete in deletes}),
@@ -250,6 +242,3 @@ def _partition(name: str, column: str) -> Candidate:
 
 def _size(table: TableFacts) -> int:
     return (table.bytes or 0) + table.index_bytes
-
-
-EXPIRED_ROWS: Final = Rule("expired-rows-deleted", _find_expired, of_tables=True)

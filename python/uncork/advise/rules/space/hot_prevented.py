@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.changes import TableOptions, drop_indexes
 from uncork.advise.evidence import Evidence, Existing, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import finding, rule, worth
 from uncork.advise.rules.indexes.unneeded_indexes import serves_key, why_unprovable
 from uncork.advise.rules.space.vacuum import held_back
 from uncork.model.database.finding import Bill, Candidate, Finding
@@ -45,7 +45,9 @@ _MOST: Final = 0.9
 anyway."""
 
 
-def _find(evidence: Evidence) -> Iterator[Finding]:
+@rule("hot-prevented")
+def find_hot_prevented(evidence: Evidence) -> Iterator[Finding]:
+    """Find updates that could be heap-only tuples without an index, or with more room on the pages."""
     for table in evidence.tables.values():
         if table.updated < _UPDATES or table.hot_updated >= _HOT * table.updated:
             continue
@@ -134,7 +136,7 @@ def _by_index(
     first = guilty[0].facts.name
     more = "" if len(guilty) == 1 else f" (and {len(guilty) - 1} more)"
     column = next(iter(_set_in(freed, guilty)), "")
-    return RULE.finding(
+    return finding(
         f"Index {first}{more} forces updates of {table.name} to change all its indexes",
         objects=(table.name, *(existing.facts.name for existing in guilty)),
         bill=bill,
@@ -198,7 +200,7 @@ def _by_room(
     if share < 1 - _HOT or not worth(bill, _SHARE_OF_ROOM):
         return None
     change = TableOptions(table.name, {"fillfactor": "80"}, options)
-    return RULE.finding(
+    return finding(
         f"Pages of table {table.name} have no room for updates, which change all its indexes",
         objects=(table.name, "fillfactor"),
         bill=bill,
@@ -224,6 +226,3 @@ def _by_room(
         proof="Compare the update on a copy with both fillfactors, and pg_stat_user_tables.n_tup_hot_upd "
         "with n_tup_upd.",
     )
-
-
-RULE: Final = Rule("hot-prevented", _find)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.advise.changes import Setting, TableOptions, autovacuum_on, vacuum
 from uncork.advise.evidence import Evidence, Statement
-from uncork.advise.rule import Rule, worth
+from uncork.advise.rule import finding, rule, worth
 from uncork.advise.rules.clients.sessions import leaves_dead_rows
 from uncork.advise.rules.indexes.reads import reads_whole, selective, served_completely
 from uncork.advise.rules.writes.written import executed_within
@@ -150,16 +150,15 @@ def _pauses(evidence: Evidence) -> Iterator[bool]:
             yield pausing >= _SLOW * process.sessions
 
 
-# ---- tables with many dead rows for which autovacuum is off, or overdue ----
-
-
 _PART: Final = 0.2
 _ROWS: Final = 10_000
 """Dead rows as a fraction of all rows (autovacuum tolerates autovacuum_vacuum_scale_factor), and their
 number, from which on a table is a finding although nothing reads them."""
 
 
-def _find_dead_rows(evidence: Evidence) -> Iterator[Finding]:
+@rule("dead-rows", depth=2)
+def find_dead_rows(evidence: Evidence) -> Iterator[Finding]:
+    """Find tables with many dead rows for which autovacuum is off, or overdue."""
     if evidence.database is None:
         return
     off = evidence.setting("autovacuum") == "off"
@@ -179,7 +178,7 @@ def _find_dead_rows(evidence: Evidence) -> Iterator[Finding]:
             if delay == "off" or since_us is None
             else f"and was last vacuumed {format_duration(1000.0 * max(0, since_us))} ago"
         )
-        yield DEAD_ROWS.finding(
+        yield finding(
             f"Table {table.name} has {format_count(dead)} dead rows ({share_text(dead / rows)} of all), "
             f"{reason}",
             objects=(table.name,),
@@ -203,12 +202,6 @@ def _turn_on(table: str, *, off: bool, disabled: bool) -> Iterator[Candidate]:
     yield vacuum(table, "ANALYZE", f"Then run VACUUM (ANALYZE) on table {table} once.")
 
 
-DEAD_ROWS: Final = Rule("dead-rows", _find_dead_rows, depth=2)
-
-
-# ---- dead rows that statements read because autovacuum is not due yet, or too slow ----
-
-
 _FACTOR: Final = 0.01
 """The proposed autovacuum_vacuum_scale_factor: one dead row in a hundred. The default of 0.2 lets a table of
 a million rows collect 200 000 dead ones."""
@@ -219,7 +212,9 @@ _COST_LIMIT: Final = 2_000
 that are not in shared buffers and writes 4 MB/s."""
 
 
-def _find_behind(evidence: Evidence) -> Iterator[Finding]:
+@rule("autovacuum-behind", depth=2)
+def find_behind(evidence: Evidence) -> Iterator[Finding]:
+    """Find dead rows that statements read because autovacuum is not due yet, or too slow."""
     if evidence.database is None or held_back(evidence):
         return
     for table in evidence.tables.values():
@@ -248,7 +243,7 @@ def _behind(table: TableFacts, parts: dict[int, float], seen: Evidence, *, slow:
     if slow:
         evidence.append("Autovacuum pauses for its cost limit (wait event VacuumDelay) most of the time.")
     why = "autovacuum is too slow" if slow else "autovacuum starts too late"
-    return BEHIND.finding(
+    return finding(
         f"Statements read {format_count(dead)} dead rows of table {table.name}: {why}",
         objects=(table.name,),
         bill=seen.bill_of(parts),
@@ -283,22 +278,19 @@ def _faster(table: TableFacts, evidence: Evidence) -> Candidate:
     return Setting(limit, str(_COST_LIMIT), evidence.setting(limit)).candidate(text, reads)
 
 
-BEHIND: Final = Rule("autovacuum-behind", _find_behind, depth=2)
-
-
-# ---- dead rows that VACUUM cannot remove for a long transaction, a prepared one, a slot or a standby ----
-#
-# VACUUM removes only rows that are dead for everyone, so the oldest snapshot or unfinished transaction
-# decides, whatever it reads. The proof is a VACUUM that ran meanwhile: a table still has many rows that
-# died before it.
-
-
 _OLD: Final = 0.5
 """Part of the dead rows that must be older than the last VACUUM. The others wait for the next one."""
 _SHOWN: Final = 3
 
 
-def _find_held_back(evidence: Evidence) -> Iterator[Finding]:
+@rule("vacuum-held-back", depth=2)
+def find_held_back(evidence: Evidence) -> Iterator[Finding]:
+    """Find dead rows that VACUUM cannot remove for a long transaction, a prepared one, a slot or a standby.
+
+    VACUUM removes only rows that are dead for everyone, so the oldest snapshot or unfinished transaction
+    decides, whatever it reads. The proof is a VACUUM that ran meanwhile: a table still has many rows that
+    died before it.
+    """
     holder = oldest_holder(evidence)
     if holder is None or any(
         leaves_dead_rows(transaction)
@@ -343,7 +335,7 @@ def _held_back(
     holder: HorizonHolder, tables: list[TableFacts], parts: dict[int, float], bill: Bill, evidence: Evidence
 ) -> Finding:
     dead = sum(table.dead or 0 for table in tables)
-    return HELD_BACK.finding(
+    return finding(
         f"VACUUM keeps dead rows of {tables[0].name} for {_who(holder)}",
         objects=(*(table.name for table in tables), holder.name or holder.user),
         bill=bill if parts else None,
@@ -430,14 +422,6 @@ def _end_holder(holder: HorizonHolder) -> Iterator[Candidate]:
         )
 
 
-HELD_BACK: Final = Rule("vacuum-held-back", _find_held_back, depth=2)
-
-
-# ---- tables that were not frozen for so long that the server may soon refuse to write ----
-#
-# See "Preventing Transaction ID Wraparound Failures" in PostgreSQL's manual.
-
-
 _AGE: Final = 1_000_000_000
 """Transactions since a table's last freeze: five times the age at which autovacuum freezes it
 (autovacuum_freeze_max_age), so autovacuum has failed for long."""
@@ -445,13 +429,18 @@ _LIMIT: Final = 2_144_483_648
 """The age at which the server refuses transactions that write: three million before the wraparound."""
 
 
-def _find_not_frozen(evidence: Evidence) -> Iterator[Finding]:
+@rule("not-frozen")
+def find_not_frozen(evidence: Evidence) -> Iterator[Finding]:
+    """Find tables that were not frozen for so long that the server may soon refuse to write.
+
+    See "Preventing Transaction ID Wraparound Failures" in PostgreSQL's manual.
+    """
     old = [table for table in evidence.tables.values() if (table.frozen_age or 0) >= _AGE]
     old.sort(key=lambda table: -(table.frozen_age or 0))
     for table in old[:1]:
         age = table.frozen_age or 0
         others = "" if len(old) == 1 else f" {len(old) - 1} other tables were not frozen for long either."
-        yield NOT_FROZEN.finding(
+        yield finding(
             f"Table {table.name} was last frozen {format_count(age)} transactions ago",
             objects=(other.name for other in old),
             bill=None,
@@ -471,6 +460,3 @@ def _find_not_frozen(evidence: Evidence) -> Iterator[Finding]:
             ),
             proof="age(relfrozenxid) in pg_class must fall.",
         )
-
-
-NOT_FROZEN: Final = Rule("not-frozen", _find_not_frozen)

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.advise.evidence import WORK, Evidence, Piece, Statement
-from uncork.advise.rule import Rule, each_statement
+from uncork.advise.rule import finding, statement_rule
 from uncork.advise.rules.writes.written import Written, written
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import content_query, quoted, sql_name
@@ -83,7 +83,9 @@ class _Redundant:
     values: Mapping[str, str | None]
 
 
-def _find(statement: Statement, evidence: Evidence) -> Finding | None:
+@statement_rule("redundant-update", depth=2)
+def find_redundant_updates(statement: Statement, evidence: Evidence) -> Finding | None:
+    """Find updates of which a proof shows that they change nothing."""
     unknown = statement.rows is None and not statement.repeated
     if not evidence.is_traffic(statement) or statement.rows == 0 or statement.nested or unknown:
         return None
@@ -282,7 +284,7 @@ def _finding(statement: Statement, found: _Redundant, seen: Evidence) -> Finding
             "values that an earlier update had given to the same row. No other statement of the log had "
             "changed it in between."
         )
-    return RULE.finding(
+    return finding(
         headline,
         objects=(table, *found.columns),
         bill=_bill(statement, found, seen),
@@ -372,6 +374,3 @@ def _distinct(sql: str, columns: tuple[str, ...]) -> str:
 
 def _plain(name: str) -> str:
     return rf"\"?{re.escape(name)}\"?"
-
-
-RULE: Final = Rule("redundant-update", each_statement(_find), depth=2)

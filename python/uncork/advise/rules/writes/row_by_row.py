@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from uncork.advise.changes import session_setting
 from uncork.advise.evidence import WORK, Evidence, Piece, Statement
-from uncork.advise.rule import Rule
+from uncork.advise.rule import finding, rule
 from uncork.advise.rules.indexes.problems import scanned_within
 from uncork.advise.rules.writes.written import ROW_WORDS, Written, batched, one_row, written
 from uncork.model.database.finding import Candidate, Finding
@@ -20,14 +20,6 @@ from uncork.model.units import count_words, format_count, format_duration, share
 if TYPE_CHECKING:
     from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
     from uncork.model.results.database_transactions import RowWriter
-
-
-# ---- rows written one by one, each with a commit of its own ----
-#
-# Requests that each write one row look the same in samples, and each needs its own commit. One client
-# that writes many rows differs in what can be counted: its role executes thousands of these statements
-# and little else, by few sessions, each of which sends the next at once. In a log, plans and durations
-# show the same.
 
 
 _SHARE: Final = 0.3
@@ -102,7 +94,15 @@ def _commits_each(writer: RowWriter, evidence: Evidence) -> bool:
     return writer.idle_share <= _IDLE or longest_ns <= _CYCLES * cycle_ns
 
 
-def _find_commits(evidence: Evidence) -> Iterator[Finding]:
+@rule("row-by-row-commit")
+def find_commits(evidence: Evidence) -> Iterator[Finding]:
+    """Find rows written one by one, each with a commit of its own.
+
+    Requests that each write one row look the same in samples, and each needs its own commit. One client
+    that writes many rows differs in what can be counted: its role executes thousands of these statements
+    and little else, by few sessions, each of which sends the next at once. In a log, plans and durations
+    show the same.
+    """
     control = {
         statement.number for statement in evidence.statements.values() if _CONTROL.match(statement.text)
     }
@@ -120,7 +120,7 @@ def _find_commits(evidence: Evidence) -> Iterator[Finding]:
         name = writer.application or writer.user
         who = f"Application {name}" if writer.application else f"Role {name}"
         words = ROW_WORDS[what.kind].format(rows=count_words(writer.calls, "row"), table=what.table)
-        yield COMMITS.finding(
+        yield finding(
             f"{who} {words} with a commit for each",
             objects=(name, what.table),
             bill=evidence.bill(partial(_spent, writer, control)),
@@ -165,12 +165,6 @@ def _spent(writer: RowWriter, control: Collection[int | None], piece: Piece) -> 
     )
 
 
-COMMITS: Final = Rule("row-by-row-commit", _find_commits)
-
-
-# ---- the same in a log: a plan ends long before the duration of its statement ----
-
-
 _LONGEST: Final = 50
 """Executions in a row by one session, with nothing in between, that show a job."""
 _IN_ROWS: Final = 0.9
@@ -178,8 +172,12 @@ _IN_ROWS: Final = 0.9
 statements in between, show requests."""
 
 
-def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
-    """A watched server shows the waits for the write-ahead log themselves, so it is asked instead."""
+@rule("row-by-row-commit", least_share=_SHARE)
+def find_commits_in_log(evidence: Evidence) -> Iterator[Finding]:
+    """Find the same in a log: a plan ends long before the duration of its statement.
+
+    A watched server shows the waits for the write-ahead log themselves, so it is asked instead.
+    """
     log = evidence.log
     if log is None or evidence.database is not None:
         return
@@ -198,7 +196,7 @@ def _find_in_log(evidence: Evidence) -> Iterator[Finding]:
         name = next((application.name for application in template.applications), "")
         who = f"Application {name}" if name else "A client"
         rows = count_words(template.executions, "row")
-        yield COMMITS_IN_LOG.finding(
+        yield finding(
             f"{who} {ROW_WORDS[what.kind].format(rows=rows, table=what.table)} with a commit for each",
             objects=(*((name,) if name else ()), what.table),
             bill=evidence.bill_of((template.number,)),
@@ -234,12 +232,6 @@ def _committing(template: TemplateFacts, statement: Statement) -> float | None:
     return max(0.0, 1 - spent_ms * 1e6 / template.mean_ns)
 
 
-COMMITS_IN_LOG: Final = Rule("row-by-row-commit", _find_in_log, least_share=_SHARE)
-
-
-# ---- triggers that run once for each row of statements that write many rows ----
-
-
 _ROWS: Final = 20.0
 """Rows per call from which on a statement-level trigger saves most calls of the function."""
 _ROWS_FOR_ONE: Final = 4.0
@@ -264,7 +256,9 @@ _PLAIN: Final = re.compile(
 _CHANGES_ROW: Final = re.compile(r"\bnew\s*\.\s*\"?\w+\"?\s*:?=(?!=)|\bnew\s*:=", re.IGNORECASE)
 
 
-def _find_triggers(evidence: Evidence) -> Iterator[Finding]:
+@rule("row-trigger", depth=2)
+def find_triggers(evidence: Evidence) -> Iterator[Finding]:
+    """Find triggers that run once for each row of statements that write many rows."""
     if not evidence.catalogue.triggers:
         return
     functions = {function.name.rpartition(".")[2]: function for function in evidence.catalogue.functions}
@@ -334,7 +328,7 @@ def _finding(
         f"A call writes {each} rows, and executes function {trigger.function} for each of them.",
         f"This takes {share_text(part)} of the statement's time{estimated}.",
     ]
-    return TRIGGERS.finding(
+    return finding(
         f"Trigger {trigger.name} on {trigger.table} runs for each of {each} rows a call",
         objects=(trigger.table, trigger.name),
         bill=seen.bill_of({statement.number: part}, WORK | {"Lock"}),
@@ -410,6 +404,3 @@ def _turned(trigger: TriggerFacts, function: FunctionFacts, evidence: Evidence) 
         check=body.check,
         tried_first=True,
     )
-
-
-TRIGGERS: Final = Rule("row-trigger", _find_triggers, depth=2)

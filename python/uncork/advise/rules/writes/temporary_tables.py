@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from uncork.advise.evidence import WORK, Evidence, Statement
-from uncork.advise.rule import Rule, each_statement
+from uncork.advise.rule import finding, statement_rule
 from uncork.advise.rules.writes.written import written
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import sql_name
@@ -29,33 +29,34 @@ _CATALOGUE_ROWS: Final = 12
 system columns besides its own. Each becomes a dead row when the table goes."""
 
 
-def _find(statement: Statement, seen: Evidence) -> Finding | None:
-    name = _created(statement)
-    if name is None:
+@statement_rule("temporary-tables")
+def find_temporary_tables(statement: Statement, seen: Evidence) -> Finding | None:
+    """Find a statement that creates a temporary table again and again."""
+    match = _CREATE.match(statement.text)
+    if match is None:
         return None
+    name = match[1]
     calls = max(statement.calls or 0, _filled(name, seen))
     if not seen.is_traffic(replace(statement, calls=calls)):
         return None
-    drops = re.compile(_DROPS.format(name=re.escape(name)), re.DOTALL)
-    numbers = [each.number for each in seen.statements.values() if drops.match(each.text)]
+    dropping = re.compile(_DROPS.format(name=re.escape(name)), re.DOTALL)
+    drops = [each for each in seen.statements.values() if dropping.match(each.text)]
     rows = format_count(round(_CATALOGUE_ROWS * calls / seen.seconds))
     evidence = [
         f"Each creates and drops rows of the system catalogue, at least {rows} a second, which "
         "every session must then skip until VACUUM removes them.",
     ]
-    dropped = sum(seen.busy(number) for number in numbers)
+    dropped = sum(seen.busy(drop.number) for drop in drops)
     if dropped:
         evidence.append(
             f"Dropping or truncating it takes {share_text(seen.share(dropped))} of the busy time."
         )
-    return Finding(
-        RULE.name,
+    return finding(
         f"Temporary table {name} is created {count_words(calls, 'time')}",
         objects=(name,),
-        bill=seen.bill_of((statement.number, *numbers), WORK | {"Lock"}),
-        templates=(statement.number, *numbers),
-        statement=statement.text,
-        evidence=tuple(evidence),
+        bill=seen.bill_of({statement.number, *(drop.number for drop in drops)}, WORK | {"Lock"}),
+        statements=[statement, *drops],
+        evidence=evidence,
         candidates=(
             Candidate(
                 "statement",
@@ -81,25 +82,11 @@ def _filled(name: str, evidence: Evidence) -> int:
     PostgreSQL counts only the first execution of a CREATE TABLE that a driver has prepared.
     """
     inserts = (statement for statement in evidence.statements.values() if statement.text.startswith("insert"))
-    return max(
-        (
-            insert.calls or 0
-            for insert in inserts
-            if (target := written(insert)) is not None and target.table == name
-        ),
-        default=0,
-    )
-
-
-def _created(statement: Statement) -> str | None:
-    match = _CREATE.match(statement.text)
-    return match[1] if match else None
+    filling = (insert for insert in inserts if (what := written(insert)) and what.table == name)
+    return max((insert.calls or 0 for insert in filling), default=0)
 
 
 def _kept(statement: Statement) -> str:
     """Return the statement that keeps the table, if it lists its columns."""
     match = _COLUMNS.match((statement.sql or statement.text).rstrip("; "))
     return f"{match[1]} IF NOT EXISTS {match[2]} ON COMMIT DELETE ROWS;" if match else ""
-
-
-RULE: Final = Rule("temporary-tables", each_statement(_find))
