@@ -15,14 +15,14 @@ from uncork.stats.load.queue import mean_waiting
 _REFUSAL_WEIGHT: Final = 2.0
 """Weight of a limit: above every saturated resource. The share of errors is added."""
 _NEAR: Final = 0.98
-"""Fraction of the limit of open files that counts as reached: a few files are always being opened or
-closed."""
+"""Fraction of the limit of open files that counts as reached: a few files are always being opened
+or closed."""
 _OVERFLOWS: Final = 0.01
 """Fraction of connections that must overflow the backlog. Below it, the backlog overflows only
 occasionally."""
 _SHARE_CONNECTIONS: Final = (
-    "share connections through a pool (PgBouncer, or the service's own); raise max_connections only if "
-    "memory and processors can serve that many active sessions"
+    "share connections through a pool (PgBouncer, or the service's own); raise max_connections "
+    "only if memory and processors can serve that many active sessions"
 )
 
 
@@ -33,8 +33,8 @@ def ephemeral_ports(seen: Seen) -> Bottleneck | None:
         return None
     return Bottleneck(
         "ephemeral ports",
-        f"the generator's machine ran out of local ports to connect from ({failed} times): a closed "
-        "connection occupies its port for a minute",
+        f"the generator's machine ran out of local ports to connect from ({failed} times): a "
+        "closed connection occupies its port for a minute",
         "keep connections open, or widen net.ipv4.ip_local_port_range",
         _refusing(seen, failed),
     )
@@ -46,8 +46,8 @@ def file_descriptors(seen: Seen) -> Bottleneck | None:
     if own:
         return Bottleneck(
             "file descriptors",
-            f"the generator reached its limit of open files, and each connection takes one: {own} could not "
-            "be opened",
+            f"the generator reached its limit of open files, and each connection takes one: {own} "
+            "could not be opened",
             "raise the generator's limit of open files (ulimit -n)",
             _refusing(seen, own),
         )
@@ -85,8 +85,8 @@ def connection_limit(seen: Seen) -> Bottleneck | None:
             return Bottleneck(
                 "connection limit",
                 f"the database has no connection left: {sessions.connections} of "
-                f"{sessions.max_connections} were open{_reserved(sessions)}, and the service failed "
-                f"{failed} requests meanwhile",
+                f"{sessions.max_connections} were open{_reserved(sessions)}, and the service "
+                f"failed {failed} requests meanwhile",
                 _SHARE_CONNECTIONS,
                 _refusing(seen, failed),
             )
@@ -113,8 +113,8 @@ def listen_backlog(seen: Seen) -> Bottleneck | None:
     most = "" if seen.machine.backlog is None else f" (at most {seen.machine.backlog} waited in it)"
     return Bottleneck(
         "listen backlog",
-        f"the queue of connections waiting to be accepted overflowed {overflows} times{most}: each client "
-        "turned away waits a second or more before it retries",
+        f"the queue of connections waiting to be accepted overflowed {overflows} times{most}: each "
+        "client turned away waits a second or more before it retries",
         "raise the service's backlog and net.core.somaxconn, accept faster, or keep connections open",
         _REFUSAL_WEIGHT,
     )
@@ -172,8 +172,8 @@ _FULL_THREAD: Final = 0.85
 _DONE_THERE: Final = 0.75
 """Fraction of a component's work that its full threads must do before they are its limit."""
 _ALL_TAKEN: Final = 0.8
-"""Fraction of a pool's connections that must be busy before the pool is full. It is not closer to 1, because
-without free processors a connection changes hands slowly: 3.3 of 4 were seen busy."""
+"""Fraction of a pool's connections that must be busy before the pool is full. It is not closer to
+1, because without free processors a connection changes hands slowly: 3.3 of 4 were seen busy."""
 _SMALL_POOL: Final = 0.8
 """A full pool must also have fewer connections than this fraction of the requests in flight."""
 _READS: Final = frozenset({"BufferIO", "BufferIo"})
@@ -208,8 +208,8 @@ def generator(seen: Seen) -> Bottleneck | None:
         return Bottleneck(
             "generator",
             f"the generator itself is the limit: {_quota_words('it', own)}",
-            "give the generator more processors (cpu.max, resources.limits.cpu); this load did not test the "
-            "server",
+            "give the generator more processors (cpu.max, resources.limits.cpu); this load did not "
+            "test the server",
             1.5,
         )
     if seen.load.limit != "yes":
@@ -267,8 +267,8 @@ def locks(seen: Seen) -> Bottleneck | None:
         "locks",
         waiting,
         "wait for locks that other transactions hold",
-        "find who holds them (uncork profile db lists the chains), then shorten those transactions, or "
-        "spread the rows that they change",
+        "find who holds them (uncork profile db lists the chains), then shorten those "
+        "transactions, or spread the rows that they change",
     )
 
 
@@ -281,8 +281,8 @@ def commit(seen: Seen) -> Bottleneck | None:
         "commit",
         waiting,
         "wait for the write-ahead log to be safe on disk",
-        "commit less often (more rows per transaction), consider synchronous_commit = off, or use a faster "
-        "log device",
+        "commit less often (more rows per transaction), consider synchronous_commit = off, or use "
+        "a faster log device",
     )
 
 
@@ -369,8 +369,8 @@ def threads(seen: Seen) -> Bottleneck | None:
     return Bottleneck(
         "service cpu",
         f"the service computes in {which}, busy {share:.0f} % of the time, and uses {component.cpus:.1f} of "
-        f"the machine's {seen.machine.processors} processors ({_modes(component)}); {outside:.1f} requests "
-        "are in it",
+        f"the machine's {seen.machine.processors} processors ({_modes(component)}); {outside:.1f} "
+        "requests are in it",
         "find what it computes (uncork profile cpu), or run more of its processes or threads",
         outside / max(seen.load.in_flight, 1.0) * _full_share(seen),
     )
@@ -383,12 +383,7 @@ def _queue_at(seen: Seen, resource: Resource, waiting: float, what: str, remedy:
     if waiting < _QUEUE or waiting < _SHARE * flying:
         return None
     share = min(waiting / flying, 1.0)
-    return Bottleneck(
-        resource,
-        f"{waiting:.1f} of {flying:.1f} {whose} {what}{_used(seen)}",
-        remedy,
-        share,
-    )
+    return Bottleneck(resource, f"{waiting:.1f} of {flying:.1f} {whose} {what}{_used(seen)}", remedy, share)
 
 
 def _used(seen: Seen) -> str:
@@ -430,9 +425,9 @@ def _outside(seen: Seen) -> float:
 def _wait_for_pool(seen: Seen, sessions: DatabaseUse) -> float:
     """Return how many requests in flight wait for a connection; at most the requests outside the database.
 
-    With the latency of a request that runs alone, the waiting requests are those beyond what that latency
-    explains. Without it, queueing theory gives the number for connections as busy as these: a request outside
-    the database may also wait for something else.
+    With the latency of a request that runs alone, the waiting requests are those beyond what that
+    latency explains. Without it, queueing theory gives the number for connections as busy as these:
+    a request outside the database may also wait for something else.
     """
     load = seen.load
     if load.alone_ns is not None and load.mean_ns:
@@ -510,10 +505,10 @@ def _template(seen: Seen) -> str:
 
 # ---- name the bottleneck of a load, from what was seen of all components at the same time ----
 #
-# Limits that refuse requests (of connections, files, ports) come first: they show as errors. Saturated
-# resources follow. Each saturated resource claims the requests in flight that wait for it, and the
-# largest claim is named. A claim needs a queue: requests that are being served wait for nothing, so a
-# healthy run has no bottleneck.
+# Limits that refuse requests (of connections, files, ports) come first: they show as errors.
+# Saturated resources follow. Each saturated resource claims the requests in flight that wait for
+# it, and the largest claim is named. A claim needs a queue: requests that are being served wait for
+# nothing, so a healthy run has no bottleneck.
 
 
 _RULES: tuple[Callable[[Seen], Bottleneck | None], ...] = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from uncork.advise.evidence import MEMORY_UNITS, Evidence, Existing, Statement
@@ -15,13 +16,21 @@ if TYPE_CHECKING:
     from uncork.model.database.catalogue import ColumnFacts
 
 
+client_change = partial(Candidate, "client")
+statement_change = partial(Candidate, "statement")
+ddl_change = partial(Candidate, "ddl")
+index_change = partial(Candidate, "index")
+maintenance = partial(Candidate, "maintenance")
+"""Return a candidate of this kind, whose SQL only its rule writes, or which only a person can make."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A setting of the server; with `whom`, of a role or a database; with an empty one, of a session.
 
-    If `whom` or `value` is None, nobody knows for whom or to what to set it, and there is no SQL. `value` and
-    `old`, the value before, are SQL; without `old`, undoing resets the setting. With `restart`, the server
-    reads it when it starts.
+    If `whom` or `value` is None, nobody knows for whom or to what to set it, and there is no SQL.
+    `value` and `old`, the value before, are SQL; without `old`, undoing resets the setting. With
+    `restart`, the server reads it when it starts.
     """
 
     name: str

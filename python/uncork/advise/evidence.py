@@ -1,7 +1,7 @@
 """The evidence that rules read: statements, where sessions' time goes, tables, and the catalogue. Pure.
 
-Rules use only what is here, so that they work on a watched server, on logs, and on both together. What is
-unknown is None or empty, and a rule that needs it finds nothing.
+Rules use only what is here, so that they work on a watched server, on logs, and on both together.
+What is unknown is None or empty, and a rule that needs it finds nothing.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ MEMORY_UNITS: Final = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB"
 """PostgreSQL's units of memory are powers of 1024."""
 _CALLS: Final = 20
 _PER_S: Final = 0.5
-"""Total calls, and calls per second, from which on a statement is part of the application's traffic. A
-statement that runs less often is a report or a job: nobody waits for it, so it may scan a whole table, sort
-on disk and be compiled."""
+"""Total calls, and calls per second, from which on a statement is part of the application's
+traffic. A statement that runs less often is a report or a job: nobody waits for it, so it may scan
+a whole table, sort on disk and be compiled."""
 _FEW_CALLS: Final = 5
 _TOGETHER: Final = 2.0
-"""Calls, and sessions that are busy with a statement on average, from which on it is traffic even if each
-call takes so long that there are few: a report or a job runs in one session."""
+"""Calls, and sessions that are busy with a statement on average, from which on it is traffic even
+if each call takes so long that there are few: a report or a job runs in one session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """The time of sessions in one place: what they ran, what they waited for, and who they were.
 
-    `wait_class` is the class of the wait event, `CPU` while working and `IDLE` while idle in transaction.
-    `batches` are the average numbers of sessions there in equal parts of the watch.
+    `wait_class` is the class of the wait event, `CPU` while working and `IDLE` while idle in
+    transaction. `batches` are the average numbers of sessions there in equal parts of the watch.
     """
 
     template: int | None

@@ -1,7 +1,7 @@
 """Find what is wrong with a database, ranked by what it costs. Pure.
 
-A healthy server has no finding, however much it waits: waiting is no fault. A finding is reported only if
-its cure would save time that users notice, or space that somebody pays for.
+A healthy server has no finding, however much it waits: waiting is no fault. A finding is reported
+only if its cure would save time that users notice, or space that somebody pays for.
 """
 
 from __future__ import annotations

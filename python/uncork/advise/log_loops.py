@@ -1,12 +1,12 @@
 """Decide whether a log shows a loop of a client, or requests that merely follow each other. Pure.
 
 Within a transaction, a template that runs ten times or more is repeated: that is a fact. Outside of
-transactions, a pooled connection carries many requests, and its statements may alternate because requests
-do. A loop differs in two ways. The statement before it is followed by the loop nearly every time, not just
-when chance has it. And either its stretches are separated by pauses, or the number of repetitions is steady:
-if independent requests alternate, the number between two requests of another kind has a geometric
-distribution, whose standard deviation equals its mean. ``tests/calibration/test_loops.py`` simulates the
-false alarms.
+transactions, a pooled connection carries many requests, and its statements may alternate because
+requests do. A loop differs in two ways. The statement before it is followed by the loop nearly
+every time, not just when chance has it. And either its stretches are separated by pauses, or the
+number of repetitions is steady: if independent requests alternate, the number between two requests
+of another kind has a geometric distribution, whose standard deviation equals its mean.
+``tests/calibration/test_loops.py`` simulates the false alarms.
 
 A pipeline is no loop that waits: the client sends further statements before the answers arrive. The server
 then executes many at once, with hardly a pause in between. Such a client has many rows at hand for certain.
@@ -26,32 +26,32 @@ _LEAST_STRETCHES: Final = 3
 """Fewest stretches that show a loop separated by pauses: one or two may begin with any statement."""
 _LEAST_PARENTS: Final = 10
 _MOST_VARIATION: Final = 0.5
-"""Fewest executions of the parent, and the largest coefficient of variation of the repetitions after each,
-that show a steady loop. In a geometric distribution it is close to 1."""
+"""Fewest executions of the parent, and the largest coefficient of variation of the repetitions
+after each, that show a steady loop. In a geometric distribution it is close to 1."""
 _ROWS: Final = 20
 _LONGEST: Final = 1.5
 _IN_ROWS: Final = 0.8
-"""Fewest rows of executions that show a steady loop, how many times the mean the longest may have, and the
-least fraction of all executions that they contain."""
+"""Fewest rows of executions that show a steady loop, how many times the mean the longest may have,
+and the least fraction of all executions that they contain."""
 _IN_TRANSACTIONS: Final = 0.1
 """Least part of a template's rows that transactions explain, to be a loop within them."""
 _AT_ONCE: Final = 0.15
 _LEAST_AT_ONCE: Final = 2
-"""Least fraction of the groups of 32 executions that the server executed without waiting, and the fewest such
-groups, that show a pipeline. Clients that send more slowly than the server executes leave pauses in the other
-groups. On a machine with load 5 to 20, pipelines had 0.22 to 0.87 of them. A loop with round trips of 70 µs
-or more has none; the fastest over a local socket, with 40 µs, had up to 0.43.
-``tests/calibration/test_pipelines.py`` simulates both."""
+"""Least fraction of the groups of 32 executions that the server executed without waiting, and the
+fewest such groups, that show a pipeline. Clients that send more slowly than the server executes
+leave pauses in the other groups. On a machine with load 5 to 20, pipelines had 0.22 to 0.87 of
+them. A loop with round trips of 70 µs or more has none; the fastest over a local socket, with 40
+µs, had up to 0.43. ``tests/calibration/test_pipelines.py`` simulates both."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientLoop:
     """A loop: its templates, the one with most time first, with the times of its executions in nanoseconds.
 
-    `waiting_ns` is how long the server waited for the client between them, `longest` the most executions of a
-    template in one pass. `parent_text` is the statement before the loop, empty if it is unknown. With
-    `pipelined`, the client does not wait for each answer: in `waiting_ns`, the server handles messages, or
-    the client sends them more slowly than the server executes them.
+    `waiting_ns` is how long the server waited for the client between them, `longest` the most
+    executions of a template in one pass. `parent_text` is the statement before the loop, empty if
+    it is unknown. With `pipelined`, the client does not wait for each answer: in `waiting_ns`, the
+    server handles messages, or the client sends them more slowly than the server executes them.
     """
 
     templates: tuple[int, ...]
@@ -68,8 +68,8 @@ class ClientLoop:
 def is_loop(*, executions: int, parents: int, parent_executions: int, stretches: int, squares: float) -> bool:
     """Return whether executions of a template after a parent, outside of transactions, are a loop.
 
-    `parents` of all `parent_executions` have the template after them; `squares` is the sum of the squares of
-    the numbers of executions after each.
+    `parents` of all `parent_executions` have the template after them; `squares` is the sum of the
+    squares of the numbers of executions after each.
     """
     if not executions or not parents or parents < _LEAST_PART * parent_executions:
         return False
@@ -81,8 +81,8 @@ def is_loop(*, executions: int, parents: int, parent_executions: int, stretches:
 def is_steady(*, rows: int, repeated: int, longest: int, executions: int) -> bool:
     """Return whether rows of executions outside of transactions, with nothing in between, are a loop.
 
-    `repeated` of all `executions` of the template are in rows. A client that sends nothing else has few rows,
-    which end with its session: it may serve one request after another.
+    `repeated` of all `executions` of the template are in rows. A client that sends nothing else has
+    few rows, which end with its session: it may serve one request after another.
     """
     return rows >= _ROWS and longest * rows <= _LONGEST * repeated and repeated >= _IN_ROWS * executions
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 LEAST_SHARE: Final = 0.10
 """Fraction of the busy time. Saving less than a tenth is lost in the variation from one minute to the next.
 
-``tests/calibration/test_least_share.py`` simulates the decision where only samples show the time. In watches
-of 60 s, half of this fraction is reported in at most 2 % of them, and twice of it is missed in at most 2 %,
-unless statements take seconds."""
+``tests/calibration/test_least_share.py`` simulates the decision where only samples show the time.
+In watches of 60 s, half of this fraction is reported in at most 2 % of them, and twice of it is
+missed in at most 2 %, unless statements take seconds."""
 LEAST_SESSIONS: Final = 0.05
 """Sessions on average. A server that is busy for less than a second in twenty has nothing to gain."""
 _HOUR_S: Final = 3600.0
@@ -30,12 +30,12 @@ _HOUR_S: Final = 3600.0
 class Rule:
     """A rule. `name` is the class of its findings, and `search` yields them, whatever they cost.
 
-    One cause can be seen in the plan, in waits and in counters, so that several rules find it. A finding
-    gives way to findings of a higher `depth` that explain most of its cost on the same statements. Depth 0 is
-    a setting that only eases the cost, such as more memory for scans. Most rules have depth 1. Depth 2 is a
-    cause behind such a finding, such as dead rows that a scan reads. A rule that is `of_tables` finds nothing
-    unless the size of a table is known. A finding whose bill has a smaller share than `least_share` is
-    dropped, unless it has another cost.
+    One cause can be seen in the plan, in waits and in counters, so that several rules find it. A
+    finding gives way to findings of a higher `depth` that explain most of its cost on the same
+    statements. Depth 0 is a setting that only eases the cost, such as more memory for scans. Most
+    rules have depth 1. Depth 2 is a cause behind such a finding, such as dead rows that a scan
+    reads. A rule that is `of_tables` finds nothing unless the size of a table is known. A finding
+    whose bill has a smaller share than `least_share` is dropped, unless it has another cost.
     """
 
     name: str
@@ -93,8 +93,8 @@ def finding(
 ) -> Finding:
     """Return a finding, of the rule that yields it unless `rule` names another one.
 
-    `statements` are what it is about, the costliest first; or else the known ones of these `templates`, and
-    the `text` of the first.
+    `statements` are what it is about, the costliest first; or else the known ones of these
+    `templates`, and the `text` of the first.
     """
     about = tuple(statements)
     numbers = (*(statement.number for statement in about), *templates)

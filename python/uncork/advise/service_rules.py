@@ -23,10 +23,10 @@ from uncork.model.units import format_duration
 
 # ---- divide the requests' time among the parts that cause it ----
 #
-# A request that waits for a free process, or for a processor, waits because of what the others do there.
-# So the queue for processes belongs to the places where the processes pass their time, and the queue for
-# the machine's processors belongs to the components that use them. Where processors are idle, more
-# processes would shorten the queue: that part is theirs.
+# A request that waits for a free process, or for a processor, waits because of what the others do
+# there. So the queue for processes belongs to the places where the processes pass their time, and
+# the queue for the machine's processors belongs to the components that use them. Where processors
+# are idle, more processes would shorten the queue: that part is theirs.
 
 
 DATABASE: Final[tuple[PlaceKind, ...]] = (
@@ -92,13 +92,7 @@ def cause_shares(time: Sequence[TimePlace], requests: Sequence[RequestFacts], se
     grown = 1.0 + (queue - few) / working if working else 1.0
     executing = database * _executing_part(sum(shares.get(kind, 0.0) for kind in DATABASE), requests)
     return Causes(
-        executing * grown,
-        (database - executing) * grown,
-        held * grown,
-        code * grown,
-        few,
-        waiting,
-        grown,
+        executing * grown, (database - executing) * grown, held * grown, code * grown, few, waiting, grown
     )
 
 
@@ -127,8 +121,8 @@ def _processor_queues(shares: Mapping[PlaceKind, float], seen: Seen | None) -> t
 def outside_shares(requests: Sequence[RequestFacts], causes: Causes) -> dict[str, float]:
     """Divide the time that the service causes outside the database among the requests, by name.
 
-    What a request demands is its time alone: with others, it also waits for them. The part of it outside the
-    database is the rest after its statements.
+    What a request demands is its time alone: with others, it also waits for them. The part of it
+    outside the database is the rest after its statements.
     """
     demands = {
         request.name: (request.alone_ns or request.mean_ns or 0.0) * request.sent for request in requests
@@ -171,8 +165,8 @@ def opened_connections(
 ) -> tuple[ServiceFinding, ...]:
     """Report that requests open connections; `connect_ns` is how long one takes, None if it was not measured.
 
-    The requests wait that long for each connection, and others wait for their processes meanwhile. Statements
-    that prepare the connection count too.
+    The requests wait that long for each connection, and others wait for their processes meanwhile.
+    Statements that prepare the connection count too.
     """
     found = [request for request in requests if (request.connections or 0.0) >= _OFTEN]
     whole = sum((request.mean_ns or 0.0) * request.sent for request in requests)
@@ -181,8 +175,7 @@ def opened_connections(
     outside, executing = outside_shares(requests, causes), _executing_connections(requests)
     shares = {
         one.name: min(
-            outside[one.name],
-            (one.connections or 0.0) * connect_ns * one.sent / whole * causes.grown,
+            outside[one.name], (one.connections or 0.0) * connect_ns * one.sent / whole * causes.grown
         )
         for one in found
     }
@@ -194,10 +187,10 @@ def opened_connections(
     return (
         ServiceFinding(
             "connections",
-            f"{who} opens {many} to the database{'' if every else ' for each request'}; opening one takes "
-            f"{format_duration(connect_ns)} under this load, before the first statement",
-            "keep connections open: a pool in the service, persistent connections (Django: CONN_MAX_AGE or "
-            "pool), or pgbouncer next to the service",
+            f"{who} opens {many} to the database{'' if every else ' for each request'}; opening "
+            f"one takes {format_duration(connect_ns)} under this load, before the first statement",
+            "keep connections open: a pool in the service, persistent connections (Django: "
+            "CONN_MAX_AGE or pool), or pgbouncer next to the service",
             sum(shares.values()) + causes.executing * preparing,
             most.name,
         ),
@@ -248,9 +241,9 @@ def one_at_a_time(workers: Sequence[WorkerFacts]) -> int:
 
 # ---- findings about a profiled service: what its requests wait for, and where that comes from ----
 #
-# The places of the requests' time add up to the whole, so the largest place is where a change can gain
-# most. A finding names the request and the statement behind a place, where the statements of each request
-# are known. Queues count for what the requests ahead do meanwhile (`service_causes`).
+# The places of the requests' time add up to the whole, so the largest place is where a change can
+# gain most. A finding names the request and the statement behind a place, where the statements of
+# each request are known. Queues count for what the requests ahead do meanwhile (`service_causes`).
 
 
 REPEATED: Final = 5.0
@@ -308,9 +301,9 @@ _LOCKED: Final = 0.8
 _UNEXPLAINED: Final = 0.5
 """Weight of time whose cause is unknown, when findings are ranked."""
 _OPENING: Final = 2.0
-"""Weight of the time to open connections, when findings are ranked. The service also closes them and prepares
-each one, and the server's new process has empty caches. A site of Wagtail answered 30 to 35 % fewer requests
-with a connection for each, where opening them explained 12 to 15 %."""
+"""Weight of the time to open connections, when findings are ranked. The service also closes them
+and prepares each one, and the server's new process has empty caches. A site of Wagtail answered 30
+to 35 % fewer requests with a connection for each, where opening them explained 12 to 15 %."""
 _SEVERAL: Final = 1.5
 """Executions for each request from which on a finding states their number."""
 _OWN: Final = 0.5
@@ -322,8 +315,8 @@ _TEXT: Final = 70
 class HotFunction:
     """The function of the service with the greatest own share of its processor time.
 
-    `deepest` is the function that calls no other one that is active half of the time, `within` its share with
-    what it calls; empty if unknown.
+    `deepest` is the function that calls no other one that is active half of the time, `within` its
+    share with what it calls; empty if unknown.
     """
 
     name: str
@@ -428,9 +421,9 @@ def _repeated(
 ) -> Iterator[_Repeated]:
     """Report requests that send a statement for each row of another one.
 
-    Their time is the execution time of the repeated statements, and their part of the other time: each
-    statement costs the service and the network time too, and the database has to parse it. The execution time
-    of a statement that lacks an index counts for the index.
+    Their time is the execution time of the repeated statements, and their part of the other time:
+    each statement costs the service and the network time too, and the database has to parse it. The
+    execution time of a statement that lacks an index counts for the index.
     """
     outside, total = outside_shares(requests, causes), _executing(requests)
     sent = sum((request.statements or 0.0) * request.sent for request in requests)
@@ -452,8 +445,8 @@ def _repeated(
         yield _Repeated(
             ServiceFinding(
                 "n+1",
-                f"{request.name} sends {many} for each request, {calls:.3g} of them one by one (N+1): "
-                f"{counts}{place}",
+                f"{request.name} sends {many} for each request, {calls:.3g} of them one by one "
+                f"(N+1): {counts}{place}",
                 "fetch these rows in one statement: a join, = ANY of a list, or the ORM's eager loading "
                 "(select_related and prefetch_related, joinedload and selectinload, includes, Preload)",
                 min(1.0, inside + between),
@@ -489,8 +482,8 @@ def _unindexed(
         took = f"takes {format_duration(one.ns)} for each request, {_percent(ns / total)}"
         yield ServiceFinding(
             "missing index",
-            f"an index is missing on {table}: {times}`{_shown(text)}` of {request.name} reads the whole "
-            f"table and {took} of the statements' time",
+            f"an index is missing on {table}: {times}`{_shown(text)}` of {request.name} reads the "
+            f"whole table and {took} of the statements' time",
             f"create an index on {table} for the columns that this statement compares",
             causes.executing * ns / total,
             request.name,
@@ -499,10 +492,7 @@ def _unindexed(
 
 
 def _statements(
-    time: Sequence[TimePlace],
-    requests: Sequence[RequestFacts],
-    causes: Causes,
-    unindexed: Mapping[str, str],
+    time: Sequence[TimePlace], requests: Sequence[RequestFacts], causes: Causes, unindexed: Mapping[str, str]
 ) -> Iterator[ServiceFinding]:
     """Report the statements that take most of the time in the database, and what they do there.
 
@@ -583,8 +573,8 @@ def _service(
         sentence = f"requests pass {_percent(computing)} of their time in the service's own code{named}"
         if locked is not None:
             sentence = (
-                f"the Python process {locked.pid} computes {_percent(locked.cpus)} of the time, and only one "
-                f"of its threads can at once{named}"
+                f"the Python process {locked.pid} computes {_percent(locked.cpus)} of the time, "
+                f"and only one of its threads can at once{named}"
             )
         elif threads is not None:
             sentence = f"{threads.sentence}{named}"
@@ -603,8 +593,8 @@ def _service(
             "service wait",
             f"requests wait {_percent(waiting)} of their time in the service, where it does not compute"
             f"{_explained(left)}",
-            "look for a full pool of connections, too few workers, a lock of the interpreter, or a call to "
-            "another service",
+            "look for a full pool of connections, too few workers, a lock of the interpreter, or a "
+            "call to another service",
             waiting * left,
         )
 
@@ -650,10 +640,10 @@ def _idle_workers(workers: Sequence[WorkerFacts], time: Sequence[TimePlace]) -> 
         return
     yield ServiceFinding(
         "idle processes",
-        f"the work is not divided evenly: process {busiest.pid} used {busiest.cpus:.2f} processors, process "
-        f"{idlest.pid} only {idlest.cpus:.2f}",
-        "spread the connections over the processes: a balancer that counts requests, SO_REUSEPORT, or fewer "
-        "keep-alive connections to each process",
+        f"the work is not divided evenly: process {busiest.pid} used {busiest.cpus:.2f} "
+        f"processors, process {idlest.pid} only {idlest.cpus:.2f}",
+        "spread the connections over the processes: a balancer that counts requests, SO_REUSEPORT, "
+        "or fewer keep-alive connections to each process",
         waiting * (1.0 - idlest.cpus / busiest.cpus) / 2,
     )
 

@@ -42,8 +42,8 @@ def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
     )
     if result.method.tool == "/proc" or not entries or measure is None or not measure.kernel:
         text = (
-            f"The kernel takes {share_text(share)} of the CPU, for system calls, page faults or waking other "
-            "processes. Run perf as root to see which."
+            f"The kernel takes {share_text(share)} of the CPU, for system calls, page faults or "
+            "waking other processes. Run perf as root to see which."
         )
         return (StackFinding("system time", text, share, ()),)
     ways = entry_words(measure, entries)

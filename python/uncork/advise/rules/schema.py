@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.changes import column_type
+from uncork.advise.changes import client_change, column_type, ddl_change
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement
 from uncork.advise.rule import finding, rule, statement_rule
 from uncork.advise.rules.indexes.reads import reads_whole
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 _NS_PER_BYTE: Final = 8.0
-"""Time to parse a byte of JSON, beyond what reading jsonb takes: measured with documents of 300 bytes on
-PostgreSQL 18; a cast of text takes more than twice as long. A faster machine parses, and does the rest of the
-statement, faster."""
+"""Time to parse a byte of JSON, beyond what reading jsonb takes: measured with documents of 300
+bytes on PostgreSQL 18; a cast of text takes more than twice as long. A faster machine parses, and
+does the rest of the statement, faster."""
 _MOST: Final = 0.9
 """Fraction of a statement's time that parsing can be: the rows must be read in any case."""
 _DOCUMENT_TEXTS: Final = frozenset({"text", "character varying"})
@@ -36,8 +36,8 @@ _DOCUMENT_TEXTS: Final = frozenset({"text", "character varying"})
 def find_json_parsed(evidence: Evidence) -> Iterator[Finding]:
     """Find JSON that is stored as text or json, so that each read of a row parses it again.
 
-    See "JSON Types" in PostgreSQL's manual: functions must reparse json for each execution, while jsonb
-    is stored in a decomposed binary form.
+    See "JSON Types" in PostgreSQL's manual: functions must reparse json for each execution, while
+    jsonb is stored in a decomposed binary form.
     """
     for table, columns in evidence.catalogue.columns.items():
         for column in columns:
@@ -118,16 +118,15 @@ def _finding(table: str, column: ColumnFacts, parts: dict[int, float], evidence:
             f"{format_bytes(column.width or 0)} each on average.",
         ),
         candidates=(
-            Candidate(
-                "ddl",
+            ddl_change(
                 f"Store {table}.{column.name} as jsonb, which is parsed once when it is written.",
                 sql=column_type(column, "jsonb"),
                 undo=column_type(column, column.storage_type),
                 same_answers=False,
                 against=(
                     "The change rewrites the table under a lock against reading and writing.",
-                    "jsonb keeps neither the order of keys, nor duplicate keys, nor white space. Values that "
-                    "are not JSON make the change fail.",
+                    "jsonb keeps neither the order of keys, nor duplicate keys, nor white space. "
+                    "Values that are not JSON make the change fail.",
                 ),
             ),
         ),
@@ -139,8 +138,8 @@ _VERSION_4: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9
 _MAKERS: Final = ("gen_random_uuid()", "uuid_generate_v4()", "uuidv4()")
 _KEYS_KNOWN: Final = 8
 _PAGES: Final = 0.2
-"""Full-page images for each inserted row. Keys in order fill one page after the other: hundreds of rows share
-one."""
+"""Full-page images for each inserted row. Keys in order fill one page after the other: hundreds of
+rows share one."""
 _READS: Final = 0.2
 """Blocks read from outside shared buffers for each inserted row. Keys in order find their page there."""
 _UUIDV7: Final = 18
@@ -248,9 +247,9 @@ def _ordered_keys(table: str, column: ColumnFacts, evidence: Evidence) -> Candid
     against = ("Keys then show when a row was created.", "Existing keys stay where they are.")
     name = f"ALTER TABLE {sql_name(table)} ALTER COLUMN {quoted(column.name)}"
     if not column.default or evidence.major < _UUIDV7:
-        return Candidate("client", text, against=against)
+        return client_change(text, against=against)
     undo = f"{name} SET DEFAULT {column.default};"
-    return Candidate("ddl", text, f"{name} SET DEFAULT uuidv7();", undo, against=against)
+    return ddl_change(text, f"{name} SET DEFAULT uuidv7();", undo, against=against)
 
 
 _TEXTS: Final = frozenset({"text", "character varying", "character"})
@@ -331,10 +330,10 @@ _NUMBERS: Final = _Better("bigint", "numbers as text", 0.5, 0.25)
 _TIMES: Final = _Better("timestamp", "times as text", 0.1, 0.29)
 _INTEGERS: Final = _Better("bigint", "integers as numeric", 0.23, 0.25)
 _SHORT: Final = _Better("text", "padded text", 0.07, 0.33)
-"""The parts of the time of joins by hash or merge, and of sorts and groups, were measured with 200 000 rows:
-UUIDs on PostgreSQL 18 (0.75 s against 0.30 s, and 0.39 s against 0.26 s), the others on 15, best of five. Of
-sorts and groups, the one that saves less counts: times 90 % and 29 %, numeric 60 % and 25 %, character(36)
-with 12 characters 36 % and 33 %."""
+"""The parts of the time of joins by hash or merge, and of sorts and groups, were measured with 200
+000 rows: UUIDs on PostgreSQL 18 (0.75 s against 0.30 s, and 0.39 s against 0.26 s), the others on
+15, best of five. Of sorts and groups, the one that saves less counts: times 90 % and 29 %, numeric
+60 % and 25 %, character(36) with 12 characters 36 % and 33 %."""
 
 
 def _better(column: ColumnFacts) -> _Better | None:
@@ -405,16 +404,15 @@ def _wide_evidence(column: ColumnFacts, better: _Better) -> str:
 
 def _own_types(columns: Sequence[tuple[ColumnFacts, _Better]]) -> Candidate:
     """Return the change of all columns at once: joined columns must have the same type."""
-    return Candidate(
-        "ddl",
+    return ddl_change(
         "Give the columns their own type, and all columns that refer to them.",
         sql=" ".join(column_type(column, better.type) for column, better in columns),
         undo=" ".join(column_type(column, column.storage_type) for column, _ in columns),
         same_answers=False,
         against=(
             "The change rewrites the tables and their indexes under a lock against reading and writing.",
-            "It fails if a value outside the statistics has another form, or if a foreign key needs the "
-            "old type.",
+            "It fails if a value outside the statistics has another form, or if a foreign key "
+            "needs the old type.",
             "Clients get values of another type; statements that compare with text need a cast.",
         ),
     )

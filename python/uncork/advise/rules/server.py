@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from uncork.advise.changes import Setting, session_setting, size_text
+from uncork.advise.changes import Setting, client_change, maintenance, session_setting, size_text
 from uncork.advise.evidence import Evidence
 from uncork.advise.rule import finding, rule
 from uncork.advise.servers import on_servers, servers_of
@@ -52,16 +52,16 @@ def find_crash_unsafe(evidence: Evidence) -> Iterator[Finding]:
 
 
 _PART_OF_MEMORY: Final = 4
-"""The proposed size is memory divided by this, the starting point in PostgreSQL's manual (shared_buffers), in
-whole GB, or in parts of 128 MB below 1 GB."""
+"""The proposed size is memory divided by this, the starting point in PostgreSQL's manual
+(shared_buffers), in whole GB, or in parts of 128 MB below 1 GB."""
 _SMALL: Final = 2.0
 """How many times as large as the present size the proposed one must be: a change needs a restart."""
 _AGAIN: Final = 2.0
-"""Bytes read during the watch, as a multiple of the tables' size, from which on the same blocks were read
-again and again, and not once by a server that has just started."""
+"""Bytes read during the watch, as a multiple of the tables' size, from which on the same blocks
+were read again and again, and not once by a server that has just started."""
 _RING: Final = 0.25
-"""A sequential scan of a table larger than this fraction of shared buffers uses a small ring of buffers, so
-that it never stays in them (see the README of src/backend/storage/buffer)."""
+"""A sequential scan of a table larger than this fraction of shared buffers uses a small ring of
+buffers, so that it never stays in them (see the README of src/backend/storage/buffer)."""
 
 
 _READING: Final = ("DataFileRead", "AioIoCompletion")
@@ -101,8 +101,8 @@ def find_shared_buffers(evidence: Evidence) -> Iterator[Finding]:
         ),
         statements=readers,
         evidence=(
-            f"The statements read {format_bytes(read)} from outside shared buffers; their tables and indexes "
-            f"have {format_bytes(size)}.",
+            f"The statements read {format_bytes(read)} from outside shared buffers; their tables "
+            f"and indexes have {format_bytes(size)}.",
             f"The server can use {format_bytes(memory)} of memory.",
         ),
         candidates=(
@@ -142,9 +142,9 @@ def _moment(micros: int) -> str:
 
 
 _NEAR: Final = 0.9
-"""Fraction of the connections for ordinary roles from which on the limit is near. If clients open and close
-connections independently, their number varies by its square root: at 87 of 97, it exceeds the limit for 13 %
-of the time, and at 78 (80 %) for 2 %."""
+"""Fraction of the connections for ordinary roles from which on the limit is near. If clients open
+and close connections independently, their number varies by its square root: at 87 of 97, it exceeds
+the limit for 13 % of the time, and at 78 (80 %) for 2 %."""
 _IDLE: Final = 0.5
 """Fraction of the connections that must be idle for an idle timeout to be of use."""
 _STATE: Final = "53300"
@@ -208,10 +208,9 @@ def _whole_limit(found: Sequence[ErrorFacts], taken: int | None, most: int | Non
 
 
 def _fewer_connections(taken: int | None, evidence: Evidence) -> Iterator[Candidate]:
-    yield Candidate(
-        "client",
-        "Let clients share connections: limit the pools of all application processes together to fewer than "
-        "max_connections, or put PgBouncer (pool_mode = transaction) before the server.",
+    yield client_change(
+        "Let clients share connections: limit the pools of all application processes together to "
+        "fewer than max_connections, or put PgBouncer (pool_mode = transaction) before the server.",
         against=(
             "Session state (SET, LISTEN, temporary tables) does not survive a transaction of PgBouncer.",
         ),
@@ -241,9 +240,8 @@ def _own_limit(error: ErrorFacts, kind: str, name: str) -> Finding:
         cost=count_words(error.count, "refused connection"),
         evidence=(f"It happened {when([error])}.", error.example),
         candidates=(
-            Candidate("client", f"Make the pools of all clients of {owner} together smaller than its limit."),
-            Candidate(
-                "client",
+            client_change(f"Make the pools of all clients of {owner} together smaller than its limit."),
+            client_change(
                 f"Raise its limit with ALTER {kind.upper()} {quoted(name)} CONNECTION LIMIT.",
                 against=("It leaves fewer connections for others.",),
             ),
@@ -281,16 +279,15 @@ def find_temporary_files(seen: Evidence) -> Iterator[Finding]:
         cost=count_words(many, "failed statement"),
         evidence=evidence,
         candidates=_smaller_files(limit, seen),
-        proof="Execute the statement on a copy with EXPLAIN (ANALYZE, BUFFERS): it shows how much its sorts "
-        "and hashes write.",
+        proof="Execute the statement on a copy with EXPLAIN (ANALYZE, BUFFERS): it shows how much "
+        "its sorts and hashes write.",
     )
 
 
 def _smaller_files(limit: str, evidence: Evidence) -> Iterator[Candidate]:
-    yield Candidate(
-        "client",
-        "Look at the statement's plan for a join without a condition, and for sorts and hashes of more rows "
-        "than the client needs: filter earlier, or let an index return the rows in order.",
+    yield client_change(
+        "Look at the statement's plan for a join without a condition, and for sorts and hashes of "
+        "more rows than the client needs: filter earlier, or let an index return the rows in order."
     )
     old = evidence.setting(_FILE_LIMIT) or (f"{limit}kB" if limit else "")
     doubled = f"'{2 * int(limit)}kB'" if limit else None
@@ -304,9 +301,9 @@ def _smaller_files(limit: str, evidence: Evidence) -> Iterator[Candidate]:
 
 
 _BYTES_PER_S: Final = 500e6
-"""Speed of writing WAL: that of an SSD. The latency of a flush hardly depends on its size. Updates that wrote
-90 MB of full-page images a second took 13 % more time than the same updates without; this speed predicts 15 %
-(see bench/ADVICE.md). On a slower disk the bill is too small."""
+"""Speed of writing WAL: that of an SSD. The latency of a flush hardly depends on its size. Updates
+that wrote 90 MB of full-page images a second took 13 % more time than the same updates without;
+this speed predicts 15 % (see bench/ADVICE.md). On a slower disk the bill is too small."""
 
 
 def part_of_volume(size: float, evidence: Evidence) -> float:
@@ -331,8 +328,8 @@ def _wal_io(evidence: Evidence, name: str) -> float:
 _EARLY: Final = 3
 """Checkpoints forced within one watch. CREATE DATABASE, a backup or a person may also request one."""
 _PART_OF_WAL: Final = 0.25
-"""WAL between two of them as a fraction of max_wal_size. WAL forces a checkpoint at about half of it, so with
-less WAL something else requested the checkpoint."""
+"""WAL between two of them as a fraction of max_wal_size. WAL forces a checkpoint at about half of
+it, so with less WAL something else requested the checkpoint."""
 _FULL_PAGES: Final = 0.5
 """Fraction of the WAL that is full-page images, which rarer checkpoints avoid."""
 _DEFAULT_WAL: Final = 1 << 30
@@ -357,14 +354,14 @@ def find_checkpoints(evidence: Evidence) -> Iterator[Finding]:
     saved = (1 - 1 / _TIMES) * full
     part = min(saved / wal_bytes, part_of_volume(saved, evidence))
     yield finding(
-        f"WAL beyond max_wal_size ({size_text(limit)}) forced {round(forced)} checkpoints, so most of it is "
-        "full-page images",
+        f"WAL beyond max_wal_size ({size_text(limit)}) forced {round(forced)} checkpoints, so most "
+        "of it is full-page images",
         objects=("max_wal_size",),
         bill=evidence.bill(lambda piece: part if piece.waits_for_wal else 0.0),
         cost=f"{format_bytes(full)} of WAL",
         evidence=(
-            f"{format_bytes(full)} of the {format_bytes(wal_bytes)} of WAL are full-page images: after a "
-            "checkpoint, the first change of each page writes the whole page.",
+            f"{format_bytes(full)} of the {format_bytes(wal_bytes)} of WAL are full-page images: "
+            "after a checkpoint, the first change of each page writes the whole page.",
         ),
         candidates=(_more_wal(limit),),
         proof="Compare both settings with uncork run; trials must be longer than checkpoint_timeout.",
@@ -402,8 +399,8 @@ def _in_log(log: LogResult) -> Iterator[Finding]:
         bill=None,
         cost=f"{format_bytes(work.distance_bytes)} of WAL for each checkpoint",
         evidence=(
-            f"checkpoint_timeout started only {work.timed} of them. After each checkpoint, the first change "
-            "of each page writes the whole page to the WAL.",
+            f"checkpoint_timeout started only {work.timed} of them. After each checkpoint, the "
+            "first change of each page writes the whole page to the WAL.",
             *((also,) if others else ()),
         ),
         candidates=(_more_wal(None),),
@@ -450,11 +447,11 @@ def find_wal_buffers(evidence: Evidence) -> Iterator[Finding]:
 
 
 _SHARE: Final = 0.3
-"""Fraction of the busy time that waits must take: sessions always wait for something, and commits that are a
-small part are not worth a disk."""
+"""Fraction of the busy time that waits must take: sessions always wait for something, and commits
+that are a small part are not worth a disk."""
 _STANDBY_S: Final = 0.010
-"""Mean wait of a commit for a standby: the flush of a disk and the round trip of a network within one region
-take less."""
+"""Mean wait of a commit for a standby: the flush of a disk and the round trip of a network within
+one region take less."""
 _FLUSH_S: Final = 0.025
 """Mean time of a flush of WAL: a rotating disk takes about 8 ms, network storage up to 10 ms."""
 _FLUSHES: Final = 50
@@ -464,8 +461,8 @@ _ASYNCHRONOUS: Final = session_setting("synchronous_commit", "off").candidate(
     "Where the last commits may be lost, let sessions not wait: synchronous_commit = off for their role.",
     "A crash of the server loses the commits of the last moments: a trade of durability for time.",
 )
-_FEWER: Final = Candidate(
-    "client", "Change several rows in each transaction where the application can: each commit waits once."
+_FEWER: Final = client_change(
+    "Change several rows in each transaction where the application can: each commit waits once."
 )
 
 
@@ -473,8 +470,8 @@ _FEWER: Final = Candidate(
 def find_slow_commits(evidence: Evidence) -> Iterator[Finding]:
     """Find commits that wait unusually long: for a standby server, or for a slow disk.
 
-    That commits wait is no fault: each one waits until its WAL is flushed. A finding needs a mean time
-    per commit or flush that is far above what disks and networks need.
+    That commits wait is no fault: each one waits until its WAL is flushed. A finding needs a mean
+    time per commit or flush that is far above what disks and networks need.
     """
     yield from _standby(evidence)
     yield from _disk(evidence)
@@ -498,8 +495,7 @@ def _standby(evidence: Evidence) -> Iterator[Finding]:
             same_answers=False,
         )
         if applies
-        else Candidate(
-            "maintenance",
+        else maintenance(
             "Find out what delays the standby: its disk, its processors or the network to it.",
             sql="SELECT application_name, write_lag, flush_lag, replay_lag FROM pg_stat_replication;",
         )
@@ -545,9 +541,7 @@ def _disk(evidence: Evidence) -> Iterator[Finding]:
             f"There were {format_count(round(flushes))} flushes within the watch, one after the other.",
         ),
         candidates=(
-            Candidate(
-                "maintenance", "Put pg_wal on a faster disk: pg_test_fsync measures how fast one flushes."
-            ),
+            maintenance("Put pg_wal on a faster disk: pg_test_fsync measures how fast one flushes."),
             _FEWER,
             Setting("commit_delay", f"{min(_MOST_DELAY_US, round(each * 1e6 / 2))}").candidate(
                 "Let commits of several sessions share a flush.",

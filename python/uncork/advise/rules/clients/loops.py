@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import client_change
 from uncork.advise.evidence import Evidence, Piece, Statement, grouped
 from uncork.advise.log_loops import ClientLoop, client_loops
 from uncork.advise.rule import finding, rule, worth
@@ -23,24 +24,24 @@ if TYPE_CHECKING:
 
 
 _SHORT_GAP_NS: Final = 20_000_000
-"""Longest pause between two statements of a loop. A round trip takes a few milliseconds in a data centre; a
-client that takes longer does something else in between."""
+"""Longest pause between two statements of a loop. A round trip takes a few milliseconds in a data
+centre; a client that takes longer does something else in between."""
 _LOOP_STATEMENTS: Final = 50
-"""Fewest executions of one template in a transaction that indicate a loop. A transaction written by hand has
-a dozen statements."""
+"""Fewest executions of one template in a transaction that indicate a loop. A transaction written by
+hand has a dozen statements."""
 _LOOP_IN_TURN: Final = 10
-"""Fewest executions of each template of a loop that sends several in turn, in a transaction and for each
-BEGIN: a transaction written by hand executes each of its statements once or twice."""
+"""Fewest executions of each template of a loop that sends several in turn, in a transaction and for
+each BEGIN: a transaction written by hand executes each of its statements once or twice."""
 _LOOP_LEAST_CALLS: Final = 2
-"""Calls for each BEGIN of the only application that uses transactions, below which its templates are in no
-loop, whatever a few samples suggest."""
+"""Calls for each BEGIN of the only application that uses transactions, below which its templates
+are in no loop, whatever a few samples suggest."""
 _PAUSES_TOO_LONG: Final = 10
 """Factor by which sampling can overestimate pauses: one machine showed pauses of 0.05 ms as 0.3 to 0.5 ms."""
 _LOOP_SAMPLES: Final = 5
 """Fewest samples for an estimate of pauses."""
 _CREDIBLE: Final = 3.0
-"""Factor above the estimated executions from which on calls for each BEGIN are not reported: PostgreSQL
-counts only the first execution of a BEGIN that a driver has prepared."""
+"""Factor above the estimated executions from which on calls for each BEGIN are not reported:
+PostgreSQL counts only the first execution of a BEGIN that a driver has prepared."""
 _NUMBERS: Final = re.compile(r"select\s+(?:[\w$]+\.)?nextval\s*\(")
 _BEGIN: Final = re.compile(r"begin\b|start transaction\b")
 
@@ -48,10 +49,10 @@ _BEGIN: Final = re.compile(r"begin\b|start transaction\b")
 def loops(evidence: Evidence) -> list[InTransaction]:
     """Return the templates that a client sends one by one, in a loop within a transaction.
 
-    A loop may send several templates in turn. Each of them then has fewer executions than a loop of one, so
-    all are counted together. In this case each must also have several calls for each BEGIN that
-    pg_stat_statements counted: estimates from samples alone could take the statements of a transaction that
-    was written by hand for a loop.
+    A loop may send several templates in turn. Each of them then has fewer executions than a loop of
+    one, so all are counted together. In this case each must also have several calls for each BEGIN
+    that pg_stat_statements counted: estimates from samples alone could take the statements of a
+    transaction that was written by hand for a loop.
     """
     found = [
         transaction
@@ -200,28 +201,26 @@ def loop_candidates(
     elif text.startswith("delete"):
         words = "Delete many rows with one statement (WHERE key = ANY of a list)"
     elif _NUMBERS.match(text):
-        yield Candidate(
-            "client",
+        yield client_change(
             "Let the INSERT draw the number (a default, and RETURNING where the client needs it), or draw "
-            "many numbers with one statement: SELECT nextval(...) FROM generate_series(1, 50).",
+            "many numbers with one statement: SELECT nextval(...) FROM generate_series(1, 50)."
         )
-        yield Candidate(
-            "client",
-            "Let the sequence advance by 50 and the client count on from there (ALTER SEQUENCE ... INCREMENT "
-            "BY 50; in an ORM, a pooled optimizer with the same allocation size).",
+        yield client_change(
+            "Let the sequence advance by 50 and the client count on from there (ALTER SEQUENCE ... "
+            "INCREMENT BY 50; in an ORM, a pooled optimizer with the same allocation size).",
             against=("All clients must count in the same way: change them and the sequence together.",),
         )
         return
     else:
         words = (
-            "Fetch all rows with one statement (a join, or WHERE key = ANY of a list; in an ORM, eager "
-            "loading)"
+            "Fetch all rows with one statement (a join, or WHERE key = ANY of a list; in an ORM, "
+            "eager loading)"
         )
     if pipelined:
-        yield Candidate("client", f"{words}.", sql=sql, habit="pipelines")
+        yield client_change(f"{words}.", sql=sql, habit="pipelines")
         return
     words += ", or send the statements in a pipeline."
-    yield Candidate("client", words, sql=sql, habit="loops in a transaction")
+    yield client_change(words, sql=sql, habit="loops in a transaction")
 
 
 _MOST_OF: Final = 0.9
@@ -333,13 +332,13 @@ _LISTS: Final = 10
 _LOOKUP_ROWS: Final = 5.0
 """Most rows per call of a lookup."""
 _TOLERANCE: Final = 0.03
-"""Largest difference between the calls of a lookup and the rows of its list, as a fraction, beyond the lists
-that sessions were working through when the watch began and ended. Of unrelated lookups and lists whose rates
-differ by up to a hundred times, about one pair in a hundred is as close
+"""Largest difference between the calls of a lookup and the rows of its list, as a fraction, beyond
+the lists that sessions were working through when the watch began and ended. Of unrelated lookups
+and lists whose rates differ by up to a hundred times, about one pair in a hundred is as close
 (``tests/calibration/test_lookup_loops.py``)."""
 _MOST_OPEN: Final = 0.1
-"""Largest part of the lists that may have been open at both ends of the watch. With more, any number of
-lookups fits."""
+"""Largest part of the lists that may have been open at both ends of the watch. With more, any
+number of lookups fits."""
 _PART: Final = 0.01
 """Least part of the busy time of a lookup. With less, ten of them for each row would not be a finding."""
 _EQUAL: Final = re.compile(r"([\w$]+)\"?\s*=\s*\?")
@@ -348,9 +347,9 @@ _TABLE: Final = re.compile(r"\bfrom\s+\"?([\w$.]+)")
 
 _EXACT_CALLS: Final = 1_000
 _EXACT: Final = 0.01
-"""Fewest calls of a lookup whose time is no finding, and the largest difference between its calls and the
-rows of its list, as a fraction. Such a lookup costs round trips instead, and nothing but these counts shows
-the loop: of unrelated pairs, about two in a thousand are as close
+"""Fewest calls of a lookup whose time is no finding, and the largest difference between its calls
+and the rows of its list, as a fraction. Such a lookup costs round trips instead, and nothing but
+these counts shows the loop: of unrelated pairs, about two in a thousand are as close
 (``tests/calibration/test_lookup_loops.py``)."""
 
 
@@ -425,8 +424,8 @@ def _may_loop(listed: Statement, lookup: Statement, evidence: Evidence) -> Findi
         bill=None,
         cost=f"{each} round trips for each list",
         against=(
-            "Only the counts agree. Independent requests that happen to be as many look the same: compare "
-            "with the code, or with a log of all statements.",
+            "Only the counts agree. Independent requests that happen to be as many look the same: "
+            "compare with the code, or with a log of all statements.",
         ),
     )
 
@@ -462,8 +461,8 @@ def _lookup_loop(parent: Statement, children: list[Statement], seen: Evidence) -
     table = _table(top)
     who = f"Application {application}" if application else "A client"
     evidence = [
-        f"The list is called {format_count(parent.calls or 0)} times and returns {each} rows a call: "
-        f"{short_template(parent.text)}",
+        f"The list is called {format_count(parent.calls or 0)} times and returns {each} rows a "
+        f"call: {short_template(parent.text)}",
         f"The list returned {format_count(parent.rows or 0)} rows, and the lookup was called "
         f"{format_count(top.calls or 0)} times.",
     ]
@@ -476,10 +475,9 @@ def _lookup_loop(parent: Statement, children: list[Statement], seen: Evidence) -
         statements=children,
         evidence=evidence,
         candidates=(
-            Candidate(
-                "client",
-                "Fetch all rows with one statement (a join with the list, or WHERE key = ANY of its keys; in "
-                "an ORM, eager loading).",
+            client_change(
+                "Fetch all rows with one statement (a join with the list, or WHERE key = ANY of "
+                "its keys; in an ORM, eager loading).",
                 sql=batched(top, seen),
                 habit="loops",
             ),
@@ -526,8 +524,8 @@ def _tables(statement: Statement) -> frozenset[str]:
 def _linked(lookup: Statement, listed: Statement, evidence: Evidence) -> bool:
     """Return whether a list can have the keys of a lookup.
 
-    Either both read the same table, or a foreign key connects their tables, or the list returns a column
-    that has the name of the key.
+    Either both read the same table, or a foreign key connects their tables, or the list returns a
+    column that has the name of the key.
     """
     looked_up, listing = _tables(lookup), _tables(listed)
     if not looked_up or not listing:

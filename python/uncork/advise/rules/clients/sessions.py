@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.changes import Setting
+from uncork.advise.changes import Setting, client_change
 from uncork.advise.evidence import Evidence, Piece, grouped
 from uncork.advise.rule import finding, rule, worth
 from uncork.model.database.finding import Bill, Candidate, Finding
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 _CPU_S: Final = 0.003
-"""Processor time of the server for a connection: the process is forked and its caches are filled. Measured:
-2.8 ms for PostgreSQL 18 and 3.7 ms for PostgreSQL 15 with ``SELECT 1``, 3.6 and 4.8 ms with a join of two
-catalogue tables, over 200 connections on one machine, without TLS."""
+"""Processor time of the server for a connection: the process is forked and its caches are filled.
+Measured: 2.8 ms for PostgreSQL 18 and 3.7 ms for PostgreSQL 15 with ``SELECT 1``, 3.6 and 4.8 ms
+with a join of two catalogue tables, over 200 connections on one machine, without TLS."""
 _PER_S: Final = 5.0
 _COMMITS: Final = 20.0
-"""Connections per second, and transactions for each of them up to which they are opened for single requests.
-A pool opens a connection every few minutes."""
+"""Connections per second, and transactions for each of them up to which they are opened for single
+requests. A pool opens a connection every few minutes."""
 _HOUR_S: Final = 3600.0
 
 
@@ -46,7 +46,7 @@ def find_connections(seen: Evidence) -> Iterator[Finding]:
     number = format_count(round(opened))
     evidence = [
         f"The server starts a process for each connection, which takes about {format_duration(_CPU_S * 1e9)} "
-        "of its processor time, and the client waits for it.",
+        "of its processor time, and the client waits for it."
     ]
     if commits:
         evidence.append(f"A connection executes {commits / opened:.1f} transactions on average.")
@@ -56,22 +56,20 @@ def find_connections(seen: Evidence) -> Iterator[Finding]:
         bill=Bill(busy * _HOUR_S, 0.5 * busy * _HOUR_S, 2 * busy * _HOUR_S, share),
         evidence=evidence,
         candidates=(
-            Candidate(
-                "client",
+            client_change(
                 "Keep connections open in a pool of the application or its driver.",
                 against=(
-                    "Requests share sessions: what a request sets (SET, temporary tables, advisory locks) "
-                    "stays for the next one unless the pool resets it.",
+                    "Requests share sessions: what a request sets (SET, temporary tables, advisory "
+                    "locks) stays for the next one unless the pool resets it.",
                 ),
                 habit="connects",
                 per_hour=opened * _HOUR_S,
             ),
-            Candidate(
-                "client",
+            client_change(
                 "Put PgBouncer (pool_mode = transaction) between the application and the server.",
                 against=(
-                    "Session state (SET, LISTEN, temporary tables, advisory locks) does not survive a "
-                    "transaction.",
+                    "Session state (SET, LISTEN, temporary tables, advisory locks) does not "
+                    "survive a transaction.",
                 ),
             ),
         ),
@@ -92,11 +90,11 @@ def _per_second(evidence: Evidence, counter: str, known: float | None) -> float 
 
 
 FORGOTTEN_IDLE_NS: Final = 1_000_000_000
-"""Pause of a forgotten transaction that others wait behind. A working client sends its next statement within
-milliseconds; a second of silence is a person, a remote call or a bug."""
+"""Pause of a forgotten transaction that others wait behind. A working client sends its next
+statement within milliseconds; a second of silence is a person, a remote call or a bug."""
 OLD_IDLE_NS: Final = 60_000_000_000
-"""Pause of a forgotten transaction that blocks nobody. Autovacuum runs once a minute (autovacuum_naptime): a
-shorter pause delays it by at most one round."""
+"""Pause of a forgotten transaction that blocks nobody. Autovacuum runs once a minute
+(autovacuum_naptime): a shorter pause delays it by at most one round."""
 OLD_HELD: Final = 10_000
 """Transactions begun since then. With fewer, VACUUM leaves too few dead rows behind to slow a scan."""
 
@@ -161,10 +159,7 @@ def find_forgotten(evidence: Evidence) -> Iterator[Finding]:
 def idle_candidates(who: str) -> tuple[Candidate, ...]:
     """Return what to do about an application that leaves transactions idle."""
     return (
-        Candidate(
-            "client",
-            f"Make application {who} commit or roll back before it waits for anything else.",
-        ),
+        client_change(f"Make application {who} commit or roll back before it waits for anything else."),
         Setting("idle_in_transaction_session_timeout", "'30s'").candidate(
             "End forgotten transactions with idle_in_transaction_session_timeout.",
             "The server closes the connection of a client that pauses longer, with an error.",
@@ -173,19 +168,19 @@ def idle_candidates(who: str) -> tuple[Candidate, ...]:
 
 
 _PAUSE_NS: Final = 50_000_000
-"""Shortest pause of a slow step. An application builds its next statement within a few milliseconds, and a
-round trip between continents takes less than a quarter of a second; a pause of this length in a data centre
-is a remote call, a computation, or a person."""
+"""Shortest pause of a slow step. An application builds its next statement within a few
+milliseconds, and a round trip between continents takes less than a quarter of a second; a pause of
+this length in a data centre is a remote call, a computation, or a person."""
 _MOST_NS: Final = 30_000_000_000
 """Longest pause of a step. A longer one is a forgotten transaction."""
 _SAMPLES: Final = 10
 _SHARE: Final = 0.5
-"""Fewest samples of a step, and its fraction of the busy time: sessions of a pool are then mostly held by
-transactions that wait for their own client."""
+"""Fewest samples of a step, and its fraction of the busy time: sessions of a pool are then mostly
+held by transactions that wait for their own client."""
 _SESSIONS: Final = 0.5
 _SHORTER_PROOF: Final = (
-    "Record the sessions of a log (`uncork capture --sessions`), and send them to a copy with and without "
-    "`--short-transactions`; after the change, less time must be idle in transaction."
+    "Record the sessions of a log (`uncork capture --sessions`), and send them to a copy with and "
+    "without `--short-transactions`; after the change, less time must be idle in transaction."
 )
 """How to prove shorter transactions before the application is changed."""
 
@@ -224,10 +219,9 @@ def find_slow_steps(evidence: Evidence) -> Iterator[Finding]:
 
 def _candidate(who: str) -> Candidate:
     """Return what to do about a slow step of an application."""
-    return Candidate(
-        "client",
-        f"Move what application {who} does between these statements (a remote call, a computation) before "
-        "BEGIN or after COMMIT.",
+    return client_change(
+        f"Move what application {who} does between these statements (a remote call, a computation) "
+        "before BEGIN or after COMMIT.",
         habit="pauses",
         against=("What is read before BEGIN can change until the transaction begins.",),
     )
@@ -294,8 +288,8 @@ def _forgotten(transaction: TransactionFacts, who: str, on: str, held: float) ->
         bill=None,
         cost="dead rows that stay",
         evidence=(
-            f"VACUUM cannot remove the rows that about {format_count(round(held))} later transactions left "
-            "dead.",
+            f"VACUUM cannot remove the rows that about {format_count(round(held))} later "
+            "transactions left dead.",
         ),
         candidates=idle_candidates(who),
         proof="Profile a new log after the change: no transaction may pause for so long.",

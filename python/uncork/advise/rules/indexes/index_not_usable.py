@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import client_change, index_change, statement_change
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import finding, rule
 from uncork.advise.rules.indexes.estimates import fraction, index_cost, pages, rows_per_value, scan_cost
@@ -239,15 +240,15 @@ def _or_evidence(found: _Split, tables: Sequence[str], evidence: Evidence) -> It
     blocks, returned = blocks_a_call(one), one.a_call(one.rows)
     if blocks is not None and returned is not None and one.calls:
         yield (
-            f"Each of {count_words(one.calls, 'call')} reads {count_words(round(blocks), 'block')} and "
-            f"returns {count_words(round(returned), 'row')}."
+            f"Each of {count_words(one.calls, 'call')} reads {count_words(round(blocks), 'block')} "
+            f"and returns {count_words(round(returned), 'row')}."
         )
     if found.node is not None:
         text = found.node.condition("Join Filter") or found.node.condition("Filter")
         inputs = [format_count(round(child.rows)) for child in found.node.children]
         yield (
-            f"The plan has a {found.node.kind} of {' and '.join(inputs)} rows, which tests {text} for the "
-            "joined rows."
+            f"The plan has a {found.node.kind} of {' and '.join(inputs)} rows, which tests {text} "
+            "for the joined rows."
         )
     yield "PostgreSQL combines indexes of one table for an OR, but not those of several tables."
 
@@ -260,10 +261,9 @@ def _or_candidates(found: _Split, evidence: Evidence) -> Iterator[Candidate]:
     sql = union_of_parts(one.sql, len(found.parts)) if plain else ""
     around = "" if plain else " Put the rest of the statement (ORDER BY, LIMIT, aggregates) around it."
     needed = ("Without the missing indexes, it scans the tables several times.",) if found.missing else ()
-    yield Candidate(
-        "statement",
-        "Write the statement as a UNION ALL with one part of the OR in each SELECT. A later SELECT excludes "
-        f"the rows of the earlier ones, so that the rows stay the same.{around}",
+    yield statement_change(
+        "Write the statement as a UNION ALL with one part of the OR in each SELECT. A later SELECT "
+        f"excludes the rows of the earlier ones, so that the rows stay the same.{around}",
         sql=sql,
         undo=one.sql if sql else "",
         against=("The statement has to be changed wherever it is sent.", *needed),
@@ -338,8 +338,8 @@ def _evidence(problem: Problem, why: Obstacle, evidence: Evidence) -> Iterator[s
         )
     if why.kind == "pattern":
         yield (
-            "A B-tree in a collation other than C is not in the order of characters, which LIKE needs to "
-            "search for a prefix."
+            "A B-tree in a collation other than C is not in the order of characters, which LIKE "
+            "needs to search for a prefix."
         )
     if why.kind == "not leading":
         yield "A B-tree on several columns is in the order of its first column."
@@ -359,8 +359,7 @@ def _candidates(mine: Sequence[Problem], why: Obstacle, evidence: Evidence) -> I
     rewritten = _rewritten(why.predicate, first, evidence)
     if rewritten:
         sql = _rewritten_sql(why.predicate, first, evidence)
-        yield Candidate(
-            "statement",
+        yield statement_change(
             rewritten,
             sql=sql,
             undo=first.statement.sql if sql else "",
@@ -368,10 +367,9 @@ def _candidates(mine: Sequence[Problem], why: Obstacle, evidence: Evidence) -> I
         )
     if not first.want.served:  # no index on the expression is possible
         if not rewritten:
-            yield Candidate(
-                "statement",
-                f"Compare {' and '.join(_columns(why.predicate))} itself: an index on the expression is "
-                "impossible, because its value depends on settings of the session.",
+            yield statement_change(
+                f"Compare {' and '.join(_columns(why.predicate))} itself: an index on the "
+                "expression is impossible, because its value depends on settings of the session."
             )
         return
     if why.kind == "pattern" and first.want.wanted.extension:
@@ -390,23 +388,20 @@ def _types(why: Obstacle, problem: Problem, evidence: Evidence) -> Iterator[Cand
     before, sql = _typed(why, problem, kind)
     if sql:
         known = "" if why.type else " The type that the client gives to the parameter is assumed."
-        yield Candidate(
-            "statement",
+        yield statement_change(
             f"{text} The old condition stays, because a rounded value could match another row.{known}",
             sql=sql,
             undo=before,
             against=(f"A value outside of the range of {kind} becomes an error.",),
         )
     else:
-        yield Candidate(
-            "statement",
+        yield statement_change(
             text,
             against=("A value that is no whole number is rounded, and can then match a row.",),
             same_answers=not kind.startswith(("small", "int", "big")) or why.predicate.value == "constant",
         )
-    yield Candidate(
-        "client",
-        f"Send the parameter as {kind} from the client: declare its type in the code or the mapping.",
+    yield client_change(
+        f"Send the parameter as {kind} from the client: declare its type in the code or the mapping."
     )
 
 
@@ -434,10 +429,9 @@ def _sign(predicate: Predicate) -> str:
 
 def _for_or(problem: Problem, evidence: Evidence) -> Iterator[Candidate]:
     if not problem.use.alone:
-        yield Candidate(
-            "statement",
-            "Write the statement as a UNION with a part of the OR in each arm, so that each can use its own "
-            "index.",
+        yield statement_change(
+            "Write the statement as a UNION with a part of the OR in each arm, so that each can "
+            "use its own index.",
             against=("UNION removes duplicate rows: select a key of each table, or exclude the other part.",),
             same_answers=False,
         )
@@ -453,8 +447,7 @@ def _for_or(problem: Problem, evidence: Evidence) -> Iterator[Candidate]:
 def _all_of(indexes: Sequence[Candidate]) -> Candidate:
     """Return the candidate of several indexes: an OR uses none as long as one of its parts has none."""
     lines = dict.fromkeys(line for index in indexes for line in index.sql.splitlines())
-    return Candidate(
-        "index",
+    return index_change(
         f"Create an index for each of the {len(indexes)} parts of the OR.",
         sql="\n".join(lines),
         undo="\n".join(index.undo for index in reversed(indexes)),

@@ -59,8 +59,8 @@ _IMMUTABLE: Final = frozenset(
         *("json_extract_path_text", "lpad", "rpad", "sha256", "encode", "starts_with", "regexp_replace"),
     ]
 )
-"""PostgreSQL's immutable functions that statements compare; those on dates are immutable for values without
-a time zone only."""
+"""PostgreSQL's immutable functions that statements compare; those on dates are immutable for values
+without a time zone only."""
 _CALL: Final = re.compile(r'([a-z_][\w.]*)"?\s*\(', re.IGNORECASE)
 _CAST: Final = re.compile(r"::\s*([a-z_ ]+)", re.IGNORECASE)
 _SEARCH: Final = re.compile(
@@ -80,9 +80,9 @@ Role = Literal["equal", "range", "special"]
 class Served:
     """A key that serves a predicate.
 
-    `role` is "equal" if rows with equal keys are wanted, "range" for a part of the order, "special" for
-    methods other than B-trees. `many` is true for several values, whose rows come in no common order.
-    `rewrite` is what the statement must say instead to use the index, empty if nothing.
+    `role` is "equal" if rows with equal keys are wanted, "range" for a part of the order, "special"
+    for methods other than B-trees. `many` is true for several values, whose rows come in no common
+    order. `rewrite` is what the statement must say instead to use the index, empty if nothing.
     """
 
     predicate: Predicate
@@ -233,10 +233,10 @@ def _special(predicate: Predicate, key: IndexKey, facts: ColumnFacts | None) -> 
 
 # ---- merge the indexes that several statements want into the fewest that serve all of them ----
 #
-# A B-tree serves a statement if its first columns are the ones that the statement compares with ``=``, in
-# any order, followed by its range or its order. So what a statement wants is a list of steps: a set of
-# columns in any order, then columns one by one. Two lists agree if one of them, with its sets divided
-# suitably, is a prefix of the other.
+# A B-tree serves a statement if its first columns are the ones that the statement compares with
+# ``=``, in any order, followed by its range or its order. So what a statement wants is a list of
+# steps: a set of columns in any order, then columns one by one. Two lists agree if one of them,
+# with its sets divided suitably, is a prefix of the other.
 
 
 _PATTERN_OPS: Final = "pattern_ops"
@@ -247,8 +247,8 @@ _PATTERN_OPS: Final = "pattern_ops"
 class Wanted:
     """An index that a statement wants.
 
-    `equal` are keys whose order is free, the preferred one first; `rest` are keys whose order is fixed: a
-    range or an order. `extension` is an extension that the index needs, empty if none.
+    `equal` are keys whose order is free, the preferred one first; `rest` are keys whose order is
+    fixed: a range or an order. `extension` is an extension that the index needs, empty if none.
     """
 
     table: str

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import index_change
 from uncork.advise.evidence import Evidence, Existing, Statement
 from uncork.advise.rule import finding, rule
 from uncork.advise.rules.indexes.estimates import pages
@@ -32,7 +33,7 @@ from uncork.advise.rules.indexes.uses import Use, large_tables, nodes_of, uses_o
 from uncork.advise.rules.plans.costs import LARGE_ROWS
 from uncork.advise.rules.plans.statistics import misled
 from uncork.advise.rules.writes.written import Within, executed_within
-from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.finding import Finding
 from uncork.model.database.index import IndexKey, IndexShape
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, series_words
@@ -121,10 +122,9 @@ def _unparsed(evidence: Evidence) -> Iterator[Finding]:
             statements=[statement],
             evidence=(f"Table {table.name} has {format_count(round(evidence.rows(table.name)))} rows.",),
             candidates=(
-                Candidate(
-                    "index",
-                    f"Create an index on the columns of {table.name} that the WHERE clause compares, and "
-                    "check with EXPLAIN (ANALYZE, BUFFERS) that it is used.",
+                index_change(
+                    f"Create an index on the columns of {table.name} that the WHERE clause "
+                    "compares, and check with EXPLAIN (ANALYZE, BUFFERS) that it is used."
                 ),
             ),
             proof=_PROOF,
@@ -277,11 +277,11 @@ shared buffers: 2000 rows took 3.5 to 3.8 ms against 0.40 to 0.51 ms (PostgreSQL
 _ENTRIES: Final = 150.0
 """Entries of an index with included columns in a block, at least."""
 _ORDERED: Final = 0.5
-"""Correlation between the order of the index and that of the table, from which on neighbouring entries lead
-to the same blocks."""
+"""Correlation between the order of the index and that of the table, from which on neighbouring
+entries lead to the same blocks."""
 _CHANGED: Final = 0.01
-"""Fraction of the table's rows that may change or be new after a watch: their blocks must be read as before,
-until VACUUM marks them."""
+"""Fraction of the table's rows that may change or be new after a watch: their blocks must be read
+as before, until VACUUM marks them."""
 _SCANS: Final = frozenset({"Index Scan", "Bitmap Heap Scan"})
 
 
@@ -289,9 +289,9 @@ _SCANS: Final = frozenset({"Index Scan", "Bitmap Heap Scan"})
 def find_covering(evidence: Evidence) -> Iterator[Finding]:
     """Find an index that finds the rows, and a table that is read for a column or two of each.
 
-    If an index includes all columns that a statement needs, PostgreSQL reads the index alone, as long as
-    VACUUM has marked the table's blocks as visible to all. See "Index-Only Scans and Covering Indexes" in
-    its manual.
+    If an index includes all columns that a statement needs, PostgreSQL reads the index alone, as
+    long as VACUUM has marked the table's blocks as visible to all. See "Index-Only Scans and
+    Covering Indexes" in its manual.
     """
     for statement in evidence.costliest():
         blocks = statement.a_call(statement.blocks)
@@ -365,8 +365,8 @@ def _covering(
     )
     candidate = index_candidate(
         wanted,
-        f"Create an index on {columns_text(index.keys)} of {table} that includes {words}, so that calls need "
-        "not read the table.",
+        f"Create an index on {columns_text(index.keys)} of {table} that includes {words}, so that "
+        "calls need not read the table.",
         evidence,
     )
     return finding(
@@ -375,8 +375,8 @@ def _covering(
         bill=evidence.bill_of({statement.number: saved}),
         statements=[statement],
         evidence=(
-            f"A call reads {format_count(round(statement.a_call(statement.blocks) or 0))} blocks for about "
-            f"{format_count(round(fetched))} rows.",
+            f"A call reads {format_count(round(statement.a_call(statement.blocks) or 0))} blocks "
+            f"for about {format_count(round(fetched))} rows.",
             f"Besides the keys of the index, it needs only {words}.",
         ),
         candidates=(

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 _AGREES: Final = 0.5
 """Blocks that a call reads, as a fraction of those of its scans, from which on the counters agree."""
 _SCANNED: Final = 0.3
-"""Scans of the table per call, from which on a call usually scans it: some may still run when the watch
-ends."""
+"""Scans of the table per call, from which on a call usually scans it: some may still run when the
+watch ends."""
 
 
 def scans_a_call(
@@ -102,8 +102,8 @@ def within_sentences(within: Within, scans: float, table: TableFacts) -> Iterato
     )
     yield f"{how}, which executes: {short_template(within.statement.sql)}"
     yield (
-        f"The counters of {table.name} show {format_count(round(table.whole_reads or 0))} full scans, "
-        f"about {scans:.2g} for each call."
+        f"The counters of {table.name} show {format_count(round(table.whole_reads or 0))} full "
+        f"scans, about {scans:.2g} for each call."
     )
 
 
@@ -114,8 +114,8 @@ def _large(statement: Statement, whole: float) -> bool:
 
 # ---- why a statement cannot use an index that exists on the columns it compares ----
 #
-# See "Indexes on Expressions", "Operator Classes", "Multicolumn Indexes" and "Combining Multiple Indexes"
-# in PostgreSQL's manual.
+# See "Indexes on Expressions", "Operator Classes", "Multicolumn Indexes" and "Combining Multiple
+# Indexes" in PostgreSQL's manual.
 
 
 INTEGERS: Final = frozenset({"smallint", "integer", "bigint"})
@@ -225,13 +225,13 @@ def leading_index(table: str, columns: tuple[str, ...], evidence: Evidence) -> s
 
 # ---- statements that an index would make much faster, and why the existing indexes do not ----
 #
-# Two rules report them: `missing-index` if no index on the columns exists, and `index-not-usable` if one
-# exists that the statement cannot use as it is written.
+# Two rules report them: `missing-index` if no index on the columns exists, and `index-not-usable`
+# if one exists that the statement cannot use as it is written.
 
 
 _LEAST_SAVED: Final = 0.5
-"""Fraction of a statement's time that an index must save. The planner prefers the cheaper path by a small
-difference; its estimates are often wrong by a factor of two."""
+"""Fraction of a statement's time that an index must save. The planner prefers the cheaper path by a
+small difference; its estimates are often wrong by a factor of two."""
 _LEAST_EXPECTED: Final = 0.33
 """The same for a statement with a large share of the busy time: there, a measurement on a copy decides."""
 _LARGE_SHARE: Final = 0.2
@@ -330,8 +330,8 @@ def scanned_within(outer: Statement, function: str, part: float, evidence: Evide
 def _within_functions(outer: Statement, evidence: Evidence) -> Iterator[Problem]:
     """Yield the problems of statements in functions, if all counters show that these scan the table.
 
-    Such a statement cannot be changed where the application sends it, so only missing indexes count. If
-    several may scan a table, each has an equal part of its scans.
+    Such a statement cannot be changed where the application sends it, so only missing indexes
+    count. If several may scan a table, each has an equal part of its scans.
     """
     found: dict[str, list[Problem]] = defaultdict(list)
     for each in executed_within(outer, evidence):
@@ -357,8 +357,8 @@ def _names(table: str, statement: Statement) -> float:
 def _shows(statement: Statement, evidence: Evidence) -> bool:
     """Return whether a statement runs often enough for its numbers to mean something.
 
-    A statement that aggregates or joins a whole table may be a report, which may take its time. But the plan
-    with real values of a report that comes again shows how many rows it needs.
+    A statement that aggregates or joins a whole table may be a report, which may take its time. But
+    the plan with real values of a report that comes again shows how many rows it needs.
     """
     if statement.calls is None or statement.shape is None:
         return True
@@ -466,8 +466,8 @@ def _of_or(use: Use, statement: Statement, read: Read, evidence: Evidence) -> Pr
 def _found(use: Use, statement: Statement) -> float | None:
     """Estimate from the rows that calls returned how many a search finds; None if that is impossible.
 
-    Calls that reach a LIMIT all return the same number of rows. So if the average is no whole number, many
-    calls do not reach the LIMIT.
+    Calls that reach a LIMIT all return the same number of rows. So if the average is no whole
+    number, many calls do not reach the LIMIT.
     """
     returned = statement.a_call(statement.rows)
     if returned is None or statement.shape is None or not use.alone or is_aggregated(statement.shape):

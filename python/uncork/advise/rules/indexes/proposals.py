@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from uncork.advise.changes import index_change, statement_change
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rules.indexes.estimates import pages
 from uncork.advise.rules.indexes.keys import Merged, key_name, pattern_kind
@@ -26,11 +27,11 @@ _LONGEST: Final = 40
 """Keys that a headline names, and characters of an expression in it."""
 _BRIN_PAGES: Final = 1_000
 _CORRELATED: Final = 0.9
-"""Blocks and correlation from which on a BRIN index, which stores one range for 128 blocks, can replace a
-B-tree: each part of the table has a narrow range of values only."""
+"""Blocks and correlation from which on a BRIN index, which stores one range for 128 blocks, can
+replace a B-tree: each part of the table has a narrow range of values only."""
 _BRIN_VALUES: Final = 100
-"""Fewest different values: a column with few looks ordered if nearly all rows have the same one, and then
-each part of the table has the others, too."""
+"""Fewest different values: a column with few looks ordered if nearly all rows have the same one,
+and then each part of the table has the others, too."""
 
 
 def columns_text(keys: Sequence[IndexKey]) -> str:
@@ -60,7 +61,7 @@ def index_candidate(index: IndexShape, text: str, evidence: Evidence, extension:
         sql, undo = (one.replace(" CONCURRENTLY", "", 1) for one in (sql, undo))
     if extension:
         sql = f"CREATE EXTENSION IF NOT EXISTS {extension};\n{sql}"
-    return Candidate("index", text, sql=sql, undo=undo, against=tuple(_against(index, extension, evidence)))
+    return index_change(text, sql=sql, undo=undo, against=tuple(_against(index, extension, evidence)))
 
 
 def index_candidates(index: IndexShape, evidence: Evidence, extension: str = "") -> Iterator[Candidate]:
@@ -75,8 +76,8 @@ def index_candidates(index: IndexShape, evidence: Evidence, extension: str = "")
     many = (evidence.distinct(index.table, column.name) or 0.0) >= _BRIN_VALUES
     if many and abs(column.correlation or 0.0) >= _CORRELATED and pages(table, evidence) >= _BRIN_PAGES:
         text = (
-            f"Create a BRIN index on {column.name} of {index.table}: it is far smaller, and the table is "
-            f"stored in the order of {column.name}."
+            f"Create a BRIN index on {column.name} of {index.table}: it is far smaller, and the "
+            f"table is stored in the order of {column.name}."
         )
         yield index_candidate(IndexShape(index.table, (IndexKey(column.name),), "brin"), text, evidence)
 
@@ -146,8 +147,8 @@ def variants(merged: Merged, mine: Sequence[Problem], evidence: Evidence) -> Ite
         if covering and first.want.fetched >= _FETCHED:
             yield index_candidate(
                 replace(index, included=covering),
-                f"Include {' and '.join(covering)} in the index, so that calls need not read the table "
-                "where VACUUM has marked blocks as visible to all.",
+                f"Include {' and '.join(covering)} in the index, so that calls need not read the "
+                "table where VACUUM has marked blocks as visible to all.",
                 evidence,
             )
         yield from _partial(merged, mine, evidence)
@@ -160,8 +161,8 @@ def variants(merged: Merged, mine: Sequence[Problem], evidence: Evidence) -> Ite
         key = IndexKey(unknown[0].key.column, opclass="text_pattern_ops")
         yield index_candidate(
             replace(index, keys=(key,), method="btree"),
-            f"If no pattern begins with a wildcard, create a B-tree on {columns_text((key,))} instead: it is "
-            "smaller and faster.",
+            f"If no pattern begins with a wildcard, create a B-tree on {columns_text((key,))} "
+            "instead: it is smaller and faster.",
             evidence,
         )
 
@@ -187,8 +188,7 @@ def contained(problem: Problem, evidence: Evidence) -> Candidate:
     column = evidence.column(problem.use.table.name, served.key.column)
     kind = "" if column is None else column.type
     sql = as_containment(problem.statement.sql, served.key.column, kind)
-    return Candidate(
-        "statement",
+    return statement_change(
         f"Write {served.rewrite} in the statement instead of = ANY: a GIN index serves this operator only.",
         sql=sql,
         undo=problem.statement.sql if sql else "",
@@ -210,8 +210,8 @@ def _partial(merged: Merged, mine: Sequence[Problem], evidence: Evidence) -> Ite
         keys = tuple(key for key in index.keys if key.column != column) or index.keys
         yield index_candidate(
             replace(index, keys=keys, predicate=f"{quoted(column)} = {literal(value)}"),
-            f"Index only the rows where {column} is {literal(value)}: it is smaller, but serves only "
-            "statements that have this value as a constant.",
+            f"Index only the rows where {column} is {literal(value)}: it is smaller, but serves "
+            "only statements that have this value as a constant.",
             evidence,
         )
 

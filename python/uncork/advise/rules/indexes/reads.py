@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 _READS_WHOLE: Final = 0.5
-"""Blocks per call, as a fraction of the table's blocks, from which on a call scanned the table, not an
-index."""
+"""Blocks per call, as a fraction of the table's blocks, from which on a call scanned the table, not
+an index."""
 _SELECTIVE: Final = 0.05
 """Fraction of a table's rows up to which an index beats a full scan, by PostgreSQL's own cost model."""
 _AGGREGATED: Final = 0.2
-"""Fraction of a table's rows that pass the filter of an aggregating query, by its plan, up to which an index
-helps. Above it, the query needs most of the table."""
+"""Fraction of a table's rows that pass the filter of an aggregating query, by its plan, up to which
+an index helps. Above it, the query needs most of the table."""
 _CALLS: Final = 5
 """Fewest calls that show a statement to return few rows each time, and not by chance."""
 _READS: Final = 20
@@ -40,8 +40,8 @@ _CAST: Final = r"(?:\s*::\s*[\w\"\[\]. ]+?)?"
 _EQUAL: Final = re.compile(
     rf"=\s*(?:any\s*\(+)?\?|\?{_CAST}\s*=\s*[a-z_\"]|\bin\s*\(+\?|\bi?like\s+\?|@@|@>\s*\?"
 )
-"""A column compared with a value, on either side: a condition that an index can serve. Object-relational
-mappers write ``?::integer = item.order_id`` too."""
+"""A column compared with a value, on either side: a condition that an index can serve.
+Object-relational mappers write ``?::integer = item.order_id`` too."""
 _GROUPED: Final = re.compile(
     r"\b(?:count|sum|avg|min|max|bool_and|bool_or|every|(?:string|array|jsonb?|jsonb?_object)_agg)\s*\(|"
     r"\bgroup by\b|\bdistinct\b"
@@ -74,8 +74,8 @@ def reads_whole(statement: Statement, table: TableFacts, evidence: Evidence) -> 
 def selective(statement: Statement, table: TableFacts, evidence: Evidence) -> bool:
     """Return whether a statement often needs few rows of a table, which an index would serve.
 
-    The condition must compare a column with a value. The rows that a query returns show how many it needed,
-    unless it aggregates them: such a query must also belong to the application's traffic.
+    The condition must compare a column with a value. The rows that a query returns show how many it
+    needed, unless it aggregates them: such a query must also belong to the application's traffic.
     """
     condition = _WHERE.search(statement.text)
     if condition is None or not _EQUAL.search(condition[1]):
@@ -102,8 +102,8 @@ def _passing(statement: Statement, table: TableFacts, evidence: Evidence) -> flo
 def scanned_rows(plan: str, table: str) -> float | None:
     """Return how many rows a plan expects to pass the filter of its sequential scan of a table.
 
-    None if the plan does not scan it. A parallel scan lists the rows of one process, so they are multiplied
-    by the number of processes that the planner reckons with.
+    None if the plan does not scan it. A parallel scan lists the rows of one process, so they are
+    multiplied by the number of processes that the planner reckons with.
     """
     workers = 0
     for line in plan.splitlines():
@@ -174,8 +174,8 @@ def _fits(shape: StatementShape, index: IndexShape) -> bool:
 
 
 _READS_LITTLE: Final = 0.1
-"""Blocks per call, as a fraction of the table's blocks, below which a call did not scan the table, whatever
-its plan shows: a generic plan is not always the one that is executed."""
+"""Blocks per call, as a fraction of the table's blocks, below which a call did not scan the table,
+whatever its plan shows: a generic plan is not always the one that is executed."""
 _SCANNED: Final = 0.3
 """Full scans of a table per call: without, the blocks are those of triggers, functions or other tables."""
 _DISCARDED: Final = 10.0
@@ -343,8 +343,8 @@ def _filtered(
 def _repeated(use: Use, statement: Statement, evidence: Evidence) -> Read | None:
     """Return the search for the first rows of an order, by an index that lacks the columns of a join.
 
-    ``LATERAL (SELECT ... WHERE r.device = d.id ORDER BY ts LIMIT 1)`` reads an index on ``ts`` for each ``d``
-    until a row fits. Only the plan shows it, by its estimates.
+    ``LATERAL (SELECT ... WHERE r.device = d.id ORDER BY ts LIMIT 1)`` reads an index on ``ts`` for
+    each ``d`` until a row fits. Only the plan shows it, by its estimates.
     """
     if statement.plan is None or not (use.order and use.joins) or use.alone:
         return None
@@ -381,8 +381,8 @@ def _own(node: PlanNode, evidence: Evidence) -> float:
 def _excess(node: PlanNode, evidence: Evidence) -> float:
     """Return what the cost of a scan says too much, if it has a subquery that could be hashed or not.
 
-    The planner counts such a subquery (EXISTS below OR) as one that is executed for each row, even if the
-    plan has the hashed one.
+    The planner counts such a subquery (EXISTS below OR) as one that is executed for each row, even
+    if the plan has the hashed one.
     """
     table = evidence.tables.get(table_of(node, evidence)) if node.relation else None
     subplans = [child for child in node.children if child.role == "SubPlan"]

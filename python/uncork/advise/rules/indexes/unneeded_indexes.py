@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.changes import drop_indexes
+from uncork.advise.changes import drop_indexes, index_change
 from uncork.advise.evidence import Evidence, Existing
 from uncork.advise.rule import finding, rule, worth
 from uncork.advise.rules.indexes.problems import problems
-from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.finding import Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import count_words, format_bytes, format_count
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # ---- what the upkeep of indexes costs, and what may need an index that nothing scans for now ----
 #
-# A measurement of the statements that were captured within seconds cannot show what a nightly job, a
-# monthly report or a standby server needs.
+# A measurement of the statements that were captured within seconds cannot show what a nightly job,
+# a monthly report or a standby server needs.
 
 
 LEAST_BYTES: Final = 10_000_000
@@ -35,8 +35,8 @@ _WRITES: Final = ("insert", "update", "delete", "merge", "copy")
 def upkeep_bill(table: TableFacts, indexes: Collection[Existing], evidence: Evidence) -> Bill:
     """Return what statements spend on maintaining some of a table's indexes.
 
-    A row written goes to the table and to each index, so each of them has an equal part of the work. A HOT
-    update changes no index; a delete leaves its entries to VACUUM.
+    A row written goes to the table and to each index, so each of them has an equal part of the
+    work. A HOT update changes no index; a delete leaves its entries to VACUUM.
     """
     return evidence.bill_without_wal(templates_of(table, indexes, evidence))
 
@@ -101,8 +101,8 @@ def why_unprovable(indexes: Sequence[Existing], evidence: Evidence) -> str:
         return ""
     if days is None:
         return (
-            "It is unknown since when the server counts scans, so a job that runs seldom may need it. "
-            f"Compare its scans {GRACE_DAYS:.0f} days apart, on every standby server too."
+            "It is unknown since when the server counts scans, so a job that runs seldom may need "
+            f"it. Compare its scans {GRACE_DAYS:.0f} days apart, on every standby server too."
         )
     return (
         f"Scans were counted for {format_count(round(days, 1))} days, so a job that runs seldom may need it. "
@@ -112,8 +112,8 @@ def why_unprovable(indexes: Sequence[Existing], evidence: Evidence) -> str:
 
 _YOUNG_SHARE: Final = 0.25
 _YOUNG_INDEXES: Final = 2
-"""Share of the busy time, and unused indexes of one table, from which on they are reported although scans
-were not counted for long: the one index of a new table may only wait for its first reader."""
+"""Share of the busy time, and unused indexes of one table, from which on they are reported although
+scans were not counted for long: the one index of a new table may only wait for its first reader."""
 _STANDBY: Final = "A standby counts its own scans: check pg_stat_user_indexes there before."
 _PROOF: Final = "Compare the writing statements with and without the indexes in uncork run."
 
@@ -258,8 +258,7 @@ def _invalid(existing: Existing, fractions: dict[int, float], evidence: Evidence
             *((f"It would serve {count_words(len(fractions), 'statement')}.",) if fractions else ()),
         ),
         candidates=(
-            Candidate(
-                "index",
+            index_change(
                 "Build the index again.",
                 sql=f"REINDEX INDEX CONCURRENTLY {sql_name(index.name)};",
                 on_copy=f"{index.definition};" if costly else "",

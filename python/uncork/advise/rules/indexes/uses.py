@@ -225,8 +225,8 @@ def _turned(shape: StatementShape) -> Iterator[Predicate]:
 def _with_constants(predicate: Predicate, statement: Statement) -> Predicate:
     """Return a predicate with the constants that a session sent, which the statement's text lacks.
 
-    An index on ``payload ->> 'kind'`` needs the key; pg_stat_statements has ``payload ->> $1``. The plan of
-    an executed statement has it.
+    An index on ``payload ->> 'kind'`` needs the key; pg_stat_statements has ``payload ->> $1``. The
+    plan of an executed statement has it.
     """
     texts = [
         node.condition(name)

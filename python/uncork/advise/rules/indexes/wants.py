@@ -86,8 +86,8 @@ def want_of(use: Use, statement: Statement, evidence: Evidence) -> Want | None:
 def wants_of(use: Use, statement: Statement, evidence: Evidence) -> list[Want]:
     """Return the indexes that serve a use, the cheapest for one search first.
 
-    A search by a join may be repeated for each row of the other table, so an index that serves the other
-    conditions alone is one of them.
+    A search by a join may be repeated for each row of the other table, so an index that serves the
+    other conditions alone is one of them.
     """
     served = [
         found

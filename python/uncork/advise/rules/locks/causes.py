@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
 
 ROW_EVENTS: Final = frozenset({"transactionid", "tuple", "spectoken"})
-"""Wait events of a session that waits for a row: for its last writer's end, for its turn, or for the end of
-an insertion of the same key."""
+"""Wait events of a session that waits for a row: for its last writer's end, for its turn, or for
+the end of an insertion of the same key."""
 LONG_NS: Final = 500_000_000
-"""Length of a long transaction that others wait behind. Users notice half a second; a commit to a slow disk
-takes a tenth of a second."""
+"""Length of a long transaction that others wait behind. Users notice half a second; a commit to a
+slow disk takes a tenth of a second."""
 _MOST: Final = 0.5
 PREPARED: Final = "prepared transaction"
 
@@ -43,8 +43,8 @@ class Cause(Enum):
 
 
 _CAUSES: Final = {"relation": Cause.TABLE, "advisory": Cause.ADVISORY, "object": Cause.COMMIT}
-"""Wait events of locks other than rows. A commit with NOTIFY locks an object that stands for all databases of
-the server; some commands on schemas and databases wait for objects too."""
+"""Wait events of locks other than rows. A commit with NOTIFY locks an object that stands for all
+databases of the server; some commands on schemas and databases wait for objects too."""
 _NOTIFY: Final = re.compile(r"notify\s|.*\bpg_notify\s*\(", re.DOTALL)
 _NOTIFY_IN_BODY: Final = re.compile(
     r"\bpg_notify\s*\(|(?:^|;|\bbegin|\bthen|\belse|\bloop)\s*notify\s+\w", re.IGNORECASE

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import client_change, ddl_change, statement_change
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import finding, rule, worth
 from uncork.advise.rules.locks.causes import ROW_EVENTS, Cause, blockers_by_cause, doing
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 
 
 _SHARE: Final = 0.4
-"""Fraction of the busy time that sessions queue for rows of one table. Row locks exist so that sessions take
-turns: in a healthy transaction mix, a few queue now and then. At two fifths, the queue costs nearly as much
-as all work."""
+"""Fraction of the busy time that sessions queue for rows of one table. Row locks exist so that
+sessions take turns: in a healthy transaction mix, a few queue now and then. At two fifths, the
+queue costs nearly as much as all work."""
 _INTERNAL: Final = frozenset({"BufferContent", "LockManager"})
-"""Internal locks for which sessions that queue for a row also wait: that of its page, and that of the list of
-locks."""
+"""Internal locks for which sessions that queue for a row also wait: that of its page, and that of
+the list of locks."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +139,8 @@ def _evidence(hot: HotRows, top: Statement, evidence: Evidence) -> Iterator[str]
 
 
 _PARTS: Final = 16
-"""Rows into which a counter is split. With as many as busy sessions, two of them seldom meet; reading sums
-up a few rows of one page."""
+"""Rows into which a counter is split. With as many as busy sessions, two of them seldom meet;
+reading sums up a few rows of one page."""
 _OF_UPDATE: Final = re.compile(r"\bfor\s+(?:no\s+key\s+)?update(?:\s+of\s+[\w$\", .]+?)?(?=\s*(?:;|$))", re.I)
 
 
@@ -156,21 +157,18 @@ def changes(table: str, statements: Sequence[tuple[Statement, Written]]) -> Iter
         yield _split(table, counting[1])
         yield _append(table, counting[1])
     elif locking is not None:
-        yield Candidate(
-            "statement",
+        yield statement_change(
             f"Replace SELECT ... FOR UPDATE and the change of {table} by one UPDATE ... RETURNING: "
-            "the row stays locked for one statement instead of several. For numbers that may have gaps, use "
-            "a sequence.",
+            "the row stays locked for one statement instead of several. For numbers that may have "
+            "gaps, use a sequence."
         )
-    yield Candidate(
-        "client",
-        f"Change {table} last in the transaction, right before COMMIT, so that the row is locked only for "
-        "the commit.",
+    yield client_change(
+        f"Change {table} last in the transaction, right before COMMIT, so that the row is locked "
+        "only for the commit.",
         habit="locks early",
         against=("Transactions that change several rows must keep one order, or they deadlock.",),
     )
-    yield Candidate(
-        "client",
+    yield client_change(
         "Add up several changes in the application, and write their sum with one UPDATE.",
         against=("A crash of the application loses the sums that it has not written.",),
     )
@@ -178,8 +176,7 @@ def changes(table: str, statements: Sequence[tuple[Statement, Written]]) -> Iter
 
 def _skip_locked(statement: Statement) -> Candidate:
     sql = _OF_UPDATE.sub(lambda match: f"{match[0]} SKIP LOCKED", statement.sql or statement.text, count=1)
-    return Candidate(
-        "statement",
+    return statement_change(
         "Add SKIP LOCKED, so that each worker takes the next job that no other worker has locked.",
         sql=sql if "SKIP LOCKED" in sql else "",
         undo=statement.sql or statement.text,
@@ -198,8 +195,7 @@ def _draws(statement: Statement, what: Written) -> bool:
 
 def _sequence(table: str, what: Written) -> Candidate:
     name = sql_name(f"{table}_{what.counter}_seq")
-    return Candidate(
-        "ddl",
+    return ddl_change(
         f"If the numbers may have gaps, draw them from a sequence, which locks no row of {table}.",
         sql=f"CREATE SEQUENCE {name};\nSELECT setval('{name}', max({quoted(what.counter)}) + 1, false) "
         f"FROM {sql_name(table)};\nSELECT nextval('{name}');",
@@ -217,10 +213,9 @@ def _split(table: str, what: Written) -> Candidate:
     counter, key = quoted(what.counter), ", ".join(keys)
     values = [*(f"${number}" for number in range(1, len(keys))), f"(random() * {_PARTS - 1})::int", "1"]
     copied = ", ".join([*keys[:-1], "0::smallint AS part", counter])
-    return Candidate(
-        "ddl",
-        f"Split {what.counter} of {table} over {_PARTS} rows for each key: add to a random one of them "
-        "(INSERT ... ON CONFLICT DO UPDATE), and read their sum.",
+    return ddl_change(
+        f"Split {what.counter} of {table} over {_PARTS} rows for each key: add to a random one of "
+        "them (INSERT ... ON CONFLICT DO UPDATE), and read their sum.",
         sql=f"CREATE TABLE {name} WITH (fillfactor = 50) AS SELECT {copied} FROM {sql_name(table)};\n"  # noqa: S608
         f"ALTER TABLE {name} ADD PRIMARY KEY ({key});\n"
         f"INSERT INTO {name} ({key}, {counter}) VALUES ({', '.join(values)})\n"
@@ -228,8 +223,8 @@ def _split(table: str, what: Written) -> Candidate:
         undo=f"DROP TABLE {name};",
         habit="counts in one row",
         against=(
-            f"Statements that read {what.counter} must add up the parts, so one row cannot check a limit "
-            "on its value, such as a balance that must not become negative.",
+            f"Statements that read {what.counter} must add up the parts, so one row cannot check a "
+            "limit on its value, such as a balance that must not become negative.",
         ),
     )
 
@@ -237,8 +232,7 @@ def _split(table: str, what: Written) -> Candidate:
 def _append(table: str, what: Written) -> Candidate:
     name = sql_name(f"{table}_change")
     columns = ", ".join(map(quoted, dict.fromkeys([*what.keys, what.counter])))
-    return Candidate(
-        "ddl",
+    return ddl_change(
         f"Insert each change into a table of its own, and let a job add them to {table} every few seconds.",
         sql=f"CREATE TABLE {name} AS SELECT {columns} FROM {sql_name(table)} WITH NO DATA;",  # noqa: S608
         undo=f"DROP TABLE {name};",

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.advise.changes import Setting, session_setting
+from uncork.advise.changes import Setting, client_change, ddl_change, session_setting, statement_change
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import finding, rule
 from uncork.advise.rules.indexes.uses import table_of
@@ -28,9 +28,9 @@ def find_lock_manager(evidence: Evidence) -> Iterator[Finding]:
     """Find statements that lock so many tables and indexes that sessions wait for the list of locks.
 
     A session notes its locks of tables in an array of its own while there is room ("fast path"): 16
-    places up to PostgreSQL 17, and as many as max_locks_per_transaction since 18. All further ones go to
-    a list that all sessions share. Planning a statement locks each partition that is not pruned, with all
-    of its indexes.
+    places up to PostgreSQL 17, and as many as max_locks_per_transaction since 18. All further ones
+    go to a list that all sessions share. Planning a statement locks each partition that is not
+    pruned, with all of its indexes.
     """
     queueing = {number for hot_row in hot_rows(evidence) for number in hot_row.statements}
     waiting = evidence.sessions_where(_waits_for_locks)
@@ -51,8 +51,8 @@ def find_lock_manager(evidence: Evidence) -> Iterator[Finding]:
         bill=evidence.bill(lambda piece: _waits_for_locks(piece) and piece.template in many),
         statements=evidence.chosen(many),
         evidence=(
-            f"On average {sum(waiting[number] for number in many):.2f} sessions wait for the list of locks, "
-            "which all sessions share (LWLock LockManager).",
+            f"On average {sum(waiting[number] for number in many):.2f} sessions wait for the list "
+            "of locks, which all sessions share (LWLock LockManager).",
             f"A session can lock {_places(evidence)} tables and indexes without it.",
         ),
         candidates=_fewer_locks(top, table, evidence),
@@ -98,39 +98,32 @@ def _fewer_locks(statement: Statement, table: str, evidence: Evidence) -> Iterat
             "Each call is planned anew.",
         )
     elif parts is not None and parts.columns:
-        yield Candidate(
-            "statement",
-            f"Compare the partition key of {table} ({', '.join(parts.columns)}) with a value, so that calls "
-            "lock only the partitions that they need.",
+        yield statement_change(
+            f"Compare the partition key of {table} ({', '.join(parts.columns)}) with a value, so "
+            "that calls lock only the partitions that they need."
         )
     if parts is not None:
-        yield Candidate(
-            "ddl",
+        yield ddl_change(
             f"Keep fewer and larger partitions of {table}.",
             against=("Rows must be copied; deleting old rows by DROP TABLE becomes coarser.",),
         )
     number = len(evidence.indexes.get(table, ()))
     if number > 1 and not removed:
-        yield Candidate(
-            "client",
-            "Prepare the statement and let sessions keep one plan for all values: planning locks all indexes "
-            "of a table, executing the plan locks only the indexes in it.",
+        yield client_change(
+            "Prepare the statement and let sessions keep one plan for all values: planning locks "
+            "all indexes of a table, executing the plan locks only the indexes in it.",
             against=("A plan for all values can suit some of them badly.",),
         )
     if number > 1:
-        yield Candidate(
-            "ddl",
-            f"Drop indexes of {table} that nothing needs: planning locks all {format_count(number)} of them.",
+        yield ddl_change(
+            f"Drop indexes of {table} that nothing needs: planning locks all {format_count(number)} of them."
         )
     if evidence.major >= 18:
         yield Setting("max_locks_per_transaction", "1024", restart=True).candidate(
             "Let sessions note more locks on their own.",
             "The server must be restarted, and needs more shared memory for its list of locks.",
         )
-    yield Candidate(
-        "client",
-        "Execute fewer statements at once: share fewer connections through a pool.",
-    )
+    yield client_change("Execute fewer statements at once: share fewer connections through a pool.")
 
 
 _BUFFERS: Final = ("multixact_offset_buffers", "multixact_member_buffers")
@@ -142,9 +135,9 @@ _WRITES: Final = frozenset({"insert", "update", "merge", "copy"})
 def find_multixacts(evidence: Evidence) -> Iterator[Finding]:
     """Find rows that many sessions lock together, so that they wait for the server's record of such groups.
 
-    If several transactions lock a row in a shared mode, PostgreSQL writes a list of them (a multixact),
-    and a new list for each further one. A foreign key locks the row that it refers to in this way. See
-    "Multixacts and Wraparound" in its manual.
+    If several transactions lock a row in a shared mode, PostgreSQL writes a list of them (a
+    multixact), and a new list for each further one. A foreign key locks the row that it refers to
+    in this way. See "Multixacts and Wraparound" in its manual.
     """
     if not any(map(_waits_for_multixacts, evidence.pieces)):
         return
@@ -157,8 +150,8 @@ def find_multixacts(evidence: Evidence) -> Iterator[Finding]:
         bill=evidence.bill(_waits_for_multixacts),
         statements=statements,
         evidence=(
-            f"On average {evidence.sessions_in(_waits_for_multixacts):.2f} sessions wait for the server's "
-            "lists of transactions that lock a row together (multixacts).",
+            f"On average {evidence.sessions_in(_waits_for_multixacts):.2f} sessions wait for the "
+            "server's lists of transactions that lock a row together (multixacts).",
             *(f"The foreign keys of the written tables lock rows of {name}." for name in parents[:3]),
         ),
         candidates=_fewer_multixacts(parents, statements, evidence),
@@ -186,19 +179,16 @@ def _fewer_multixacts(
     parents: list[str], statements: list[Statement], evidence: Evidence
 ) -> Iterator[Candidate]:
     rows = f"rows of {parents[0]}" if parents else "the same rows"
-    yield Candidate(
-        "client",
-        f"Commit soon after a statement that refers to {rows}: fewer transactions then lock a row at once.",
+    yield client_change(
+        f"Commit soon after a statement that refers to {rows}: fewer transactions then lock a row at once."
     )
-    yield Candidate(
-        "client",
+    yield client_change(
         "Let one session write all rows that refer to the same row, many with one statement: each "
         "transaction locks it once.",
         against=("Writers must hand their rows over, for example through a queue.",),
     )
     if any(statement.shape is not None and "share" in statement.shape.locking for statement in statements):
-        yield Candidate(
-            "statement",
+        yield statement_change(
             "Read without FOR SHARE where the row need not stay as it is until COMMIT.",
             same_answers=False,
             against=("Another transaction can change the row meanwhile.",),
@@ -245,8 +235,8 @@ def find_subtransactions(evidence: Evidence) -> Iterator[Finding]:
         against=(
             "The time in which sessions look up subtransactions without waiting is not part of the cost.",
         ),
-        proof="Compare the transactions with and without savepoints with uncork run, beside a transaction "
-        "that stays open.",
+        proof="Compare the transactions with and without savepoints with uncork run, beside a "
+        "transaction that stays open.",
     )
 
 
@@ -297,23 +287,21 @@ def _evidence(evidence: Evidence) -> Iterator[str]:
 def _fewer_subtransactions(who: str, functions: list[str], evidence: Evidence) -> Iterator[Candidate]:
     if who or not functions:
         name = f"application {who}" if who else "applications"
-        yield Candidate(
-            "client",
-            f"Let {name} set no savepoint for each row: have one for many statements, or none, and avoid "
-            "expected errors with INSERT ... ON CONFLICT.",
+        yield client_change(
+            f"Let {name} set no savepoint for each row: have one for many statements, or none, and "
+            "avoid expected errors with INSERT ... ON CONFLICT.",
             against=(
                 "Without a savepoint, an error ends the whole transaction, which must then be repeated.",
             ),
         )
     for name in functions[:1]:
-        yield Candidate(
-            "ddl",
+        yield ddl_change(
             f"Rewrite function {name} without EXCEPTION: each execution of such a block begins a "
-            "subtransaction. Use INSERT ... ON CONFLICT, or test before.",
+            "subtransaction. Use INSERT ... ON CONFLICT, or test before."
         )
     yield Setting("idle_in_transaction_session_timeout", "'30s'").candidate(
-        "End transactions that stay open: sessions look up only subtransactions that are younger than the "
-        "oldest open transaction.",
+        "End transactions that stay open: sessions look up only subtransactions that are younger "
+        "than the oldest open transaction.",
         "Sessions that are idle in a transaction for longer are disconnected.",
     )
     if evidence.catalogue.setting("subtransaction_buffers"):

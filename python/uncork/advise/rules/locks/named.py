@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.changes import session_setting
+from uncork.advise.changes import client_change, ddl_change, session_setting
 from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.rule import finding, rule
 from uncork.advise.rules.locks.causes import Cause, blockers_by_cause, doing, holds_ns, notifiers
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 _SHARE: Final = 0.4
-"""Fraction of the busy time: as for rows that are locked, since advisory locks exist to let sessions take
-turns."""
+"""Fraction of the busy time: as for rows that are locked, since advisory locks exist to let
+sessions take turns."""
 _TURNS: Final = 20
 """Fewest calls that show that the lock changes hands."""
 _HOLDERS: Final = 3
@@ -32,8 +32,8 @@ _ADVISORY: Final = "advisory"
 def find_advisory(evidence: Evidence) -> Iterator[Finding]:
     """Find advisory locks for which sessions queue: the application lets them take turns.
 
-    A session that waits for its turn to lead, such as the spare one of two schedulers, waits as long as
-    the other one works. That is no fault, so the lock must change hands.
+    A session that waits for its turn to lead, such as the spare one of two schedulers, waits as
+    long as the other one works. That is no fault, so the lock must change hands.
     """
     behind = sorted(
         blockers_by_cause(evidence).get(Cause.ADVISORY, ()), key=lambda blocker: -blocker.sessions
@@ -47,8 +47,8 @@ def find_advisory(evidence: Evidence) -> Iterator[Finding]:
     most = max(blocker.most for blocker in behind)
     who = behind[0].application or behind[0].user
     yield finding(
-        f"{f'Up to {most} sessions at once queue' if most > 1 else 'Sessions queue'} for an advisory lock of "
-        f"{f'application {who}' if who else 'another session'}",
+        f"{f'Up to {most} sessions at once queue' if most > 1 else 'Sessions queue'} for an "
+        f"advisory lock of {f'application {who}' if who else 'another session'}",
         objects=(who or "advisory lock",),
         bill=bill,
         statements=statements,
@@ -80,38 +80,34 @@ def _evidence(holder: BlockerFacts, calls: int, share: float, evidence: Evidence
 
 
 def _shorter_turns(holder: BlockerFacts, text: str) -> Iterator[Candidate]:
-    yield Candidate(
-        "client",
+    yield client_change(
         "Give each object a lock of its own: make the key from the object's key, for example "
         "hashtextextended(name, 0), so that only sessions with the same object take turns.",
         against=("Work that must exclude all other work still needs one common key.",),
     )
     slow = "does its slow work" if holder.state == IDLE else "executes its slow statements"
     until = "COMMIT" if "_xact_" in text else "pg_advisory_unlock"
-    yield Candidate(
-        "client",
-        f"Take the lock later and release it sooner: see that the application {slow} before the lock or "
-        f"after {until}.",
+    yield client_change(
+        f"Take the lock later and release it sooner: see that the application {slow} before the "
+        f"lock or after {until}."
     )
     lock = "advisory_xact_lock" if "_xact_" in text else "advisory_lock"
-    yield Candidate(
-        "client",
-        f"Call pg_try_{lock} instead of pg_{lock} where another session does the same work anyway, and go "
-        "on with other work if it returns false.",
+    yield client_change(
+        f"Call pg_try_{lock} instead of pg_{lock} where another session does the same work anyway, "
+        "and go on with other work if it returns false.",
         same_answers=False,
         against=("The application must handle the work that it did not get to do.",),
     )
-    yield Candidate(
-        "client",
-        "If the lock only keeps two sessions from inserting the same row, let a unique constraint do it: "
-        "INSERT ... ON CONFLICT DO NOTHING.",
+    yield client_change(
+        "If the lock only keeps two sessions from inserting the same row, let a unique constraint "
+        "do it: INSERT ... ON CONFLICT DO NOTHING."
     )
 
 
 _COMMIT: Final = "object"
 _OWN_FLUSH: Final = 0.5
-"""Flushes that a commit waits for besides its own, if commits share them: on average half of the one that is
-in progress when it begins."""
+"""Flushes that a commit waits for besides its own, if commits share them: on average half of the
+one that is in progress when it begins."""
 
 
 @rule("notify-commits", depth=2)
@@ -142,8 +138,8 @@ def find_notify(evidence: Evidence) -> Iterator[Finding]:
         bill=evidence.bill(lambda piece: part if _waits_to_commit(piece) else 0.0),
         statements=statements,
         evidence=(
-            f"On average {waiting:.2f} sessions wait for the lock of commits with NOTIFY. The whole server "
-            "has one, which each of them holds until its commit is on disk.",
+            f"On average {waiting:.2f} sessions wait for the lock of commits with NOTIFY. The "
+            "whole server has one, which each of them holds until its commit is on disk.",
             *(
                 f"This sends notifications: {other if other is source else short_template(other)}"
                 for other in sources[:3]
@@ -159,27 +155,24 @@ def _waits_to_commit(piece: Piece) -> bool:
 
 
 def _fewer_notifications(*, named: bool) -> Iterator[Candidate]:
-    yield Candidate(
-        "client",
-        "Write what happened to a table within the transaction, and let one process read new rows and send "
-        "NOTIFY for all of them, a few times a second.",
+    yield client_change(
+        "Write what happened to a table within the transaction, and let one process read new rows "
+        "and send NOTIFY for all of them, a few times a second.",
         against=("Listeners hear of a change a moment later.",),
     )
-    yield Candidate(
-        "client",
-        "Let clients that wait for changes read the table of changes every second instead of LISTEN, or "
-        "follow it with logical replication.",
+    yield client_change(
+        "Let clients that wait for changes read the table of changes every second instead of "
+        "LISTEN, or follow it with logical replication.",
         against=("Logical replication needs wal_level = logical and a slot that is always read.",),
     )
     if named:
-        yield Candidate(
-            "ddl",
+        yield ddl_change(
             "Notify only about the changes that a listener needs: give the trigger a WHEN condition.",
             same_answers=False,
             against=("Every transaction that still sends a notification still takes its turn.",),
         )
     yield session_setting("synchronous_commit", "off").candidate(
-        "Where the last commits may be lost, let these transactions not wait for the disk: they then hold "
-        "the lock for a moment only.",
+        "Where the last commits may be lost, let these transactions not wait for the disk: they "
+        "then hold the lock for a moment only.",
         "A crash of the server loses the commits of the last moments: a trade of durability for time.",
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.changes import session_setting
+from uncork.advise.changes import client_change, ddl_change, maintenance, session_setting, statement_change
 from uncork.advise.evidence import Evidence, grouped
 from uncork.advise.rule import finding, rule, worth
 from uncork.advise.rules.locks.causes import (
@@ -64,8 +64,8 @@ _LOCKS: Final = (
     ("DROP", re.compile(rf"drop\s+(?:table|index|trigger\s+\S+\s+on)\s+(?:if\s+exists\s+)?{_NAME}", re.I)),
     ("CREATE TRIGGER", re.compile(rf"create\s+.*?trigger\s.*?\son\s+{_NAME}", re.I | re.DOTALL)),
 )
-"""Commands that lock a table against writers, or against readers too (PostgreSQL's manual, "Table-Level
-Locks")."""
+"""Commands that lock a table against writers, or against readers too (PostgreSQL's manual,
+"Table-Level Locks")."""
 _MODE: Final = re.compile(r"\s+in\s+([\w ]+?)\s+mode\b.*$", re.I | re.DOTALL)
 
 
@@ -103,8 +103,8 @@ def table_locks(evidence: Evidence) -> list[TableLock]:
 def _lock_of(blocker: BlockerFacts, evidence: Evidence) -> tuple[str, str, int, bool] | None:
     """Return the command, the table and the template of the lock that sessions wait for.
 
-    It is what the blocker executes; else what waits at the head of the queue behind it; else an explicit
-    LOCK that was counted, because the blocker goes on with its transaction after it.
+    It is what the blocker executes; else what waits at the head of the queue behind it; else an
+    explicit LOCK that was counted, because the blocker goes on with its transaction after it.
     """
     if blocker.template is not None and (lock := locking_command(blocker.text)) is not None:
         return (*lock, blocker.template, False)
@@ -182,25 +182,22 @@ def lock_candidates(lock: TableLock) -> Iterator[Candidate]:
     )
     if lock.queues:
         yield timeout
-        yield Candidate("client", "Shorten the long transaction that the command waits for.")
+        yield client_change("Shorten the long transaction that the command waits for.")
         return
     if lock.command == "LOCK TABLE":
-        yield Candidate(
-            "statement",
+        yield statement_change(
             "Lock only the rows that the transaction changes, with SELECT ... FOR UPDATE.",
             against=("Rows that do not exist yet are not locked: a unique constraint must guard those.",),
         )
-        yield Candidate(
-            "statement",
-            "If the lock only keeps this job from running twice, take an advisory lock, which blocks no "
-            "statement on the table.",
+        yield statement_change(
+            "If the lock only keeps this job from running twice, take an advisory lock, which "
+            "blocks no statement on the table.",
             sql=f"SELECT pg_advisory_xact_lock(hashtext({literal(lock.table)}));",
             against=("All programs that relied on LOCK TABLE must take the same advisory lock.",),
         )
         mode = _MODE.search(text)
         if mode is None or mode[1].lower().startswith("access"):
-            yield Candidate(
-                "statement",
+            yield statement_change(
                 "If the lock must stay, use a weaker mode: EXCLUSIVE still lets others read.",
                 sql=f"{_MODE.sub('', text)} IN EXCLUSIVE MODE;",
                 undo=f"{text};",
@@ -214,8 +211,7 @@ def lock_candidates(lock: TableLock) -> Iterator[Candidate]:
     }.get(lock.command)
     if concurrent:
         needs = {"REFRESH MATERIALIZED VIEW": ("The view needs a unique index on plain columns.",)}
-        yield Candidate(
-            "ddl",
+        yield ddl_change(
             "Add CONCURRENTLY: then other sessions can read and write meanwhile.",
             sql=re.sub(concurrent, r"\1CONCURRENTLY ", text, count=1, flags=re.I) + ";",
             against=(
@@ -227,24 +223,21 @@ def lock_candidates(lock: TableLock) -> Iterator[Candidate]:
             ),
         )
     elif lock.command in ("VACUUM FULL", "CLUSTER"):
-        yield Candidate(
-            "maintenance",
-            "Run plain VACUUM instead, which lets others read and write. If the table must shrink, use "
-            "pg_repack, or a maintenance window.",
+        yield maintenance(
+            "Run plain VACUUM instead, which lets others read and write. If the table must shrink, "
+            "use pg_repack, or a maintenance window.",
             sql=f"VACUUM (ANALYZE) {sql_name(lock.table)};" if lock.table else "VACUUM (ANALYZE);",
         )
     elif lock.command == "TRUNCATE":
-        yield Candidate(
-            "statement",
+        yield statement_change(
             "If the table has few rows, DELETE them: then readers need not wait.",
             sql=f"DELETE FROM {sql_name(lock.table)};",  # noqa: S608 -- text for people
             against=("DELETE leaves dead rows for VACUUM.",),
         )
     elif lock.command == "ALTER TABLE":
-        yield Candidate(
-            "ddl",
-            "Split the change: add constraints with NOT VALID and VALIDATE them later, add columns without "
-            "a volatile default, and rewrite rows in batches.",
+        yield ddl_change(
+            "Split the change: add constraints with NOT VALID and VALIDATE them later, add columns "
+            "without a volatile default, and rewrite rows in batches."
         )
     yield timeout
 
@@ -309,29 +302,25 @@ def _evidence(most: BlockerFacts) -> Iterator[str]:
 
 def _candidates(most: BlockerFacts, *, slow: bool) -> Iterator[Candidate]:
     if most.state == PREPARED:
-        yield Candidate(
-            "maintenance",
+        yield maintenance(
             "Commit or roll back the prepared transaction: pg_prepared_xacts lists its name (gid).",
             sql="SELECT gid, prepared, owner, database FROM pg_prepared_xacts ORDER BY prepared;",
         )
         return
     if slow and most.state == IDLE:
-        yield Candidate(
-            "client",
-            f"Make application {most.application} do its slow work before BEGIN or after COMMIT: it "
-            "pauses within the transaction while it holds the locks.",
+        yield client_change(
+            f"Make application {most.application} do its slow work before BEGIN or after COMMIT: "
+            "it pauses within the transaction while it holds the locks.",
             habit="pauses",
         )
     elif slow:
-        yield Candidate(
-            "client",
-            "Shorten the transaction that holds the locks: move the slow statement out of it, or before the "
-            "statements that lock rows.",
+        yield client_change(
+            "Shorten the transaction that holds the locks: move the slow statement out of it, or "
+            "before the statements that lock rows."
         )
     else:
-        yield Candidate(
-            "client",
-            "Spread the updates over more rows, or update the contended row last in the transaction.",
+        yield client_change(
+            "Spread the updates over more rows, or update the contended row last in the transaction."
         )
     yield GIVE_UP
 
@@ -368,7 +357,7 @@ def _of_rows(blocking: Blocking, number: int | None, bill: Bill, on: str) -> Fin
         text=blocking.waiting_text,
         evidence=_evidence_in_log(blocking),
         candidates=(
-            Candidate("client", "Shorten the transaction that holds the locks, or lock later in it."),
+            client_change("Shorten the transaction that holds the locks, or lock later in it."),
             GIVE_UP,
         ),
         proof="Compare both orders or lengths of the transaction with uncork run, under as many clients.",
@@ -462,13 +451,12 @@ def find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
             *([f"The transactions failed{on_servers(servers)}."] if servers else []),
         ),
         candidates=(
-            Candidate(
-                "client",
-                "Let all transactions lock rows in the same order, for example sorted by their key, before "
-                "they change them.",
+            client_change(
+                "Let all transactions lock rows in the same order, for example sorted by their "
+                "key, before they change them.",
                 sql=_in_order(tables[0], keys[0]) if tables and keys else "",
             ),
-            Candidate("client", "Retry transactions that fail with SQLSTATE 40P01 (deadlock_detected)."),
+            client_change("Retry transactions that fail with SQLSTATE 40P01 (deadlock_detected)."),
         ),
         proof="After the change, pg_stat_database.deadlocks must not grow.",
     )

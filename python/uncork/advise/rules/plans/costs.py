@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 LARGE_ROWS: Final = 10_000
 """Rows of a large table. Reading a smaller one completely takes a millisecond or two."""
 SLOWER: Final = 10.0
-"""How many times longer a statement takes than the cost of its plan says, from which on the planner expected
-other numbers of rows. The constant below is at the upper end already."""
+"""How many times longer a statement takes than the cost of its plan says, from which on the planner
+expected other numbers of rows. The constant below is at the upper end already."""
 _COST_NS: Final = 10_000.0
-"""Time of one unit of cost (seq_page_cost: one block read in sequence). With blocks in memory, PostgreSQL
-spends 2 to 10 µs for each unit of a plan whose numbers of rows are right."""
+"""Time of one unit of cost (seq_page_cost: one block read in sequence). With blocks in memory,
+PostgreSQL spends 2 to 10 µs for each unit of a plan whose numbers of rows are right."""
 _ROW: Final = 0.03
-"""Cost of a row in a plan that reads a table once and hashes it: 0.0125 for the scan (cpu_tuple_cost and
-cpu_operator_cost), and about as much for the hash join."""
+"""Cost of a row in a plan that reads a table once and hashes it: 0.0125 for the scan
+(cpu_tuple_cost and cpu_operator_cost), and about as much for the hash join."""
 _WRONG: Final = 10.0
 """Ratio of the numbers of rows found and expected, from which on the planner chooses another join or scan."""
 _PARALLEL: Final = 2.4
-"""Processes of a parallel scan for each of which the plan lists rows: two workers, PostgreSQL's default, and
-two fifths of the leader."""
+"""Processes of a parallel scan for each of which the plan lists rows: two workers, PostgreSQL's
+default, and two fifths of the leader."""
 _ALL_THE_TIME: Final = 0.8
 """Sessions that execute a statement on average, if one of them does so during the whole watch."""
 _WORD: Final = r"(?<![\w$]){name}\s*\("
@@ -48,8 +48,8 @@ def duration_ns(statement: Statement, evidence: Evidence) -> float | None:
 def slower_than_planned(statement: Statement, evidence: Evidence) -> float | None:
     """Return how many times longer a call works than its plan's cost explains; None if that is unknown.
 
-    Of several plans, the costliest counts. Only time on CPU counts, without compiling. A function of a user
-    has an arbitrary cost, so a statement that calls one is unknown.
+    Of several plans, the costliest counts. Only time on CPU counts, without compiling. A function
+    of a user has an arbitrary cost, so a statement that calls one is unknown.
     """
     mean = duration_ns(statement, evidence)
     if not statement.plans or mean is None or own_functions(statement, evidence):
@@ -126,8 +126,8 @@ def with_loops(
 ) -> Iterator[tuple[PlanNode, float]]:
     """Yield each node of a plan with the number of times that the planner expects it to be executed.
 
-    `fills` is how often the node executes those below it, if less often than `loops`: Materialize keeps their
-    rows for the next row of a join.
+    `fills` is how often the node executes those below it, if less often than `loops`: Materialize
+    keeps their rows for the next row of a join.
     """
     yield node, loops
     inside = loops if fills is None else fills

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import client_change, ddl_change, statement_change
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import finding, rule, worth
 from uncork.model.database.finding import Candidate, Finding
@@ -177,21 +178,18 @@ def _candidates(wrapped: Predicate | None, parts: Partitioned) -> Iterator[Candi
     key = parts.columns[0]
     if wrapped is not None:
         side = wrapped.expression or f"{wrapped.column}::{wrapped.cast}"
-        yield Candidate(
-            "statement",
-            f"Compare {key} itself in place of {side}: {key} >= the first value AND {key} < the value "
-            "after the last one.",
+        yield statement_change(
+            f"Compare {key} itself in place of {side}: {key} >= the first value AND {key} < the "
+            "value after the last one.",
             against=("Check the bounds: the upper one must be exclusive, in the time zone of the session.",),
         )
         return
-    yield Candidate(
-        "statement",
+    yield statement_change(
         f"Compare {key} too, if the client knows it: {key} = ..., or a range of it.",
         same_answers=False,
         against=("Rows of other partitions are no longer found.",),
     )
-    yield Candidate(
-        "ddl",
+    yield ddl_change(
         f"Partition {parts.table} by a column that its statements compare, or by fewer, larger ranges.",
         against=("All rows must be copied to a new table.",),
     )
@@ -232,8 +230,8 @@ def _planned(statement: Statement, parts: Partitioned) -> int:
 def _planning(statement: Statement, evidence: Evidence) -> float | None:
     """Return which fraction of a statement's time is planning; None if nothing tells.
 
-    Without pg_stat_statements.track_planning, it is the time in which sessions worked on the statement beyond
-    the time that its executions were counted.
+    Without pg_stat_statements.track_planning, it is the time in which sessions worked on the
+    statement beyond the time that its executions were counted.
     """
     if not statement.calls or statement.mean_ns is None:
         return None
@@ -259,21 +257,18 @@ def _too_many(shares: dict[int, float], parts: Partitioned, evidence: Evidence) 
             f"Planning takes about {format_duration(planning)} per call, executing {format_duration(mean)}.",
         ),
         candidates=(
-            Candidate(
-                "client",
-                "Prepare the statement: a generic plan is made once, and selects partitions when it is "
-                "executed.",
+            client_change(
+                "Prepare the statement: a generic plan is made once, and selects partitions when "
+                "it is executed.",
                 against=("Each session keeps the plan of all partitions in memory.",),
             ),
-            Candidate(
-                "ddl",
+            ddl_change(
                 f"Merge partitions of {parts.table} into larger ranges, and keep a few dozen of them.",
                 against=("Rows must be copied; deleting old rows by DROP TABLE becomes coarser.",),
             ),
-            Candidate(
-                "statement",
-                f"Compare the partition key ({', '.join(parts.columns)}) with constants or parameters, so "
-                "that the planner skips partitions before it looks at them.",
+            statement_change(
+                f"Compare the partition key ({', '.join(parts.columns)}) with constants or "
+                "parameters, so that the planner skips partitions before it looks at them."
             ),
         ),
         proof="Compare both layouts with uncork run, with as many partitions as the server has.",

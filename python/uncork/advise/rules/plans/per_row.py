@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.changes import role_setting
+from uncork.advise.changes import ddl_change, role_setting, statement_change
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import finding, statement_rule, worth
 from uncork.advise.rules.indexes.problems import scanned_within
@@ -51,8 +51,8 @@ def find_not_in(statement: Statement, evidence: Evidence) -> Finding | None:
 def _saved_by_anti_join(statement: Statement, part: Subquery, evidence: Evidence) -> float:
     """Return which fraction of the time an anti-join would save.
 
-    A subplan that is not hashed compares each row with all rows of the subquery. A hashed one is as fast as
-    an anti-join, unless the hash table is built for few rows, which an index would look up.
+    A subplan that is not hashed compares each row with all rows of the subquery. A hashed one is as
+    fast as an anti-join, unless the hash table is built for few rows, which an index would look up.
     """
     mean = duration_ns(statement, evidence) or 0.0
     once = once_ns(relations(statement), evidence)
@@ -103,8 +103,8 @@ def _not_in_finding(statement: Statement, part: Subquery, evidence: Evidence) ->
         ()
         if same
         else (
-            f"{' and '.join(nullable) or 'A compared column'} can be NULL: NOT IN then returns no row, "
-            "NOT EXISTS does.",
+            f"{' and '.join(nullable) or 'A compared column'} can be NULL: NOT IN then returns no "
+            "row, NOT EXISTS does.",
         )
     )
     outer = "" if part.compared is None else sql_name(part.compared.table)
@@ -115,8 +115,7 @@ def _not_in_finding(statement: Statement, part: Subquery, evidence: Evidence) ->
         statements=[statement],
         evidence=_not_in_evidence(statement, table, evidence),
         candidates=(
-            Candidate(
-                "statement",
+            statement_change(
                 "Use NOT EXISTS, which PostgreSQL executes as an anti-join.",
                 sql=not_exists(statement.sql, outer),
                 same_answers=same,
@@ -137,8 +136,8 @@ def _not_in_evidence(statement: Statement, table: str, evidence: Evidence) -> It
             if not hashed:
                 inner = format_count(round(subplan.rows))
                 yield (
-                    f"The plan tests {above.relation or 'each row'} against a subplan that is not hashed, "
-                    f"with {inner} rows: its hash table would not fit into work_mem."
+                    f"The plan tests {above.relation or 'each row'} against a subplan that is not "
+                    f"hashed, with {inner} rows: its hash table would not fit into work_mem."
                 )
     rows = evidence.rows(table)
     if rows:
@@ -202,8 +201,8 @@ def _worst(statement: Statement, evidence: Evidence) -> tuple[PlanNode, float, f
 def _more_rows(statement: Statement) -> float:
     """Return how many times more rows a call returns than its plan expects, at least 1.
 
-    The values for which uncork asked for the plan may select fewer rows than those of the calls. Each row
-    that is returned has its own execution of a subplan in the list of outputs.
+    The values for which uncork asked for the plan may select fewer rows than those of the calls.
+    Each row that is returned has its own execution of a subplan in the list of outputs.
     """
     found = statement.a_call(statement.rows)
     if found is None or statement.plan is None or statement.plan.source == "executed":
@@ -228,16 +227,14 @@ def _scans_all(node: PlanNode) -> bool:
 def _joined(statement: Statement, node: PlanNode, table: str) -> Candidate:
     """Return the join that replaces a subquery; an aggregate keeps one row for each row of the statement."""
     if not any(each.kind == "Aggregate" for each in node.walk()):
-        return Candidate(
-            "statement",
+        return statement_change(
             f"Join {table} instead (LEFT JOIN, or LEFT JOIN LATERAL if there are several matching rows).",
             against=("A join repeats rows if several rows match.",),
             same_answers=False,
         )
     sql = joined_aggregate(statement.sql)
     null = "A count or sum without matching rows is NULL in the join: use coalesce(..., 0)."
-    return Candidate(
-        "statement",
+    return statement_change(
         f"Aggregate {table} once with GROUP BY in a subquery in FROM, and join the result with LEFT JOIN.",
         sql=sql,
         undo=statement.sql if sql else "",
@@ -251,8 +248,8 @@ _NO_NAMES: Final = re.compile(
 """What a condition of a plan has besides the names of columns and functions."""
 _NAME: Final = re.compile(r"[A-Za-z_][\w$]*")
 _NEEDED: Final = 0.1
-"""Fraction of the rows of a common table, a view or a subquery that pass the filters on it, up to which
-computing it pays off nowhere: the planner uses an index up to about this fraction."""
+"""Fraction of the rows of a common table, a view or a subquery that pass the filters on it, up to
+which computing it pays off nowhere: the planner uses an index up to about this fraction."""
 
 
 @statement_rule("materialised-cte", depth=2)
@@ -324,10 +321,9 @@ def _materialised(statement: Statement, root: PlanNode, common: CommonTable, bil
             why,
         ),
         candidates=(
-            Candidate(
-                "statement",
-                f"Declare {common.name} AS NOT MATERIALIZED, so that filters reach its tables and their "
-                "indexes.",
+            statement_change(
+                f"Declare {common.name} AS NOT MATERIALIZED, so that filters reach its tables and "
+                "their indexes.",
                 sql=not_materialized(statement.sql, common.name),
                 against=("Its query is executed once for each use; volatile functions in it prevent this.",),
             ),
@@ -369,8 +365,8 @@ def find_view_barrier(statement: Statement, evidence: Evidence) -> Finding | Non
         bill=evidence.bill_of({statement.number: _saved_by_filtering(statement.plan.root, scan, node)}),
         statements=[statement],
         evidence=(
-            f"The plan computes {format_count(max(node.rows, scan.children[0].rows))} rows, of which "
-            f"{format_count(scan.rows)} pass the filter {scan.condition('Filter')}.",
+            f"The plan computes {format_count(max(node.rows, scan.children[0].rows))} rows, of "
+            f"which {format_count(scan.rows)} pass the filter {scan.condition('Filter')}.",
         ),
         candidates=_filter_inside(what, table, column, computed),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
@@ -413,23 +409,20 @@ def _saved_by_filtering(root: PlanNode, scan: PlanNode, node: PlanNode) -> float
 
 
 def _filter_inside(what: str, table: str, column: str, computed: str) -> Iterator[Candidate]:
-    yield Candidate(
-        "statement",
+    yield statement_change(
         f"Write the condition on {column} inside: query {sql_name(table)} directly with WHERE {column} = "
         f"..., or make {what} a function with {column} as its parameter.",
         same_answers=False,
         against=(f"Rows may differ: {computed} then considers only rows with this {column}.",),
     )
     if computed == "a window function":
-        yield Candidate(
-            "ddl",
-            f"Add {column} to PARTITION BY of each window, if rows of one partition always have one "
-            f"{column}: a filter on a partition column enters.",
+        yield ddl_change(
+            f"Add {column} to PARTITION BY of each window, if rows of one partition always have "
+            f"one {column}: a filter on a partition column enters.",
             same_answers=False,
         )
     if computed == "DISTINCT":
-        yield Candidate(
-            "ddl",
+        yield ddl_change(
             f"Add {column} to DISTINCT ON, if rows with equal keys always have one {column}.",
             same_answers=False,
         )
@@ -472,8 +465,8 @@ def find_function(statement: Statement, seen: Evidence) -> Finding | None:
 def _cost(statement: Statement, function: FunctionFacts, evidence: Evidence) -> tuple[float, str] | None:
     """Return which fraction of a statement's time a function takes, and the evidence; None if few calls.
 
-    The best evidence is the counters of the function, then its own queries among the nested statements, then
-    how much longer the statement takes than its plan without the function.
+    The best evidence is the counters of the function, then its own queries among the nested
+    statements, then how much longer the statement takes than its plan without the function.
     """
     calls, mean = statement.calls or 1, statement.mean_ns or 1.0
     if function.calls is not None and function.total_ms is not None:
@@ -594,29 +587,25 @@ def _function_once(function: FunctionFacts, *, constant: bool, reads: bool) -> I
     name = sql_name(function.name)
     writes = _WRITES.search(function.source) is not None
     stable = not writes and _UNSTABLE.search(function.source) is None
-    volatility = Candidate(
-        "ddl",
-        f"Declare {function.name} STABLE: it then runs once to compare an index, and its result may be "
-        "reused.",
+    volatility = ddl_change(
+        f"Declare {function.name} STABLE: it then runs once to compare an index, and its result "
+        "may be reused.",
         sql=f"ALTER FUNCTION {name} STABLE;",
         undo=f"ALTER FUNCTION {name} VOLATILE;",
         against=("It must neither change data nor return another result within one statement.",),
     )
-    once = Candidate(
-        "statement",
-        f"Write (SELECT {function.name}(...)) in the condition: the server executes it once per statement.",
+    once = statement_change(
+        f"Write (SELECT {function.name}(...)) in the condition: the server executes it once per statement."
     )
-    joined = Candidate(
-        "statement",
+    joined = statement_change(
         "Read the table of the function in the statement itself, with a join for all rows.",
         against=(
             "A join repeats rows if several rows match, and drops rows without a match unless it is LEFT.",
         ),
     )
-    inline = Candidate(
-        "ddl",
-        f"Write {function.name} in LANGUAGE sql as a single SELECT, declared STABLE: the planner can then "
-        "inline functions of expressions.",
+    inline = ddl_change(
+        f"Write {function.name} in LANGUAGE sql as a single SELECT, declared STABLE: the planner "
+        "can then inline functions of expressions."
     )
     if constant:
         yield from [volatility, once] if stable and function.volatility == "volatile" else [once]
@@ -628,8 +617,7 @@ def _function_once(function: FunctionFacts, *, constant: bool, reads: bool) -> I
     if stable and function.volatility == "volatile":
         yield volatility
     if not writes and function.parallel == "unsafe":
-        yield Candidate(
-            "ddl",
+        yield ddl_change(
             f"Declare {function.name} PARALLEL SAFE, so that the statement may use several processes.",
             sql=f"ALTER FUNCTION {name} PARALLEL SAFE;",
             undo=f"ALTER FUNCTION {name} PARALLEL UNSAFE;",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from uncork.advise.changes import role_setting
+from uncork.advise.changes import index_change, role_setting
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import finding, rule, statement_rule
 from uncork.advise.rules.plans.costs import believed_ns, own_functions, relations
@@ -31,8 +31,8 @@ _RANDOM_PAGE: Final = 4.0
 """Cost of an index scan: the blocks from the root to a leaf, then one for each row (random_page_cost)."""
 _COMMON: Final = 0.1
 _SKEWED: Final = 3.0
-"""Frequency of a column's most common value, also as a multiple of the average one: the generic plan assumes
-the average, so one plan cannot be right for both."""
+"""Frequency of a column's most common value, also as a multiple of the average one: the generic
+plan assumes the average, so one plan cannot be right for both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +68,16 @@ def find_generic_plan(statement: Statement, evidence: Evidence) -> Finding | Non
         evidence=(
             f"The generic plan ({_named(generic.root)}) has an estimated cost of {generic.root.cost:.0f}, a "
             f"plan for the values of the calls has about {cost:.0f}.",
-            f"{share_text(skewed.frequency)} of the rows have {skewed.value}, the most common value of "
-            f"{column}.",
-            f"A call takes {format_duration(statement.mean_ns)}; a plan for its values would take about "
-            f"{format_duration(believed_ns(cost))} at most.",
+            f"{share_text(skewed.frequency)} of the rows have {skewed.value}, the most common "
+            f"value of {column}.",
+            f"A call takes {format_duration(statement.mean_ns)}; a plan for its values would take "
+            f"about {format_duration(believed_ns(cost))} at most.",
         ),
         candidates=(
             role_setting(statement, evidence, "plan_cache_mode", "force_custom_plan").candidate(
                 "Let the server plan the statement for the values of each call.",
-                "Each call is planned anew. To restrict this to one statement, set it in its transaction "
-                "(SET LOCAL), or send the statement without preparing it.",
+                "Each call is planned anew. To restrict this to one statement, set it in its "
+                "transaction (SET LOCAL), or send the statement without preparing it.",
             ),
         ),
         proof="Compare plan_cache_mode = force_custom_plan and auto with uncork run (prepared).",
@@ -233,8 +233,8 @@ def _round_up(cost: float) -> int:
 
 _BYTES: Final = 1_000_000
 _SHARE: Final = 0.2
-"""Temporary files per call, and the statement's fraction of the busy time. A sort in memory is about twice as
-fast, so from there on a tenth of all time can be saved."""
+"""Temporary files per call, and the statement's fraction of the busy time. A sort in memory is
+about twice as fast, so from there on a tenth of all time can be saved."""
 _TUPLE_BYTES: Final = 40
 """Overhead of a row in a sort or hash, by PostgreSQL's own estimate (a tuple's header, and a pointer)."""
 
@@ -253,8 +253,8 @@ def find_spill(statement: Statement, evidence: Evidence) -> Finding | None:
     memory = f"{_work_mem(written)}MB"
     of_role = role_setting(statement, evidence, "work_mem", memory)
     setting = replace(of_role, whom=of_role.whom or "").candidate(
-        f"Give this statement enough work_mem for {format_bytes(written)}, in its transaction (SET LOCAL "
-        f"work_mem = '{memory}') or for its role.",
+        f"Give this statement enough work_mem for {format_bytes(written)}, in its transaction (SET "
+        f"LOCAL work_mem = '{memory}') or for its role.",
         "Each sort or hash of each session may use so much memory, several in one statement.",
     )
     index = _index(statement, node, evidence)
@@ -310,8 +310,8 @@ def _spill_evidence(statement: Statement, node: PlanNode | None, evidence: Evide
         keys = node.key("Sort Key") or node.key("Group Key")
         by = f" by {', '.join(keys)}" if keys else ""
         yield (
-            f"The planner expects {format_count(round(node.rows))} rows of {node.width} bytes in the "
-            f"{node.kind.lower()}{by}."
+            f"The planner expects {format_count(round(node.rows))} rows of {node.width} bytes in "
+            f"the {node.kind.lower()}{by}."
         )
     memory = evidence.catalogue.setting("work_mem")
     if memory:
@@ -356,14 +356,13 @@ def _index(statement: Statement, node: PlanNode | None, evidence: Evidence) -> I
 
 def _ordered(statement: Statement, setting: Candidate, index: IndexShape) -> tuple[Candidate, ...]:
     """Return both candidates, the better first: an index wins if the statement needs the first rows only."""
-    candidate = Candidate(
-        "index",
+    candidate = index_change(
         f"Create an index on {index.table} that returns the rows in this order, without a sort.",
         sql=create_index(index),
         undo=drop_index(index),
         against=(
-            "Reading many rows by an index reads the table's blocks in random order, unless the rows are "
-            "stored in that order.",
+            "Reading many rows by an index reads the table's blocks in random order, unless the "
+            "rows are stored in that order.",
         ),
     )
     first = statement.shape is not None and statement.shape.limit

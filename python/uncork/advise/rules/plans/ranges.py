@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import index_change, statement_change
 from uncork.advise.evidence import WORK, Evidence, Statement
 from uncork.advise.rule import finding, statement_rule
 from uncork.advise.rules.indexes.estimates import fraction
@@ -125,8 +126,8 @@ def _offset(
         bill=evidence.bill_of({statement.number: 1 - returned / read}),
         statements=[statement],
         evidence=(
-            "OFFSET reads the rows of all pages before and discards them, so each page takes longer than "
-            "the one before.",
+            "OFFSET reads the rows of all pages before and discards them, so each page takes "
+            "longer than the one before.",
         ),
         candidates=(_next_page(statement, use.name, use.alias, keys, evidence),),
         proof="Compare OFFSET and the condition on the key with uncork run, for a page far from the first.",
@@ -136,14 +137,12 @@ def _offset(
 def _next_page(
     statement: Statement, table: str, alias: str, keys: tuple[OrderKey, ...], evidence: Evidence
 ) -> Candidate:
-    against = [
-        "The client must keep the last row of a page; it cannot jump to a page by its number.",
-    ]
+    against = ["The client must keep the last row of a page; it cannot jump to a page by its number."]
     total = all(key.column and key.table == table for key in keys)
     same = len({key.descending for key in keys}) == 1
     if not keys or not total:
         text = "Order the rows by columns of one table, and continue after the last row of the page before."
-        return Candidate("statement", text, same_answers=False, against=tuple(against))
+        return statement_change(text, same_answers=False, against=tuple(against))
     columns = [key.column for key in keys]
     unique = [
         constraint.columns
@@ -169,14 +168,12 @@ def _next_page(
     values = ", ".join(f"${place + 1}" for place in range(len(names)))
     condition = f"({', '.join(names)}) {operator} ({values})"
     if not same:
-        return Candidate(
-            "statement",
+        return statement_change(
             f"Continue after the last row of the page before: compare {', '.join(columns)} with its values.",
             same_answers=False,
             against=(*against, "The order mixes directions, so one comparison of rows does not express it."),
         )
-    return Candidate(
-        "statement",
+    return statement_change(
         f"Continue after the last row of the page before: WHERE {condition}, with its values, and no OFFSET.",
         sql=keyset(statement.sql, names, descending=keys[0].descending) if statement.sql else "",
         same_answers=False,
@@ -250,10 +247,9 @@ def _unbounded(statement: Statement, found: Predicate, rows: float, evidence: Ev
             f"rows, and takes {format_duration(statement.mean_ns or 0.0)}.",
         ),
         candidates=(
-            Candidate(
-                "statement",
-                f"Add the other bound ({name} {missing} ...), or ORDER BY {name} LIMIT, and read on from "
-                "the last row.",
+            statement_change(
+                f"Add the other bound ({name} {missing} ...), or ORDER BY {name} LIMIT, and read "
+                "on from the last row.",
                 same_answers=False,
                 against=("A client that needs all rows must send several statements.",),
             ),
@@ -334,8 +330,8 @@ def _evidence(
     yield (
         f"Each of {count_words(statement.calls or 0, 'call')} reads "
         f"{count_words(round(blocks), 'block')} and "
-        f"returns {count_words(round(returned), 'row')}: it reads all intervals that begin before the value, "
-        "or all that end after it."
+        f"returns {count_words(round(returned), 'row')}: it reads all intervals that begin before "
+        "the value, or all that end after it."
     )
 
 
@@ -347,8 +343,7 @@ def _candidates(use: Use, first: Predicate, last: Predicate, evidence: Evidence)
     span = f"{kind}({quoted(first.column)}, {quoted(last.column)}, '{inclusive}')"
     optional = [found.name for found in known if found is not None and not found.not_null]
     name = f"{table.rpartition('.')[2]}_range_idx"
-    yield Candidate(
-        "index",
+    yield index_change(
         f"Create a GiST index on the range, and search with {span} @> value.",
         sql=f"CREATE INDEX CONCURRENTLY {quoted(name)} ON {sql_name(table)} USING gist ({span});",
         undo=f"DROP INDEX CONCURRENTLY {quoted(name)};",
@@ -362,8 +357,7 @@ def _candidates(use: Use, first: Predicate, last: Predicate, evidence: Evidence)
             "The index cannot be created if an interval ends before it begins.",
         ),
     )
-    yield Candidate(
-        "statement",
+    yield statement_change(
         "If intervals never overlap, read the last one that begins before the value "
         f"(ORDER BY {first.column} DESC LIMIT 1), and compare {last.column} afterwards.",
         same_answers=False,

@@ -125,8 +125,8 @@ def not_exists(sql: str, table: str = "") -> str:
 def joined_aggregate(sql: str) -> str:
     """Return a statement that aggregates a table once and joins it, in place of a subquery for each row.
 
-    ``(SELECT sum(x) FROM b WHERE b.a = a.id)`` becomes a column of a LEFT JOIN with the sums by ``b.a``. A
-    row without a partner has no sum; its count is 0.
+    ``(SELECT sum(x) FROM b WHERE b.a = a.id)`` becomes a column of a LEFT JOIN with the sums by
+    ``b.a``. A row without a partner has no sum; its count is 0.
     """
     found = list(_OF_ROW.finditer(sql))
     selects = re.findall(r"\bSELECT\b", sql, re.IGNORECASE)
@@ -330,8 +330,8 @@ def also_as_stored(sql: str, column: str, stored: str, *, cast: str = "", value_
 def as_containment(sql: str, column: str, kind: str) -> str:
     """Return a statement that searches arrays for a value with ``@>``, which a GIN index serves.
 
-    `kind` is the column's type: an array of a parameter without a cast would have the type text[]. The
-    result is empty if `kind` is unknown.
+    `kind` is the column's type: an array of a parameter without a cast would have the type text[].
+    The result is empty if `kind` is unknown.
     """
     pattern = rf"(?P<value>{_OPERAND})\s*=\s*ANY\s*\(\s*{_side(column)}\s*\)"
     found = list(re.finditer(pattern, sql, re.IGNORECASE))

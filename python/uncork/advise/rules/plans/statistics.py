@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.changes import TableOptions, autovacuum_on
+from uncork.advise.changes import TableOptions, autovacuum_on, ddl_change, maintenance
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import finding, rule, statement_rule
 from uncork.advise.rules.plans.costs import (
@@ -158,8 +158,8 @@ def _evidence(top: Statement, facts: TableFacts, evidence: Evidence, *, never: b
     else:
         changed = format_count(facts.modified or 0)
         yield (
-            f"{changed} rows were changed since the last ANALYZE, {changed_part(facts):.1f} times the "
-            f"{live} rows of the table."
+            f"{changed} rows were changed since the last ANALYZE, {changed_part(facts):.1f} times "
+            f"the {live} rows of the table."
         )
     if top.plan is not None and top.mean_ns is not None:
         root, takes = top.plan.root, format_duration(top.mean_ns)
@@ -170,8 +170,7 @@ def _evidence(top: Statement, facts: TableFacts, evidence: Evidence, *, never: b
 
 
 def _analyse(facts: TableFacts, evidence: Evidence) -> Iterator[Candidate]:
-    yield Candidate(
-        "maintenance",
+    yield maintenance(
         f"Analyse {facts.name}, and do so after each bulk load.",
         sql=f"ANALYZE {sql_name(facts.name)};",
         against=("Plans of other statements that use the table may change too.",),
@@ -187,8 +186,8 @@ def _analyse(facts: TableFacts, evidence: Evidence) -> Iterator[Candidate]:
 
 
 _FEWER: Final = 5.0
-"""How many times fewer rows all conditions must leave than the most selective one, by the planner's estimate.
-With less, multiplying them does not change the plan."""
+"""How many times fewer rows all conditions must leave than the most selective one, by the planner's
+estimate. With less, multiplying them does not change the plan."""
 
 
 @statement_rule("correlated-columns")
@@ -212,8 +211,8 @@ def find_correlated(statement: Statement, evidence: Evidence) -> Finding | None:
         bill=evidence.bill_of({statement.number: max(0.0, 1 - once / mean)}),
         statements=[statement],
         evidence=(
-            f"It expects {format_count(node.rows)} rows of {table}; the most selective condition alone "
-            f"leaves about {format_count(round(most))}.",
+            f"It expects {format_count(node.rows)} rows of {table}; the most selective condition "
+            f"alone leaves about {format_count(round(most))}.",
             f"The estimated cost is {statement.plan.root.cost:.0f}, but a call takes {takes}.",
         ),
         candidates=(_together(table, columns),),
@@ -259,8 +258,7 @@ def _together(table: str, columns: tuple[str, ...]) -> Candidate:
     schema, _, bare = table.rpartition(".")
     name = sql_name((f"{schema}." if schema else "") + f"{'_'.join((bare, *columns))[:58]}_stat")
     keys = ", ".join(map(quoted, columns))
-    return Candidate(
-        "ddl",
+    return ddl_change(
         f"Create statistics over the columns together, and analyse {table}.",
         sql=f"CREATE STATISTICS {name} (ndistinct, dependencies, mcv) ON {keys} "
         f"FROM {sql_name(table)}; ANALYZE {sql_name(table)};",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from uncork.advise.changes import client_change, ddl_change, index_change, statement_change
 from uncork.advise.evidence import WORK, Evidence, Statement
 from uncork.advise.rule import finding, statement_rule
 from uncork.advise.rules.indexes.uses import nodes_of
@@ -54,8 +55,8 @@ def find_count(statement: Statement, evidence: Evidence) -> Finding | None:
         evidence=(
             f"It is called {(statement.calls or 0) / evidence.seconds:.2g} times a second.",
             *([f"A call takes {format_duration(statement.mean_ns)}."] if statement.mean_ns else []),
-            "PostgreSQL keeps no count of rows, so each call visits every row that matches, in the table or "
-            "in an index.",
+            "PostgreSQL keeps no count of rows, so each call visits every row that matches, in the "
+            "table or in an index.",
         ),
         candidates=_count_less(statement, shape, table),
         proof="Compare both statements with uncork run.",
@@ -83,8 +84,7 @@ def _counted(statement: Statement, shape: StatementShape, table: str, evidence: 
 
 def _count_less(statement: Statement, shape: StatementShape, table: str) -> Iterator[Candidate]:
     sql = capped_count(statement.sql, _SHOWN + 1)
-    yield Candidate(
-        "statement",
+    yield statement_change(
         f'Stop counting after {format_count(_SHOWN + 1)} rows (LIMIT within the count), and show "more than '
         f'{format_count(_SHOWN)}" for a larger count.',
         sql=sql,
@@ -93,17 +93,15 @@ def _count_less(statement: Statement, shape: StatementShape, table: str) -> Iter
         against=("The exact number of a larger count is unknown.",),
     )
     if not shape.predicates:
-        yield Candidate(
-            "statement",
+        yield statement_change(
             "Show the number of rows that ANALYZE and autovacuum estimate.",
             sql=f"SELECT reltuples::bigint FROM pg_class WHERE oid = {literal(sql_name(table))}::regclass;",  # noqa: S608
             same_answers=False,
             against=("It is an estimate, and -1 before the first ANALYZE.",),
         )
-    yield Candidate(
-        "client",
-        "Count once and keep the number for a while, or count only for the first page; a page needs no count "
-        "to know whether another one follows: ask for one row more than it shows.",
+    yield client_change(
+        "Count once and keep the number for a while, or count only for the first page; a page "
+        "needs no count to know whether another one follows: ask for one row more than it shows.",
         same_answers=False,
         against=("The number that people see can be out of date.",),
     )
@@ -123,9 +121,9 @@ _TYPES: Final = frozenset(
 def find_values(statement: Statement, evidence: Evidence) -> Finding | None:
     """Find the few values of a column, for which each call reads all rows of a large table.
 
-    PostgreSQL finds the distinct values of a column by reading all rows, or all entries of an index. With
-    an index, a recursive query finds each value by one descent: the smallest, then the smallest above it,
-    and so on (the PostgreSQL wiki calls this a loose index scan).
+    PostgreSQL finds the distinct values of a column by reading all rows, or all entries of an
+    index. With an index, a recursive query finds each value by one descent: the smallest, then the
+    smallest above it, and so on (the PostgreSQL wiki calls this a loose index scan).
     """
     named = None if statement.shape is None else _column(statement.shape)
     order = values_order(statement.sql)
@@ -181,8 +179,7 @@ def _loose_scan(
     table, name = column.table, column.name
     served = evidence.indexed(table, name, completely=True)
     index = quoted(f"{table.rpartition('.')[2]}_{name}_idx")
-    rewritten = Candidate(
-        "statement",
+    rewritten = statement_change(
         f"Find each value of {name} with one descent of the index: the least, then the least above it.",
         sql=_loose(column, order),
         undo=statement.sql,
@@ -190,8 +187,7 @@ def _loose_scan(
         unprovable="" if served else f"Without an index on {name} it reads the table for each value.",
     )
     if not served:
-        yield Candidate(
-            "index",
+        yield index_change(
             f"Create an index on {name} of {table}.",
             sql=f"CREATE INDEX CONCURRENTLY {index} ON {sql_name(table)} ({quoted(name)});",
             undo=f"DROP INDEX CONCURRENTLY {index};",
@@ -200,8 +196,7 @@ def _loose_scan(
             ),
         )
     yield rewritten
-    yield Candidate(
-        "client",
+    yield client_change(
         f"Keep the values of {name} in a table of their own, which a foreign key refers to.",
         same_answers=False,
         against=("A value stays there when its last row is gone.",),
@@ -265,8 +260,7 @@ def _draw_less(shape: StatementShape, table: str, returned: float, evidence: Evi
     alone = not any(predicate.clause == "where" for predicate in shape.predicates)
     if key and alone:
         name, number = quoted(key), f"{max(1, round(returned))}"
-        yield Candidate(
-            "statement",
+        yield statement_change(
             f"Draw values of {key} between its least and its greatest, and look these rows up by its index.",
             sql=f"SELECT * FROM {sql_name(table)} WHERE {name} = ANY (ARRAY(SELECT least + floor(random() * "  # noqa: S608
             f"(most - least + 1))::bigint FROM (SELECT min({name}) AS least, max({name}) AS most "
@@ -279,17 +273,15 @@ def _draw_less(shape: StatementShape, table: str, returned: float, evidence: Evi
         )
     if alone:
         share = min(100.0, max(0.01, 500.0 * (returned + 20) / max(1.0, evidence.rows(table))))
-        yield Candidate(
-            "statement",
-            f"Read random blocks instead of all: FROM {table} TABLESAMPLE SYSTEM ({share:.2g}), and order "
-            "only these rows by random().",
+        yield statement_change(
+            f"Read random blocks instead of all: FROM {table} TABLESAMPLE SYSTEM ({share:.2g}), "
+            "and order only these rows by random().",
             same_answers=False,
             against=("Rows of the same block come together, and a sample can be empty.",),
         )
-    yield Candidate(
-        "ddl",
-        f"Store a random number in each row of {table}, with an index, and read on from a random place in "
-        "its order.",
+    yield ddl_change(
+        f"Store a random number in each row of {table}, with an index, and read on from a random "
+        "place in its order.",
         same_answers=False,
         against=("Rows keep their neighbours until their numbers are drawn anew.",),
     )
@@ -309,8 +301,8 @@ def _key(table: str, evidence: Evidence) -> str:
 _ROWS: Final = 10.0
 """Rows per call. A page that shows one row may show its large values too; a list seldom does."""
 _BLOCKS: Final = 3.0
-"""Blocks read for each row returned. A row takes one block of its table, or less; a value out of line takes
-two blocks of its index and at least one for the value."""
+"""Blocks read for each row returned. A row takes one block of its table, or less; a value out of
+line takes two blocks of its index and at least one for the value."""
 _JOINED: Final = 4.0
 """Blocks that finding the row of a joined table takes: three levels of an index, and the row's own."""
 _EVERY: Final = re.compile(r"\s*select\s+\*\s")
@@ -415,12 +407,11 @@ def _wide_columns(
         statements=[statement],
         evidence=(
             f"A call reads {format_count(round(blocks))} blocks.",
-            f"{format_bytes(outside)} of {table} are stored out of line (TOAST), and each value takes "
-            "several blocks.",
+            f"{format_bytes(outside)} of {table} are stored out of line (TOAST), and each value "
+            "takes several blocks.",
         ),
         candidates=(
-            Candidate(
-                "statement",
+            statement_change(
                 "Name the columns that the client uses, without " + ", ".join(sorted(names)) + ".",
                 sql=with_columns(statement.sql, [quoted(name) for name in narrow])
                 if every and narrow

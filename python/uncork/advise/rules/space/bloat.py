@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.changes import vacuum
+from uncork.advise.changes import ddl_change, maintenance, vacuum
 from uncork.advise.evidence import WORK, Evidence, Existing, Piece, Statement
 from uncork.advise.rule import finding, rule, worth
 from uncork.advise.rules.indexes.reads import reads_whole
@@ -50,8 +50,8 @@ def find_empty_tables(evidence: Evidence) -> Iterator[Finding]:
                     "FULL, ANALYZE",
                     f"Rewrite table {table.name} with pg_repack, or with VACUUM FULL while nobody needs it.",
                     "VACUUM FULL locks the table against reading and writing until it ends.",
-                    "The space comes back unless the cause is removed: find out what kept autovacuum from "
-                    "freeing it.",
+                    "The space comes back unless the cause is removed: find out what kept "
+                    "autovacuum from freeing it.",
                 ),
             ),
             proof="Compare the statements on a copy before and after VACUUM FULL.",
@@ -62,12 +62,12 @@ _INDEX_BYTES: Final = 256 << 20
 """Empty space in bytes; as a fraction of the index, it is that of a table. A B-tree under random inserts is a
 third empty, and after a rebuild it soon is again, so that only much more space is worth a rebuild."""
 _PAGE: Final = 4.0
-"""Time to visit a page of an index in shared buffers, as a multiple of the time to return an entry. REINDEX
-saved 24 % to 32 % of the time if the index was 98 % empty, and 53 % if it was 99 % empty; this predicts 35 %
-and 68 % (see bench/ADVICE.md)."""
+"""Time to visit a page of an index in shared buffers, as a multiple of the time to return an entry.
+REINDEX saved 24 % to 32 % of the time if the index was 98 % empty, and 53 % if it was 99 % empty;
+this predicts 35 % and 68 % (see bench/ADVICE.md)."""
 _READS: Final = 0.3
-"""Blocks per call, as a fraction of the index's blocks, from which on a call reads most of the index: at
-least as many entries as a full index would have on so many blocks."""
+"""Blocks per call, as a fraction of the index's blocks, from which on a call reads most of the
+index: at least as many entries as a full index would have on so many blocks."""
 
 
 @rule("index-bloat")
@@ -121,8 +121,7 @@ def _reads_most(statement: Statement, index: Existing, evidence: Evidence) -> bo
 
 
 def _rebuild(existing: Existing) -> Candidate:
-    return Candidate(
-        "maintenance",
+    return maintenance(
         f"Rebuild index {existing.facts.name}.",
         sql=f"REINDEX INDEX CONCURRENTLY {sql_name(existing.facts.name)};",
         against=(
@@ -227,10 +226,9 @@ def _can_be_partitioned(table: TableFacts, column: str, evidence: Evidence) -> b
 
 
 def _partition(name: str, column: str) -> Candidate:
-    return Candidate(
-        "ddl",
-        f"Partition {name} by range of {column}, with one partition for each time that is deleted at once, "
-        "and drop old partitions instead of deleting rows.",
+    return ddl_change(
+        f"Partition {name} by range of {column}, with one partition for each time that is deleted "
+        "at once, and drop old partitions instead of deleting rows.",
         against=(
             f"All rows must be copied to a new table. Every unique key must contain {column}.",
             f"Statements that do not compare {column} read each partition.",

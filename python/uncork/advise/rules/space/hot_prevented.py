@@ -1,7 +1,7 @@
 """Updates that must insert into every index, although they could be heap-only tuples (HOT). Pure.
 
-See "Heap-Only Tuples (HOT)" in PostgreSQL's manual: an update inserts no entries into indexes if it changes
-no column of an index, and if the page of the row has room for the new version.
+See "Heap-Only Tuples (HOT)" in PostgreSQL's manual: an update inserts no entries into indexes if it
+changes no column of an index, and if the page of the row has room for the new version.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.changes import TableOptions, drop_indexes
+from uncork.advise.changes import TableOptions, ddl_change, drop_indexes
 from uncork.advise.evidence import Evidence, Existing, Statement
 from uncork.advise.rule import finding, rule, worth
 from uncork.advise.rules.indexes.unneeded_indexes import serves_key, why_unprovable
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
 
 _HOT: Final = 0.5
-"""Share of heap-only updates below which it is a finding. Updates of random rows of a table with little free
-space reach about half of them by reusing the space that pruning frees."""
+"""Share of heap-only updates below which it is a finding. Updates of random rows of a table with
+little free space reach about half of them by reusing the space that pruning frees."""
 _UPDATES: Final = 500
 """Fewest updated rows within the watch: the share of fewer depends on which pages they happened to hit."""
 _SCANS: Final = 0.001
@@ -36,13 +36,13 @@ fillfactor."""
 _ROOM: Final = 90
 """A table with this fillfactor, or a lower one, has room reserved already."""
 _SHARE_OF_ROOM: Final = 0.2
-"""Least share of the busy time that a lower fillfactor must be able to save: it makes the table larger, and
-takes effect only after the table is rewritten."""
+"""Least share of the busy time that a lower fillfactor must be able to save: it makes the table
+larger, and takes effect only after the table is rewritten."""
 _FANOUT: Final = 250.0
 """Entries on a page of a B-tree, for its height: 8 KB with entries of 16 to 40 bytes."""
 _MOST: Final = 0.9
-"""Fraction of an update's blocks that the upkeep of indexes can be: the row itself must be found and changed
-anyway."""
+"""Fraction of an update's blocks that the upkeep of indexes can be: the row itself must be found
+and changed anyway."""
 
 
 @rule("hot-prevented")
@@ -143,8 +143,8 @@ def _by_index(
         statements=freed,
         evidence=(
             _counted(table, len(indexes)),
-            f"The updates set column {column}, which is part of index {first}; nothing scanned that index "
-            "during the watch.",
+            f"The updates set column {column}, which is part of index {first}; nothing scanned "
+            "that index during the watch.",
         ),
         candidates=(_drop(existing, evidence) for existing in guilty),
         proof="Compare the update with and without the index in uncork run, and pg_stat_user_tables."
@@ -211,10 +211,9 @@ def _by_room(
             f"The table's fillfactor is {fill}: INSERT leaves {100 - fill} % of each page free.",
         ),
         candidates=(
-            Candidate(
-                "ddl",
-                f"Reserve a fifth of each page of table {table.name} for updates, and rewrite the table "
-                "(pg_repack, or VACUUM FULL while nobody needs it).",
+            ddl_change(
+                f"Reserve a fifth of each page of table {table.name} for updates, and rewrite the "
+                "table (pg_repack, or VACUUM FULL while nobody needs it).",
                 sql=f"{change.sql} VACUUM (FULL, ANALYZE) {sql_name(table.name)};",
                 undo=change.undo,
                 against=(
@@ -223,6 +222,6 @@ def _by_room(
                 ),
             ),
         ),
-        proof="Compare the update on a copy with both fillfactors, and pg_stat_user_tables.n_tup_hot_upd "
-        "with n_tup_upd.",
+        proof="Compare the update on a copy with both fillfactors, and "
+        "pg_stat_user_tables.n_tup_hot_upd with n_tup_upd.",
     )

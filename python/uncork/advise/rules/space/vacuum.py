@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final, Literal
 
-from uncork.advise.changes import Setting, TableOptions, autovacuum_on, vacuum
+from uncork.advise.changes import Setting, TableOptions, autovacuum_on, client_change, vacuum
 from uncork.advise.evidence import Evidence, Statement
 from uncork.advise.rule import finding, rule, worth
 from uncork.advise.rules.clients.sessions import leaves_dead_rows
@@ -30,20 +30,20 @@ Delay = Literal["", "off", "late", "threshold", "slow"]
 """Why dead rows stay: autovacuum is off, has not run for long, is not due yet, or is too slow."""
 
 _LATE_NS: Final = 600_000_000_000
-"""Time since the last vacuum of a table with more than twice the threshold: ten rounds of autovacuum
-(autovacuum_naptime). Until then autovacuum is merely on its way."""
+"""Time since the last vacuum of a table with more than twice the threshold: ten rounds of
+autovacuum (autovacuum_naptime). Until then autovacuum is merely on its way."""
 _HELD: Final = 10_000
 """Transactions since the oldest open one from which on it, not autovacuum, keeps dead rows."""
 _LONG_NS: Final = 60_000_000_000
-"""Time that a transaction must be open, unless so many began since: autovacuum_naptime. A shorter one delays
-autovacuum by at most one round."""
+"""Time that a transaction must be open, unless so many began since: autovacuum_naptime. A shorter
+one delays autovacuum by at most one round."""
 _SAME: Final = 0.9
-"""Fraction of the oldest age from which on two ages are the same. A snapshot keeps what the transactions in
-progress keep, so a short query looks as old as the transaction behind it."""
+"""Fraction of the oldest age from which on two ages are the same. A snapshot keeps what the
+transactions in progress keep, so a short query looks as old as the transaction behind it."""
 _BLOCKS: Final = 20
 _TIMES: Final = 3.0
-"""Blocks of a call, and how many times as many as its rows need, from which on it reads dead entries. An
-index has three or four levels, and each row may be on a block of its own."""
+"""Blocks of a call, and how many times as many as its rows need, from which on it reads dead
+entries. An index has three or four levels, and each row may be on a block of its own."""
 _LEVELS: Final = 4
 _DEAD: Final = 1_000
 """Fewest dead rows of a table: fewer are a few pages."""
@@ -56,8 +56,8 @@ _DEFAULTS: Final = {"autovacuum_vacuum_threshold": 50.0, "autovacuum_vacuum_scal
 def dead_reads(table: TableFacts, evidence: Evidence) -> dict[int, float]:
     """Return the fraction of each statement's time that it spends on dead rows of a table.
 
-    Of a scan of the whole table, it is the fraction of dead rows. A statement that an index serves completely
-    needs a few blocks for each row that it returns; the others had only dead entries.
+    Of a scan of the whole table, it is the fraction of dead rows. A statement that an index serves
+    completely needs a few blocks for each row that it returns; the others had only dead entries.
     """
     dead, live = table.dead or 0, table.live or 0
     if dead < _DEAD:
@@ -114,8 +114,8 @@ def held_back(evidence: Evidence) -> bool:
 def oldest_holder(evidence: Evidence) -> HorizonHolder | None:
     """Return what keeps the oldest dead rows, if it has kept them for long.
 
-    Of several with the same age, it is the one that was open first; a slot only if nothing else is as old,
-    because a standby reports the transactions in progress too.
+    Of several with the same age, it is the one that was open first; a slot only if nothing else is
+    as old, because a standby reports the transactions in progress too.
     """
     holders = () if evidence.database is None else evidence.database.horizons
     oldest = max((holder.held_age for holder in holders), default=0)
@@ -152,8 +152,8 @@ def _pauses(evidence: Evidence) -> Iterator[bool]:
 
 _PART: Final = 0.2
 _ROWS: Final = 10_000
-"""Dead rows as a fraction of all rows (autovacuum tolerates autovacuum_vacuum_scale_factor), and their
-number, from which on a table is a finding although nothing reads them."""
+"""Dead rows as a fraction of all rows (autovacuum tolerates autovacuum_vacuum_scale_factor), and
+their number, from which on a table is a finding although nothing reads them."""
 
 
 @rule("dead-rows", depth=2)
@@ -179,8 +179,8 @@ def find_dead_rows(evidence: Evidence) -> Iterator[Finding]:
             else f"and was last vacuumed {format_duration(1000.0 * max(0, since_us))} ago"
         )
         yield finding(
-            f"Table {table.name} has {format_count(dead)} dead rows ({share_text(dead / rows)} of all), "
-            f"{reason}",
+            f"Table {table.name} has {format_count(dead)} dead rows ({share_text(dead / rows)} of "
+            f"all), {reason}",
             objects=(table.name,),
             bill=bill,
             statements=evidence.by_cost(parts),
@@ -203,13 +203,13 @@ def _turn_on(table: str, *, off: bool, disabled: bool) -> Iterator[Candidate]:
 
 
 _FACTOR: Final = 0.01
-"""The proposed autovacuum_vacuum_scale_factor: one dead row in a hundred. The default of 0.2 lets a table of
-a million rows collect 200 000 dead ones."""
+"""The proposed autovacuum_vacuum_scale_factor: one dead row in a hundred. The default of 0.2 lets a
+table of a million rows collect 200 000 dead ones."""
 _LEAST_ROWS: Final = 1_000
 """The proposed autovacuum_vacuum_threshold, so that a small table is not vacuumed continuously."""
 _COST_LIMIT: Final = 2_000
-"""The proposed autovacuum_vacuum_cost_limit: ten times the default of 200, which reads about 40 MB/s of pages
-that are not in shared buffers and writes 4 MB/s."""
+"""The proposed autovacuum_vacuum_cost_limit: ten times the default of 200, which reads about 40
+MB/s of pages that are not in shared buffers and writes 4 MB/s."""
 
 
 @rule("autovacuum-behind", depth=2)
@@ -237,8 +237,8 @@ def _behind(table: TableFacts, parts: dict[int, float], seen: Evidence, *, slow:
     ]
     if blocks is not None and rows is not None:
         evidence.append(
-            f"A call of the statement touches {format_count(round(blocks))} blocks and returns or changes "
-            f"{format_count(round(rows))} rows."
+            f"A call of the statement touches {format_count(round(blocks))} blocks and returns or "
+            f"changes {format_count(round(rows))} rows."
         )
     if slow:
         evidence.append("Autovacuum pauses for its cost limit (wait event VacuumDelay) most of the time.")
@@ -287,9 +287,9 @@ _SHOWN: Final = 3
 def find_held_back(evidence: Evidence) -> Iterator[Finding]:
     """Find dead rows that VACUUM cannot remove for a long transaction, a prepared one, a slot or a standby.
 
-    VACUUM removes only rows that are dead for everyone, so the oldest snapshot or unfinished transaction
-    decides, whatever it reads. The proof is a VACUUM that ran meanwhile: a table still has many rows that
-    died before it.
+    VACUUM removes only rows that are dead for everyone, so the oldest snapshot or unfinished
+    transaction decides, whatever it reads. The proof is a VACUUM that ran meanwhile: a table still
+    has many rows that died before it.
     """
     holder = oldest_holder(evidence)
     if holder is None or any(
@@ -388,35 +388,30 @@ def _ago(table: TableFacts, evidence: Evidence) -> str:
 def _end_holder(holder: HorizonHolder) -> Iterator[Candidate]:
     if holder.kind == "session":
         who = holder.name or holder.user
-        yield Candidate(
-            "client",
-            f"Let application {who} work in shorter transactions, or run such reports on a standby with "
-            "hot_standby_feedback = off.",
+        yield client_change(
+            f"Let application {who} work in shorter transactions, or run such reports on a standby "
+            "with hot_standby_feedback = off.",
             against=("Several transactions do not see the same state of the tables.",),
         )
-        yield Candidate(
-            "client",
+        yield client_change(
             f"If nobody needs its result, end it: SELECT pg_terminate_backend({holder.pid}).",
             against=("The transaction is rolled back, and the client gets an error.",),
         )
     elif holder.kind == "prepared transaction":
         name = literal(holder.name)
-        yield Candidate(
-            "client",
-            f"Ask its transaction manager how it ended. Then its owner must COMMIT PREPARED {name} or "
-            f"ROLLBACK PREPARED {name}.",
+        yield client_change(
+            f"Ask its transaction manager how it ended. Then its owner must COMMIT PREPARED {name} "
+            f"or ROLLBACK PREPARED {name}.",
             against=("The wrong choice makes the databases of the transaction differ.",),
         )
     elif holder.kind == "replication slot" and not holder.active:
-        yield Candidate(
-            "client",
+        yield client_change(
             "If its standby does not return, drop the slot: "
             f"SELECT pg_drop_replication_slot({literal(holder.name)}).",
             against=("A standby that used it can then lack WAL, and must be made again.",),
         )
     else:
-        yield Candidate(
-            "client",
+        yield client_change(
             "End long queries on the standby, or set hot_standby_feedback = off there.",
             against=("Without feedback, the standby cancels queries that need removed rows.",),
         )
@@ -446,8 +441,8 @@ def find_not_frozen(evidence: Evidence) -> Iterator[Finding]:
             bill=None,
             cost=f"all writing, after {format_count(max(0, _LIMIT - age))} more transactions",
             evidence=(
-                f"Autovacuum has not frozen it for long.{others} At {format_count(_LIMIT)} transactions the "
-                "server refuses to write.",
+                f"Autovacuum has not frozen it for long.{others} At {format_count(_LIMIT)} "
+                "transactions the server refuses to write.",
             ),
             candidates=(
                 vacuum(

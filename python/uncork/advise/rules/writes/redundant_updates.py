@@ -1,11 +1,11 @@
 """Updates that change nothing: each writes a new version of the row, its index entries, and WAL. Pure.
 
-No counter of PostgreSQL tells a changed row from a rewritten one. Statistics of the column do not either: a
-flag that one template sets and clears again has nearly always the same value, although each update changes
-it. So there are two kinds of evidence. The text can prove it: ``SET note = note``, or ON CONFLICT (key) DO
-UPDATE SET key = EXCLUDED.key. Or the values do: all texts that sessions sent assign the same constant, and
-nearly all rows already had it. Or the order of a log does: an update assigns the values that an earlier one
-assigned to the same row.
+No counter of PostgreSQL tells a changed row from a rewritten one. Statistics of the column do not
+either: a flag that one template sets and clears again has nearly always the same value, although
+each update changes it. So there are two kinds of evidence. The text can prove it: ``SET note =
+note``, or ON CONFLICT (key) DO UPDATE SET key = EXCLUDED.key. Or the values do: all texts that
+sessions sent assign the same constant, and nearly all rows already had it. Or the order of a log
+does: an update assigns the values that an earlier one assigned to the same row.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
+from uncork.advise.changes import client_change, ddl_change, statement_change
 from uncork.advise.evidence import WORK, Evidence, Piece, Statement
 from uncork.advise.rule import finding, statement_rule
 from uncork.advise.rules.writes.written import Written, written
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from uncork.model.results.database import TableFacts
 
 _SAVED: Final = 0.5
-"""Fraction of an update's working time that writing the row takes; finding it takes the rest. Measured on
-PostgreSQL 18 with rows found by their key: 44 µs against 22 µs without further indexes, 53 µs against 17 µs
-with three. Waits for the write-ahead log are saved completely."""
+"""Fraction of an update's working time that writing the row takes; finding it takes the rest.
+Measured on PostgreSQL 18 with rows found by their key: 44 µs against 22 µs without further indexes,
+53 µs against 17 µs with three. Waits for the write-ahead log are saved completely."""
 _BLOCKS: Final = 50.0
 """Blocks per row from which on an update spends its time on finding the row."""
 _TEXTS: Final = 12
@@ -164,8 +165,8 @@ def _conflicting(statement: Statement, what: Written, evidence: Evidence) -> flo
 def _by_values(statement: Statement, what: Written, evidence: Evidence) -> _Redundant | None:
     """Return the proof that rows already had the constants which all seen texts assign.
 
-    An update changes a row only if something gave the row another value before: it was so when the table was
-    analysed, or another statement did it since then.
+    An update changes a row only if something gave the row another value before: it was so when the
+    table was analysed, or another statement did it since then.
     """
     table, values = evidence.tables.get(what.table), statement.assigned[0] if statement.assigned else {}
     if table is None or evidence.database is None or what.upsert or not values:
@@ -205,8 +206,8 @@ def _by_order(statement: Statement, what: Written, evidence: Evidence) -> _Redun
 def is_unchanged(unchanged: int, updates: int) -> bool:
     """Return whether so many updates assigned the same values again that they prove a fault.
 
-    If a log has a random part of the statements, two updates of a flag that is set and cleared are alike less
-    than half of the time (``tests/calibration/test_unchanged_updates.py``).
+    If a log has a random part of the statements, two updates of a flag that is set and cleared are
+    alike less than half of the time (``tests/calibration/test_unchanged_updates.py``).
     """
     return unchanged >= _ROWS and unchanged >= _UNCHANGED * updates
 
@@ -262,8 +263,8 @@ def _finding(statement: Statement, found: _Redundant, seen: Evidence) -> Finding
     written_rows = statement.rows or statement.calls or 0
     updated = format_count(written_rows)
     evidence = [
-        f"The statement wrote {count_words(written_rows, 'row version')}, each with its part of the "
-        "write-ahead log and a dead row for VACUUM."
+        f"The statement wrote {count_words(written_rows, 'row version')}, each with its part of "
+        "the write-ahead log and a dead row for VACUUM."
     ]
     if found.proof == "key":
         evidence.append(f"ON CONFLICT finds the row by {first}, and assigns the same {first} again.")
@@ -273,16 +274,16 @@ def _finding(statement: Statement, found: _Redundant, seen: Evidence) -> Finding
             share = _share(seen.column(table, name), value)
             shown = "NULL" if value is None else f"'{value}'"
             evidence.append(
-                f"All {len(statement.assigned)} executions seen in sessions set {name} to {shown}, which "
-                f"{share_text(share)} of the rows had at the last ANALYZE."
+                f"All {len(statement.assigned)} executions seen in sessions set {name} to {shown}, "
+                f"which {share_text(share)} of the rows had at the last ANALYZE."
             )
         evidence.append(f"By these counts, at least {share_text(found.part)} of the updates change nothing.")
     elif found.proof == "order" and statement.repeated is not None:
         unchanged, updates = statement.repeated
         evidence.append(
-            f"Of {format_count(updates)} updates that were compared, {format_count(unchanged)} assigned the "
-            "values that an earlier update had given to the same row. No other statement of the log had "
-            "changed it in between."
+            f"Of {format_count(updates)} updates that were compared, {format_count(unchanged)} "
+            "assigned the values that an earlier update had given to the same row. No other "
+            "statement of the log had changed it in between."
         )
     return finding(
         headline,
@@ -309,23 +310,20 @@ def _candidates(statement: Statement, found: _Redundant, evidence: Evidence) -> 
     counts = "Clients that check for one updated row then get 0 for a row that has the value already."
     if found.what.upsert:
         key = ", ".join(found.what.keys)
-        yield Candidate(
-            "client",
-            f"Look up the row by {key} first, and INSERT ... ON CONFLICT ({key}) DO NOTHING only if it is "
-            "missing.",
+        yield client_change(
+            f"Look up the row by {key} first, and INSERT ... ON CONFLICT ({key}) DO NOTHING only "
+            "if it is missing.",
             against=(
                 "DO NOTHING returns no row if another session inserts it in between: look it up again.",
             ),
         )
     elif found.proof == "itself":
-        yield Candidate(
-            "client",
-            "Leave the statement out. To lock rows, use SELECT ... FOR NO KEY UPDATE, which writes no new "
-            "version.",
+        yield client_change(
+            "Leave the statement out. To lock rows, use SELECT ... FOR NO KEY UPDATE, which writes "
+            "no new version."
         )
     else:
-        yield Candidate(
-            "statement",
+        yield statement_change(
             "Update only rows that have another value.",
             sql=_distinct(statement.sql, found.columns),
             against=(counts,),
@@ -336,8 +334,7 @@ def _candidates(statement: Statement, found: _Redundant, evidence: Evidence) -> 
     if _RETURNING.search(statement.text):
         return  # it would get no row any more
     trigger = quoted("zz_only_changes")
-    yield Candidate(
-        "ddl",
+    yield ddl_change(
         f"Let a trigger of PostgreSQL itself skip updates of {table} that change nothing.",
         sql=f"CREATE TRIGGER {trigger} BEFORE UPDATE ON {sql_name(table)} FOR EACH ROW "
         f"EXECUTE FUNCTION {_SUPPRESSES}();",

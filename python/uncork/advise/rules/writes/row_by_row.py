@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.changes import session_setting
+from uncork.advise.changes import client_change, ddl_change, session_setting
 from uncork.advise.evidence import WORK, Evidence, Piece, Statement
 from uncork.advise.rule import finding, rule
 from uncork.advise.rules.indexes.problems import scanned_within
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 _SHARE: Final = 0.3
-"""Fraction of the busy time of sessions that only write single rows. Below it, they are an event log beside
-the real work."""
+"""Fraction of the busy time of sessions that only write single rows. Below it, they are an event
+log beside the real work."""
 _LOG_SHARE: Final = 0.5
-"""Fraction of their time in which their statements do not execute: they commit, or wait for the client. From
-half on, larger transactions make them at least twice as fast."""
+"""Fraction of their time in which their statements do not execute: they commit, or wait for the
+client. From half on, larger transactions make them at least twice as fast."""
 _SESSIONS: Final = 3
 """Most sessions that write rows one by one as a job in a loop. More serve independent requests."""
 _ONE_ROW: Final = 2.0
@@ -43,20 +43,20 @@ _EVEN: Final = 0.5
 first connections. ``tests/calibration/test_row_writers.py`` simulates pools of each kind: with so many
 samples and this evenness, requests of four clients or more pass for a loop in at most 2 % of watches."""
 _GAP_NS: Final = 20e6
-"""Longest mean time between two executions of a session. A client that takes longer does something else in
-between."""
+"""Longest mean time between two executions of a session. A client that takes longer does something
+else in between."""
 _IDLE: Final = 0.1
 """Most of their time that sessions which commit each statement can be idle in transaction."""
 _CYCLES: Final = 10.0
-"""Longest transaction of one row, in mean times between two executions of a session. Samples prefer the long
-ones, of which a busy machine has many."""
+"""Longest transaction of one row, in mean times between two executions of a session. Samples prefer
+the long ones, of which a busy machine has many."""
 _COMMITS: Final = 0.8
 """Fewest commits of the database for each execution."""
 _CONTROL: Final = re.compile(r"(?:begin|start transaction|commit|end)\b")
 _VERBS: Final = {"insert": "Insert", "update": "Update", "delete": "Delete", "lock": "Lock"}
 _REQUESTS: Final = (
-    "If the rows come from independent requests, such as those of a pooler or a queue, each needs its own "
-    "commit."
+    "If the rows come from independent requests, such as those of a pooler or a queue, each needs "
+    "its own commit."
 )
 
 
@@ -98,10 +98,10 @@ def _commits_each(writer: RowWriter, evidence: Evidence) -> bool:
 def find_commits(evidence: Evidence) -> Iterator[Finding]:
     """Find rows written one by one, each with a commit of its own.
 
-    Requests that each write one row look the same in samples, and each needs its own commit. One client
-    that writes many rows differs in what can be counted: its role executes thousands of these statements
-    and little else, by few sessions, each of which sends the next at once. In a log, plans and durations
-    show the same.
+    Requests that each write one row look the same in samples, and each needs its own commit. One
+    client that writes many rows differs in what can be counted: its role executes thousands of
+    these statements and little else, by few sessions, each of which sends the next at once. In a
+    log, plans and durations show the same.
     """
     control = {
         statement.number for statement in evidence.statements.values() if _CONTROL.match(statement.text)
@@ -135,8 +135,8 @@ def find_commits(evidence: Evidence) -> Iterator[Finding]:
 def _evidence(writer: RowWriter, evidence: Evidence) -> Iterator[str]:
     each = format_duration(writer.processes * evidence.seconds * 1e9 / writer.calls)
     yield (
-        f"Role {writer.user} executed it {format_count(writer.calls)} times during the watch, and all other "
-        f"statements {format_count(writer.others)} times."
+        f"Role {writer.user} executed it {format_count(writer.calls)} times during the watch, and "
+        f"all other statements {format_count(writer.others)} times."
     )
     yield f"{count_words(writer.processes, 'session')} sent it, one row each {each} per session."
     yield f"They wait for the write-ahead log in {share_text(writer.log_share)} of their busy time."
@@ -145,8 +145,7 @@ def _evidence(writer: RowWriter, evidence: Evidence) -> Iterator[str]:
 def _fewer_commits(what: Written, statement: Statement, evidence: Evidence) -> tuple[Candidate, ...]:
     """Return what a client that commits each row can do instead."""
     return (
-        Candidate(
-            "client",
+        client_change(
             f"{_VERBS[what.kind]} many rows with one statement, or commit once for many rows.",
             sql=batched(statement, evidence),
             habit="commits each",
@@ -168,8 +167,8 @@ def _spent(writer: RowWriter, control: Collection[int | None], piece: Piece) -> 
 _LONGEST: Final = 50
 """Executions in a row by one session, with nothing in between, that show a job."""
 _IN_ROWS: Final = 0.9
-"""Least fraction of a template's executions in rows of one session. More sessions than a job has, or other
-statements in between, show requests."""
+"""Least fraction of a template's executions in rows of one session. More sessions than a job has,
+or other statements in between, show requests."""
 
 
 @rule("row-by-row-commit", least_share=_SHARE)
@@ -347,14 +346,12 @@ def _fewer_triggers(
         yield turned
         return
     if changes:
-        yield Candidate(
-            "ddl",
-            f"Set the columns that {trigger.name} computes by defaults, generated columns or the statement "
-            "itself, and drop the trigger.",
+        yield ddl_change(
+            f"Set the columns that {trigger.name} computes by defaults, generated columns or the "
+            "statement itself, and drop the trigger."
         )
         return
-    yield Candidate(
-        "ddl",
+    yield ddl_change(
         f"Write a trigger FOR EACH STATEMENT in place of {trigger.name}. Its function reads the transition "
         "table: it adds up the rows of each key first, and then writes one row for each key.",
         against=("A statement that writes a single row becomes slower. Try it on a copy first.",),
@@ -364,8 +361,8 @@ def _fewer_triggers(
 def _turned(trigger: TriggerFacts, function: FunctionFacts, evidence: Evidence) -> Candidate | None:
     """Return the trigger that does the same for all rows of a statement at once; None if none surely does.
 
-    A transition table shows the rows of one event, after they were written. Statement-level triggers of a
-    partition do not fire if a statement names its parent, or the other way round.
+    A transition table shows the rows of one event, after they were written. Statement-level
+    triggers of a partition do not fire if a statement names its parent, or the other way round.
     """
     event = trigger.events[0].lower() if len(trigger.events) == 1 else ""
     options = evidence.catalogue.options.get(trigger.table)
@@ -386,18 +383,17 @@ def _turned(trigger: TriggerFacts, function: FunctionFacts, evidence: Evidence) 
     new_function = f"{sql_name(f'{function.name}_all')}()"
     table_kind = "NEW" if event == "insert" else "OLD"
     by_key = _BY_KEY if body.joins else ""
-    return Candidate(
-        "ddl",
+    return ddl_change(
         f"Replace {trigger.name} by a trigger FOR EACH STATEMENT that handles all rows at once.",
         sql=f"CREATE FUNCTION {new_function} RETURNS trigger LANGUAGE plpgsql{by_key} AS $body$\n"
         f"{body.source}\n$body$;\n"
         f"DROP TRIGGER {quoted(trigger.name)} ON {table};\n"
-        f"CREATE TRIGGER {quoted(name)} AFTER {event.upper()} ON {table} REFERENCING {table_kind} TABLE AS "
-        f"{_RECORDS[event]}_rows FOR EACH STATEMENT EXECUTE FUNCTION {new_function};",
+        f"CREATE TRIGGER {quoted(name)} AFTER {event.upper()} ON {table} REFERENCING {table_kind} "
+        f"TABLE AS {_RECORDS[event]}_rows FOR EACH STATEMENT EXECUTE FUNCTION {new_function};",
         undo=f"DROP TRIGGER {quoted(name)} ON {table};\n{trigger.definition};\nDROP FUNCTION {new_function};",
         against=(
-            "It runs after all rows of the statement were written, so other triggers of these rows do not "
-            f"see what it writes. Function {function.name} stays, in case other triggers use it.",
+            "It runs after all rows of the statement were written, so other triggers of these rows "
+            f"do not see what it writes. Function {function.name} stays, in case other triggers use it.",
             "A statement that writes a single row becomes slower.",
             "If the old one is ENABLE ALWAYS or REPLICA, rows of logical replication do not fire this one.",
         ),

@@ -6,10 +6,11 @@ import re
 from dataclasses import replace
 from typing import Final
 
+from uncork.advise.changes import client_change, statement_change
 from uncork.advise.evidence import WORK, Evidence, Statement
 from uncork.advise.rule import finding, statement_rule
 from uncork.advise.rules.writes.written import written
-from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.finding import Finding
 from uncork.model.database.names import sql_name
 from uncork.model.units import count_words, format_count, share_text
 
@@ -25,8 +26,8 @@ _COLUMNS: Final = re.compile(
 """CREATE TABLE with a list of columns."""
 _DROPS: Final = r"(?:drop\s+table|truncate)\s.*(?<![\w$]){name}(?![\w$])"
 _CATALOGUE_ROWS: Final = 12
-"""Rows that a temporary table adds to pg_class, pg_type, pg_attribute and pg_depend at least: it has six
-system columns besides its own. Each becomes a dead row when the table goes."""
+"""Rows that a temporary table adds to pg_class, pg_type, pg_attribute and pg_depend at least: it
+has six system columns besides its own. Each becomes a dead row when the table goes."""
 
 
 @statement_rule("temporary-tables")
@@ -44,7 +45,7 @@ def find_temporary_tables(statement: Statement, seen: Evidence) -> Finding | Non
     rows = format_count(round(_CATALOGUE_ROWS * calls / seen.seconds))
     evidence = [
         f"Each creates and drops rows of the system catalogue, at least {rows} a second, which "
-        "every session must then skip until VACUUM removes them.",
+        "every session must then skip until VACUUM removes them."
     ]
     dropped = sum(seen.busy(drop.number) for drop in drops)
     if dropped:
@@ -58,15 +59,13 @@ def find_temporary_tables(statement: Statement, seen: Evidence) -> Finding | Non
         statements=[statement, *drops],
         evidence=evidence,
         candidates=(
-            Candidate(
-                "statement",
-                f"Do without {name}: pass a list of values as an array (unnest), and intermediate rows "
-                "as a common table expression (WITH).",
+            statement_change(
+                f"Do without {name}: pass a list of values as an array (unnest), and intermediate "
+                "rows as a common table expression (WITH)."
             ),
-            Candidate(
-                "client",
-                f"Create {name} once for each connection, with IF NOT EXISTS, and empty it by ON COMMIT "
-                "DELETE ROWS.",
+            client_change(
+                f"Create {name} once for each connection, with IF NOT EXISTS, and empty it by ON "
+                "COMMIT DELETE ROWS.",
                 sql=_kept(statement),
                 undo=f"DROP TABLE {sql_name(name)};",
                 against=("A pooler in transaction mode may give each transaction another session.",),

@@ -49,10 +49,10 @@ ROW_WORDS: Final[dict[Kind, str]] = {
 class Written:
     """What a statement writes. `kind` is "lock" for SELECT ... FOR UPDATE.
 
-    `keys` are the columns of the table that it compares with a parameter or a constant for equality, `sets`
-    the columns that it assigns or inserts. `counter` is the column to which it adds or from which it
-    subtracts, "" if none. `upsert` is true for ON CONFLICT DO UPDATE. `limited` is true for LIMIT, `skips`
-    for SKIP LOCKED.
+    `keys` are the columns of the table that it compares with a parameter or a constant for
+    equality, `sets` the columns that it assigns or inserts. `counter` is the column to which it
+    adds or from which it subtracts, "" if none. `upsert` is true for ON CONFLICT DO UPDATE.
+    `limited` is true for LIMIT, `skips` for SKIP LOCKED.
     """
 
     kind: Kind
@@ -226,8 +226,8 @@ _DEEPEST: Final = 3
 class Within:
     """A statement in the body of a function that `outer` executes, itself or through other functions.
 
-    `statement` has the number and the counters of `outer`, but not its rows. `trigger` is empty if the
-    function is called.
+    `statement` has the number and the counters of `outer`, but not its rows. `trigger` is empty if
+    the function is called.
     """
 
     outer: Statement
