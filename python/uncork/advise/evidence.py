@@ -181,6 +181,12 @@ class Statement:
         """The nodes of that plan, from the top; none without a plan."""
         return () if self.plan is None else tuple(self.plan.root.walk())
 
+    @property
+    def real_nodes(self) -> tuple[PlanNode, ...]:
+        """The nodes of all plans with the values of calls."""
+        plans = (plan for plan in self.plans if plan.source in ("seen", "executed"))
+        return tuple(node for plan in plans for node in plan.root.walk())
+
 
 @dataclass(frozen=True)
 class Existing:
@@ -415,6 +421,11 @@ class Evidence:
         if facts is None:
             return 0.0
         return float(facts.live or 0) if facts.rows is None else max(0.0, facts.rows)
+
+    def index_shapes(self, table: str) -> list[IndexShape]:
+        """Return the valid indexes of a table whose definitions are known."""
+        valid = (index for index in self.indexes.get(table, ()) if index.facts.warning != "invalid")
+        return [index.shape for index in valid if index.shape is not None]
 
     def indexed(self, table: str, column: str, *, completely: bool = False) -> bool:
         """Return whether an index begins with a column; `completely` requires one without a condition."""

@@ -6,7 +6,6 @@ only if its cure would save time that users notice, or space that somebody pays 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -104,7 +103,7 @@ def find_findings(evidence: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Fi
     fitting = (rule for rule in rules if evidence.tables or not rule.of_tables)
     found = [(rule.depth, finding) for rule in fitting for finding in rule(evidence)]
     kept = [finding for depth, finding in found if not _explained(depth, finding, found)]
-    kept.sort(key=lambda one: -(one.bill.seconds_per_hour if one.bill else 0.0))
+    kept.sort(key=lambda finding: -(finding.bill.seconds_per_hour if finding.bill else 0.0))
     reported = tuple(finding for place, finding in enumerate(kept) if not _said(finding, kept[:place]))
     if evidence.is_standby:
         return tuple(_change_candidates(finding, _on_primary) for finding in reported)
@@ -127,16 +126,14 @@ def _explained(depth: int, finding: Finding, found: Sequence[tuple[int, Finding]
 
 def _said(finding: Finding, before: Sequence[Finding]) -> bool:
     """Return whether a costlier finding of the same rule is about the same statement, from other evidence."""
-    mine = set(finding.templates)
-    return any(other.rule == finding.rule and mine.intersection(other.templates) for other in before)
+    numbers = set(finding.templates)
+    return any(other.rule == finding.rule and numbers.intersection(other.templates) for other in before)
 
 
 # ---- what a candidate says on a standby, and if only logs are known ----
 
 
-_REFUSED: Final = re.compile(
-    r"^\s*(?:create|drop|alter\s+(?!system)|analyze|vacuum|reindex|cluster|refresh)\b", re.I | re.MULTILINE
-)
+_REFUSED: Final = ("CREATE", "DROP", "ALTER", "ANALYZE", "VACUUM", "REINDEX", "CLUSTER", "REFRESH")
 """Commands that a standby refuses. ALTER SYSTEM changes a file of the server that executes it."""
 _ON_PRIMARY: Final = (
     "Execute it on the primary: this server is a standby, and gets the change by replication."
@@ -153,15 +150,15 @@ def _change_candidates(finding: Finding, change: Callable[[Candidate], Candidate
 
 def _on_primary(candidate: Candidate) -> Candidate:
     """Name the server that accepts the change."""
-    if candidate.kind == "statement" or not _REFUSED.search(candidate.sql):
+    command = candidate.sql.upper()
+    accepted = not command.startswith(_REFUSED) or command.startswith("ALTER SYSTEM")
+    if candidate.kind == "statement" or accepted:
         return candidate
     return replace(candidate, text=f"{candidate.text} {_ON_PRIMARY}")
 
 
 def _unknown(candidate: Candidate) -> Candidate:
     """Say of an index that others may exist."""
-    return (
-        replace(candidate, against=(*candidate.against, _UNKNOWN))
-        if candidate.kind == "index" and candidate.sql
-        else candidate
-    )
+    if candidate.kind != "index" or not candidate.sql:
+        return candidate
+    return replace(candidate, against=(*candidate.against, _UNKNOWN))

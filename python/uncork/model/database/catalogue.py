@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 
@@ -71,6 +71,11 @@ class TriggerFacts:
     function: str
     definition: str
     enabled: bool = True
+
+    def fires_for(self, table: str, events: Collection[str]) -> bool:
+        """Return whether it is enabled, and runs for one of these events (in lower case) of a table."""
+        own = map(str.lower, self.events)
+        return self.table == table and self.enabled and not set(events).isdisjoint(own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,22 +44,23 @@ class IndexShape:
         return tuple(key.column for key in self.keys)
 
 
-def create_index(index: IndexShape) -> str:
-    """Return the statement that creates an index without blocking writes."""
-    unique = "UNIQUE " if index.unique else ""
+def create_index(index: IndexShape, *, concurrently: bool = True) -> str:
+    """Return the statement that creates an index; `concurrently`, without blocking writes."""
+    unique, way = "UNIQUE " if index.unique else "", " CONCURRENTLY" if concurrently else ""
     using = "" if index.method == "btree" else f" USING {index.method}"
     keys = ", ".join(_key(key) for key in index.keys)
     included = f" INCLUDE ({', '.join(map(quoted, index.included))})" if index.included else ""
     where = f" WHERE {index.predicate}" if index.predicate else ""
     name = f" {quoted(index.name.rpartition('.')[2] or new_name(index))}"
-    head = f"CREATE {unique}INDEX CONCURRENTLY{name} ON {sql_name(index.table)}{using}"
+    head = f"CREATE {unique}INDEX{way}{name} ON {sql_name(index.table)}{using}"
     return f"{head} ({keys}){included}{where};"
 
 
-def drop_index(index: IndexShape) -> str:
+def drop_index(index: IndexShape, *, concurrently: bool = True) -> str:
     """Return the statement that drops an index, which `create_index` or somebody else created."""
     schema = f"{index.table.split('.', 1)[0]}." if "." in index.table else ""
-    return f"DROP INDEX CONCURRENTLY {sql_name(index.name or schema + new_name(index))};"
+    way = " CONCURRENTLY" if concurrently else ""
+    return f"DROP INDEX{way} {sql_name(index.name or schema + new_name(index))};"
 
 
 def within_transaction(sql: str) -> str:

@@ -13,7 +13,7 @@ from uncork.advise.changes import client_change
 from uncork.advise.evidence import Evidence, Piece, Statement, grouped
 from uncork.advise.log_loops import ClientLoop, client_loops
 from uncork.advise.rule import finding, rule, worth
-from uncork.advise.rules.writes.written import ROW_WORDS, Written, batched, one_row, written
+from uncork.advise.rules.writes.written import Written, batched, one_row, written
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.results.log import LogResult
 from uncork.model.template_words import short_template
@@ -184,8 +184,7 @@ def _one_by_one_headline(
     if not calls:
         return f"Application {who} sends {per} statements or more one by one within each of its transactions"
     if statement is not None and what is not None and single and one_row(statement):
-        words = ROW_WORDS[what.kind].format(rows=count_words(calls, "row"), table=what.table)
-        return f"Application {who} {words} one by one within transactions"
+        return f"Application {who} {what.words(calls)} one by one within transactions"
     return f"Application {who} sends {format_count(calls)} statements one by one within transactions"
 
 
@@ -296,8 +295,7 @@ def _headline_in_log(
     if lookup and tables:
         return f"{who} looks up rows of {tables[0]} one by one, up to {format_count(loop.longest)} in a row"
     if what is not None and single and one_row(statement):
-        words = ROW_WORDS[what.kind].format(rows=count_words(loop.executions, "row"), table=what.table)
-        return f"{who} {words} {way}"
+        return f"{who} {what.words(loop.executions)} {way}"
     return f"{who} sends {format_count(loop.executions)} statements {way}"
 
 

@@ -20,7 +20,6 @@ from uncork.advise.rules.indexes.problems import (
     Obstruction,
     Problem,
     fractions_of,
-    own_indexes,
     problems,
     read_sentences,
 )
@@ -187,9 +186,7 @@ def _steps(table: str, shape: StatementShape) -> Iterator[tuple[str, str]]:
 
 def _tested(statement: Statement, group: Sequence[Predicate]) -> PlanNode | None:
     """Return the join of a statement's plan that tests the OR; None if there is none."""
-    if statement.plan is None:
-        return None
-    for node in statement.plan.root.walk():
+    for node in statement.nodes:
         text = f"{node.condition('Join Filter')} {node.condition('Filter')}"
         columns = [name for each in group for name in (each.column, *each.columns) if name]
         if not node.relation and " OR " in text and all(name in text for name in columns):
@@ -216,7 +213,7 @@ def _searched(
         if other in large_tables(evidence):
             wanted.append(Wanted(other, (IndexKey(column),)))
     missing = [
-        each for each in wanted if not any(serves(index, each) for index in own_indexes(each.table, evidence))
+        each for each in wanted if not any(serves(index, each) for index in evidence.index_shapes(each.table))
     ]
     return cost, missing
 
@@ -234,13 +231,13 @@ def _cost(statement: Statement, tables: set[str], evidence: Evidence) -> float:
 
 
 def _or_evidence(found: _Split, tables: Sequence[str], evidence: Evidence) -> Iterator[str]:
-    one = found.statement
+    statement = found.statement
     sizes = [f"{name} {format_count(round(evidence.rows(name)))}" for name in tables]
     yield f"Rows of the tables: {', '.join(sizes)}."
-    blocks, returned = blocks_a_call(one), one.a_call(one.rows)
-    if blocks is not None and returned is not None and one.calls:
+    blocks, returned = blocks_a_call(statement), statement.a_call(statement.rows)
+    if blocks is not None and returned is not None and statement.calls:
         yield (
-            f"Each of {count_words(one.calls, 'call')} reads {count_words(round(blocks), 'block')} "
+            f"Each of {count_words(statement.calls, 'call')} reads {count_words(round(blocks), 'block')} "
             f"and returns {count_words(round(returned), 'row')}."
         )
     if found.node is not None:

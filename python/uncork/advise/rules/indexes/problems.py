@@ -23,7 +23,6 @@ from uncork.model.units import count_words, format_count, format_duration, share
 
 if TYPE_CHECKING:
     from uncork.model.database.finding import Bill
-    from uncork.model.database.index import IndexShape
     from uncork.model.database.statement import Predicate
     from uncork.model.results.database import TableFacts
 
@@ -140,13 +139,6 @@ class Obstacle:
     type: str = ""
 
 
-def own_indexes(table: str, evidence: Evidence) -> Iterator[IndexShape]:
-    """Yield the valid indexes of a table whose definitions are known."""
-    for existing in evidence.indexes.get(table, ()):
-        if existing.shape is not None and existing.facts.warning != "invalid":
-            yield existing.shape
-
-
 def obstacle_of(use: Use, want: Want, evidence: Evidence) -> Obstacle | None:
     """Return what keeps a statement from using an index on what it compares; None if there is no index."""
     table = use.table.name
@@ -162,7 +154,7 @@ def obstacle_of(use: Use, want: Want, evidence: Evidence) -> Obstacle | None:
     if want.ordered or want.wanted.method != "btree" or (want.wanted.predicate and not want.wanted.equal):
         return None
     wanted = {key.column for key in (*want.wanted.equal, *want.wanted.rest)}
-    for other in own_indexes(table, evidence):
+    for other in evidence.index_shapes(table):
         if other.method != "btree" or other.predicate or "" in wanted:
             continue
         if wanted < set(other.columns) and other.columns[0] not in wanted:
@@ -199,7 +191,7 @@ def wrong_type(use: Use, statement: Statement, evidence: Evidence) -> Obstacle |
 def _one_row(index: str, use: Use, evidence: Evidence) -> bool:
     return any(
         own_index.name == index and own_index.unique and len(own_index.keys) == 1
-        for own_index in own_indexes(use.table.name, evidence)
+        for own_index in evidence.index_shapes(use.table.name)
     )
 
 
@@ -214,7 +206,7 @@ def _filter_cast(statement: Statement, column: str) -> str:
 
 def leading_index(table: str, columns: tuple[str, ...], evidence: Evidence) -> str:
     """Return the name of a B-tree that begins with a column as it is stored; empty if there is none."""
-    for index in own_indexes(table, evidence):
+    for index in evidence.index_shapes(table):
         first = index.keys[0]
         plain = first.column and not (first.opclass or first.collation or index.predicate)
         plain = plain and index.method == "btree"
@@ -372,7 +364,7 @@ def _problem(use: Use, statement: Statement, read: Read, want: Want, evidence: E
     if _unknown(use, statement, want, evidence):
         return None
     obstacle: Obstacle | None
-    serving = [index for index in own_indexes(use.table.name, evidence) if serves(index, want.wanted)]
+    serving = [index for index in evidence.index_shapes(use.table.name) if serves(index, want.wanted)]
     if serving:
         rewritten = next((each for each in want.served if each.rewrite), None)
         if rewritten is not None:
@@ -449,7 +441,7 @@ def _of_or(use: Use, statement: Statement, read: Read, evidence: Evidence) -> Pr
         missing = tuple(
             want
             for want in wants
-            if not any(serves(other, want.wanted) for other in own_indexes(table, evidence))
+            if not any(serves(other, want.wanted) for other in evidence.index_shapes(table))
         )
         if not missing:
             continue
@@ -458,7 +450,7 @@ def _of_or(use: Use, statement: Statement, read: Read, evidence: Evidence) -> Pr
             fetched = min(fetched, _found(use, statement) or fetched)
         whole = replace(wants[0], fetched=fetched)
         gained = saved(replace(read, times=1.0, partners=1.0), whole, use, statement, evidence)
-        index = next((other.name for other in own_indexes(table, evidence)), "")
+        index = next((other.name for other in evidence.index_shapes(table)), "")
         return Problem(statement, use, read, whole, gained, Obstacle("or", index, group[0]), missing)
     return None
 

@@ -56,9 +56,8 @@ def index_candidate(index: IndexShape, text: str, evidence: Evidence, extension:
     An index on a partitioned table cannot be created or dropped concurrently.
     """
     index = _named(index, evidence)
-    sql, undo = create_index(index), drop_index(index)
-    if _partitioned(index.table, evidence):
-        sql, undo = (one.replace(" CONCURRENTLY", "", 1) for one in (sql, undo))
+    concurrently = not _partitioned(index.table, evidence)
+    sql, undo = (write(index, concurrently=concurrently) for write in (create_index, drop_index))
     if extension:
         sql = f"CREATE EXTENSION IF NOT EXISTS {extension};\n{sql}"
     return index_change(text, sql=sql, undo=undo, against=tuple(_against(index, extension, evidence)))
@@ -219,10 +218,9 @@ def _partial(merged: Merged, mine: Sequence[Problem], evidence: Evidence) -> Ite
 def _constants(problem: Problem) -> dict[str, str]:
     """Return the columns that a statement compares with a constant, by its texts or by plans of its calls."""
     found: dict[str, str] = {}
-    for plan in problem.statement.plans:
-        for node in plan.root.walk() if plan.source in ("seen", "executed") else ():
-            values = _VALUE.findall(node.condition("Filter"))
-            found.update({column: value.replace("''", "'") for column, value in values})
+    for node in problem.statement.real_nodes:
+        values = _VALUE.findall(node.condition("Filter"))
+        found.update({column: value.replace("''", "'") for column, value in values})
     for each in problem.want.served:
         predicate = each.predicate
         if predicate.operator == "=" and predicate.value == "constant" and predicate.literal:

@@ -137,17 +137,10 @@ def served_completely(statement: Statement, table: TableFacts, evidence: Evidenc
         return False
     if shape.aggregates or shape.grouping or shape.windows or shape.unions:
         return False
-    scans = (
-        []
-        if statement.plan is None
-        else [node for node in statement.plan.root.walk() if node.relation == table.name]
-    )
+    scans = [node for node in statement.nodes if node.relation == table.name]
     if any(node.kind not in _INDEXED or node.condition("Filter") for node in scans):
         return False
-    return any(
-        each.shape is not None and each.facts.warning != "invalid" and _fits(shape, each.shape)
-        for each in evidence.indexes.get(table.name, ())
-    )
+    return any(_fits(shape, index) for index in evidence.index_shapes(table.name))
 
 
 def _fits(shape: StatementShape, index: IndexShape) -> bool:

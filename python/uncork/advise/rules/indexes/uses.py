@@ -99,13 +99,9 @@ def uses_of(statement: Statement, evidence: Evidence) -> Iterator[Use]:
 
 def _behind_views(statement: Statement, shape: StatementShape, evidence: Evidence) -> Iterator[Use]:
     """Yield the uses of tables that a statement reads through views: its plan has them."""
-    if statement.plan is None or not {view.name for view in evidence.catalogue.views} & {
-        use.name for use in shape.tables
-    }:
-        return
     large, named = large_tables(evidence), {use.name for use in shape.tables}
-    scans = [node for node in statement.plan.root.walk() if node.relation]
-    for node in scans:
+    scans = [node for node in statement.nodes if node.relation]
+    for node in scans if named & {view.name for view in evidence.catalogue.views} else ():
         name = table_of(node, evidence)
         if node.kind == "Seq Scan" and name in large and name not in named:
             found = [_as_stored(predicate, name, evidence) for predicate in evidence.take_filter(node)]
@@ -146,10 +142,9 @@ def is_named(node: PlanNode, alias: str) -> bool:
 
 def nodes_of(statement: Statement, table: str, evidence: Evidence) -> Iterator[PlanNode]:
     """Yield the nodes of a statement's best plan that read a table."""
-    if statement.plan is not None:
-        for node in statement.plan.root.walk():
-            if node.relation and node.kind != "ModifyTable" and table_of(node, evidence) == table:
-                yield node
+    for node in statement.nodes:
+        if node.relation and node.kind != "ModifyTable" and table_of(node, evidence) == table:
+            yield node
 
 
 def _order(shape: StatementShape, use: TableUse, statement: Statement) -> tuple[OrderKey, ...]:
@@ -169,9 +164,9 @@ def _extreme(shape: StatementShape, use: TableUse, statement: Statement) -> tupl
 
     An index on it has that value at its end. The plan shows the column: ``max(no)``.
     """
-    if statement.plan is None or shape.grouping or not set(shape.aggregates) <= {"min", "max"}:
+    if shape.grouping or not set(shape.aggregates) <= {"min", "max"}:
         return ()
-    for node in statement.plan.root.walk():
+    for node in statement.nodes:
         scan = node.children[0] if node.kind == "Aggregate" and len(node.children) == 1 else node
         if scan is node or not scan.relation or not is_named(scan, use.alias):
             continue
@@ -184,9 +179,7 @@ def _extreme(shape: StatementShape, use: TableUse, statement: Statement) -> tupl
 
 def _limited(use: TableUse, statement: Statement) -> bool:
     """Return whether a plan reads the first rows of a table in a subquery, sorted or by an index."""
-    if statement.plan is None:
-        return False
-    for node in statement.plan.root.walk():
+    for node in statement.nodes:
         below = node
         while below.kind in _PASSING and below.children:
             below = below.children[0]
@@ -201,15 +194,12 @@ def _turned(shape: StatementShape) -> Iterator[Predicate]:
     aliases = {use.name: use.alias for use in shape.tables}
     for predicate in shape.predicates:
         if (
-            predicate.value != "column"
-            or predicate.other is None
-            or not predicate.column
-            or predicate.operator != "="
-            or predicate.cast
-        ):
-            continue
-        if (
-            predicate.other.table
+            predicate.value == "column"
+            and predicate.other is not None
+            and predicate.column
+            and predicate.operator == "="
+            and not predicate.cast
+            and predicate.other.table
             and predicate.other.table != predicate.table
             and levels.get(predicate.other.table) == predicate.level
         ):
@@ -228,14 +218,7 @@ def _with_constants(predicate: Predicate, statement: Statement) -> Predicate:
     An index on ``payload ->> 'kind'`` needs the key; pg_stat_statements has ``payload ->> $1``. The
     plan of an executed statement has it.
     """
-    texts = [
-        node.condition(name)
-        for plan in statement.plans
-        if plan.source in ("seen", "executed")
-        for node in plan.root.walk()
-        for name in _CONDITIONS
-        if node.condition(name)
-    ]
+    texts = [text for node in statement.real_nodes for name in _CONDITIONS if (text := node.condition(name))]
     if predicate.operator in ("like", "ilike") and predicate.literal is None and predicate.column:
         for text in texts:
             found = re.search(rf"\b{re.escape(predicate.column)}\)?(?:::\w+)? ~~\*? '((?:[^']|'')*)'", text)
@@ -277,15 +260,14 @@ def _bounds_in_plans(predicate: Predicate, statement: Statement) -> str | None:
         re.compile(rf"\b{re.escape(predicate.column)}\"?\)?(?:::\w+)? {operator} ({_VALUE})")
         for operator in operators
     ]
-    for plan in statement.plans:
-        for node in plan.root.walk() if plan.source in ("seen", "executed") else ():
-            if node.relation and node.relation != predicate.table:
-                continue
-            for name in _CONDITIONS:
-                found = [pattern.search(node.condition(name)) for pattern in patterns]
-                values = [match[1] for match in found if match is not None]
-                if len(values) == len(operators):
-                    return " and ".join(values)
+    for node in statement.real_nodes:
+        if node.relation and node.relation != predicate.table:
+            continue
+        for name in _CONDITIONS:
+            found = [pattern.search(node.condition(name)) for pattern in patterns]
+            values = [match[1] for match in found if match is not None]
+            if len(values) == len(operators):
+                return " and ".join(values)
     return None
 
 

@@ -95,14 +95,9 @@ def own_functions(statement: Statement, evidence: Evidence) -> tuple[str, ...]:
 
 def relations(statement: Statement) -> tuple[str, ...]:
     """Return the tables that a statement reads, by its plan, else by its text."""
-    if statement.plan is not None:
-        found = [
-            node.relation
-            for node in statement.plan.root.walk()
-            if node.relation and node.kind != "ModifyTable"
-        ]
-        if found:
-            return tuple(dict.fromkeys(found))
+    found = [node.relation for node in statement.nodes if node.relation and node.kind != "ModifyTable"]
+    if found:
+        return tuple(dict.fromkeys(found))
     if statement.shape is None:
         return ()
     # An UPDATE or DELETE reads the table that it changes; an INSERT does not.

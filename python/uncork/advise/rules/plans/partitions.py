@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -65,12 +66,10 @@ def _root(name: str, parents: dict[str, str]) -> str:
 
 def scanned_parts(statement: Statement, table: str, evidence: Evidence) -> tuple[PlanNode, ...]:
     """Return the scans of a table's partitions in the best plan of a statement."""
-    if statement.plan is None:
-        return ()
     parents = {name: option.parent for name, option in evidence.catalogue.options.items() if option.parent}
     return tuple(
         node
-        for node in statement.plan.root.walk()
+        for node in statement.nodes
         if node.relation and node.relation != table and _root(node.relation, parents) == table
     )
 
@@ -85,27 +84,20 @@ _SELECTIVE: Final = 0.01
 @rule("partitions-not-pruned", depth=2)
 def find_not_pruned(evidence: Evidence) -> Iterator[Finding]:
     """Find a statement that reads all partitions, because its condition does not compare their key."""
-    tables = {one.table: one for one in partitioned(evidence) if one.columns}
-    if not tables:
-        return
-    for statement in evidence.costliest():
-        if statement.shape is None:
-            continue
-        for use in statement.shape.tables:
-            parts = tables.get(use.name)
-            if parts is None or use.kind != "table":
-                continue
-            found = _not_pruned(statement, parts, use.alias, evidence)
-            if found is not None:
-                yield found
-                break
+    tables = {parts.table: parts for parts in partitioned(evidence) if parts.columns}
+    for statement in evidence.costliest() if tables else ():
+        found = (
+            _not_pruned(statement, tables[use.name], use.alias, evidence)
+            for use in (() if statement.shape is None else statement.shape.tables)
+            if use.kind == "table" and use.name in tables
+        )
+        yield from itertools.islice((pruned for pruned in found if pruned is not None), 1)
 
 
 def _not_pruned(statement: Statement, parts: Partitioned, alias: str, evidence: Evidence) -> Finding | None:
-    predicates = () if statement.shape is None else statement.shape.predicates
     conditions = [
         predicate
-        for predicate in predicates
+        for predicate in statement.predicates
         if predicate.table == parts.table and predicate.alias in {"", alias}
     ]
     if not conditions or any(_prunes(condition, parts) for condition in conditions):
@@ -141,16 +133,11 @@ def _prunes(predicate: Predicate, parts: Partitioned) -> bool:
     """
     if predicate.column not in parts.columns or predicate.alternative or predicate.negated:
         return False
-    if predicate.cast and not _same_order(predicate.cast):
-        return False
+    if predicate.cast and predicate.cast not in {"text", "character varying"}:
+        return False  # below these, a column is still compared as it is stored
     if parts.strategy == "HASH" and predicate.operator not in {"=", "in"}:
         return False
     return predicate.operator in _PRUNING
-
-
-def _same_order(cast: str) -> bool:
-    """Return whether a column below a cast to this type is still compared as it is stored (text, varchar)."""
-    return cast in {"text", "character varying"}
 
 
 def _wraps(predicate: Predicate, parts: Partitioned) -> bool:

@@ -271,11 +271,9 @@ def find_spill(statement: Statement, evidence: Evidence) -> Finding | None:
 
 def _largest(statement: Statement) -> PlanNode | None:
     """Return the sort or hash of a plan that needs the most memory, by the planner's estimate."""
-    if statement.plan is None:
-        return None
     found = [
         node
-        for node in statement.plan.root.walk()
+        for node in statement.nodes
         if node.kind in {"Sort", "Hash", "Materialize"}
         or (node.kind == "Aggregate" and node.strategy == "Hashed")
     ]

@@ -53,22 +53,17 @@ def _rows_read(statement: Statement, evidence: Evidence) -> float | None:
         return None
     use = next((use for use in shape.tables if use.kind == "table" and use.level == 0), None)
     facts = None if use is None else evidence.tables.get(use.name)
+    if use is None or facts is None or not statement.calls:
+        return None
     others = sum(
         evidence.busy(each.number)
         for each in evidence.statements.values()
-        if each.number != statement.number
-        and each.shape is not None
-        and use is not None
-        and any(other.name == use.name for other in each.shape.tables)
+        if each.number != statement.number and each.uses(use.name)
     )
-    if facts is None or not statement.calls:
-        return None
     # Other statements that read the table count by the time that they take.
     mine = evidence.busy(statement.number) / (evidence.busy(statement.number) + others) if others else 1.0
     counted = mine * (facts.index_rows + facts.seq_rows) / statement.calls
-    if statement.plan is not None and any(
-        node.kind == "Index Only Scan" for node in statement.plan.root.walk()
-    ):
+    if any(node.kind == "Index Only Scan" for node in statement.nodes):
         # It counts no rows of the table, but reads a block for each hundred rows or fewer.
         return max(counted, statement.a_call(statement.blocks) or 0.0)
     return counted
@@ -81,15 +76,15 @@ def _kept(statement: Statement, evidence: Evidence) -> float | None:
     """
     if statement.plan is None:
         return 1.0
-    scans = [node for node in statement.plan.root.walk() if node.relation]
-    if not scans or any(node.kind == "Sort" for node in statement.plan.root.walk()):
+    scans = [node for node in statement.nodes if node.relation]
+    if not scans or any(node.kind == "Sort" for node in statement.nodes):
         return None
     if not scans[0].condition("Filter"):
         return 1.0
     table = table_of(scans[0], evidence)
     filtered = [
         predicate
-        for predicate in (() if statement.shape is None else statement.shape.predicates)
+        for predicate in statement.predicates
         if predicate.table == table and predicate.clause == "where" and not _searched(predicate, scans[0])
     ]
     unknown = any(each.alternative or not each.column for each in filtered)

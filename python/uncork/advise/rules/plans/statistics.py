@@ -225,17 +225,13 @@ def _multiplied(statement: Statement, evidence: Evidence) -> Iterator[tuple[Plan
 
     Only joins count: a plan of one table is the same for any number of rows.
     """
-    if statement.shape is None or statement.plan is None:
-        return
-    nodes = [node for node in statement.plan.root.walk() if node.relation]
-    if len(nodes) < 2:
-        return
-    for node in nodes:
+    nodes = [node for node in statement.nodes if node.relation]
+    for node in nodes if len(nodes) > 1 else ():
         rows = evidence.rows(node.relation)
         columns = tuple(
             dict.fromkeys(
                 predicate.column
-                for predicate in statement.shape.predicates
+                for predicate in statement.predicates
                 if predicate.table == node.relation
                 and predicate.alias in {"", node.alias}
                 and predicate.column

@@ -308,6 +308,7 @@ _JOINED: Final = 4.0
 _EVERY: Final = re.compile(r"\s*select\s+\*\s")
 """Selects the columns of all joined tables; the star of one of them is an alias with a star."""
 _DISCARDS: Final = ("Filter", "Join Filter")
+"""Conditions of a plan by which it discards rows, which would explain the blocks too."""
 _LARGE_TYPES: Final = frozenset({"text", "character varying", "json", "jsonb", "bytea", "xml", "character"})
 _CLASSES: Final = WORK | {"Client"}
 """Sending the values takes time too: the session waits until the client has read them."""
@@ -322,7 +323,8 @@ _OUT_OF_LINE: Final = 0.2
 def find_wide_columns(statement: Statement, evidence: Evidence) -> Finding | None:
     """Find rows read with all columns, among them large values that are stored out of line."""
     rows, blocks = statement.a_call(statement.rows), statement.a_call(statement.blocks)
-    if rows is None or blocks is None or rows < _ROWS or not _reads_only_these(statement):
+    discards = any(node.condition(name) for node in statement.nodes for name in _DISCARDS)
+    if rows is None or blocks is None or rows < _ROWS or discards:
         return None
     tables = _tables(statement)
     needed = rows * (1 + _JOINED * (len(tables) - 1))
@@ -378,13 +380,6 @@ def _out_of_line(column: ColumnFacts) -> bool:
         return True
     without = not column.common and not column.bounds
     return column.width >= _WIDE or (round(column.width) in _POINTER and without)
-
-
-def _reads_only_these(statement: Statement) -> bool:
-    """Return whether the plan discards no rows, which would explain the blocks too."""
-    if statement.plan is None:
-        return True
-    return not any(node.condition(name) for node in statement.plan.root.walk() for name in _DISCARDS)
 
 
 def _wide_columns(

@@ -91,8 +91,10 @@ def find_redundant_updates(statement: Statement, evidence: Evidence) -> Finding 
     if not evidence.is_traffic(statement) or statement.rows == 0 or statement.nested or unknown:
         return None
     what = written(statement)
-    if what is None or (what.kind != "update" and not what.upsert) or _has_trigger(what.table, evidence):
+    if what is None or (what.kind != "update" and not what.upsert):
         return None
+    if any(trigger.fires_for(what.table, {"update"}) for trigger in evidence.catalogue.triggers):
+        return None  # the trigger can be the purpose of the updates, or suppress them
     found = (
         _by_text(statement, what, evidence)
         or _by_values(statement, what, evidence)
@@ -102,14 +104,6 @@ def find_redundant_updates(statement: Statement, evidence: Evidence) -> Finding 
     if found is None or found.part < _LEAST or (statement.blocks or 0) > _BLOCKS * rows:
         return None
     return _finding(statement, found, evidence)
-
-
-def _has_trigger(table: str, evidence: Evidence) -> bool:
-    """Return whether a trigger of the table runs for updates: it can be their purpose, or suppress them."""
-    return any(
-        trigger.table == table and trigger.enabled and "update" in map(str.lower, trigger.events)
-        for trigger in evidence.catalogue.triggers
-    )
 
 
 def _bill(statement: Statement, found: _Redundant, evidence: Evidence) -> Bill:

@@ -11,7 +11,7 @@ from uncork.advise.changes import client_change, ddl_change, session_setting
 from uncork.advise.evidence import WORK, Evidence, Piece, Statement
 from uncork.advise.rule import finding, rule
 from uncork.advise.rules.indexes.problems import scanned_within
-from uncork.advise.rules.writes.written import ROW_WORDS, Written, batched, one_row, written
+from uncork.advise.rules.writes.written import Written, batched, one_row, written
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.results.log import LogResult, Repetition, TemplateFacts
@@ -119,9 +119,8 @@ def find_commits(evidence: Evidence) -> Iterator[Finding]:
             continue
         name = writer.application or writer.user
         who = f"Application {name}" if writer.application else f"Role {name}"
-        words = ROW_WORDS[what.kind].format(rows=count_words(writer.calls, "row"), table=what.table)
         yield finding(
-            f"{who} {words} with a commit for each",
+            f"{who} {what.words(writer.calls)} with a commit for each",
             objects=(name, what.table),
             bill=evidence.bill(partial(_spent, writer, control)),
             statements=[Statement(writer.template, writer.text)],
@@ -194,9 +193,8 @@ def find_commits_in_log(evidence: Evidence) -> Iterator[Finding]:
             continue
         name = next((application.name for application in template.applications), "")
         who = f"Application {name}" if name else "A client"
-        rows = count_words(template.executions, "row")
         yield finding(
-            f"{who} {ROW_WORDS[what.kind].format(rows=rows, table=what.table)} with a commit for each",
+            f"{who} {what.words(template.executions)} with a commit for each",
             objects=(*((name,) if name else ()), what.table),
             bill=evidence.bill_of((template.number,)),
             statements=[statement],
@@ -266,10 +264,8 @@ def find_triggers(evidence: Evidence) -> Iterator[Finding]:
         rows = statement.a_call(statement.rows)
         if what is None or what.kind == "lock" or rows is None or rows < _ROWS:
             continue
-        events = {what.kind, "update"} if what.upsert else {what.kind}
         for trigger in evidence.catalogue.triggers:
-            fits = trigger.per_row and trigger.enabled and events.intersection(map(str.lower, trigger.events))
-            if trigger.table != what.table or not fits:
+            if not trigger.per_row or not trigger.fires_for(what.table, what.events):
                 continue
             function = functions.get(trigger.function.partition("(")[0].rpartition(".")[2])
             part = _part(statement, trigger, function, rows)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.advise.evidence import Evidence, Statement, known_shape
 from uncork.model.database.names import quoted, sql_name
+from uncork.model.units import count_words
 
 if TYPE_CHECKING:
     from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
@@ -36,7 +37,7 @@ _COUNTS: Final = re.compile(
 """An assignment such as ``n = n + 1``."""
 
 Kind = Literal["insert", "update", "delete", "lock"]
-ROW_WORDS: Final[dict[Kind, str]] = {
+_ROW_WORDS: Final[dict[Kind, str]] = {
     "insert": "inserts {rows} into {table}",
     "update": "updates {rows} of {table}",
     "delete": "deletes {rows} from {table}",
@@ -63,6 +64,15 @@ class Written:
     upsert: bool = False
     limited: bool = False
     skips: bool = False
+
+    @property
+    def events(self) -> frozenset[str]:
+        """The events for which triggers of the table run."""
+        return frozenset({self.kind, "update"} if self.upsert else {self.kind})
+
+    def words(self, rows: int) -> str:
+        """Return in words what it does with so many rows."""
+        return _ROW_WORDS[self.kind].format(rows=count_words(rows, "row"), table=self.table)
 
 
 def written(statement: Statement) -> Written | None:
@@ -293,13 +303,8 @@ def _calls(statement: Statement, evidence: Evidence) -> Iterator[tuple[FunctionF
     if statement.shape is not None:
         called = {name.rpartition(".")[2]: None for name in statement.shape.functions}
     if what is not None:
-        events = {what.kind, "update"} if what.upsert else {what.kind}
         for trigger in evidence.catalogue.triggers:
-            if (
-                trigger.table == what.table
-                and trigger.enabled
-                and events & set(map(str.lower, trigger.events))
-            ):
+            if trigger.fires_for(what.table, what.events):
                 called.setdefault(trigger.function.partition("(")[0].rpartition(".")[2], trigger)
     for function in evidence.catalogue.functions:
         short = function.name.rpartition(".")[2]
