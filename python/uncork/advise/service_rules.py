@@ -30,16 +30,8 @@ from uncork.model.units import format_duration
 
 
 DATABASE: Final[tuple[PlaceKind, ...]] = (
-    *(
-        "database parsing",
-        "database planning",
-        "database cpu",
-        "database queue",
-        "locks",
-        "commit",
-        "storage",
-    ),
-    *("internal locks", "database other"),
+    *("database parsing", "database planning", "database cpu", "database queue", "locks", "commit"),
+    *("storage", "internal locks", "database other"),
 )
 _FULL: Final = 0.85
 """Fraction of the processors in use from which on requests queue for them."""

@@ -40,7 +40,6 @@ from uncork.model.units import count_words, format_count, series_words
 if TYPE_CHECKING:
     from uncork.model.database.plan import PlanNode
     from uncork.model.database.statement import Predicate, StatementShape
-    from uncork.model.results.database import TableFacts
 
 
 # ---- an OR over columns of several tables, which PostgreSQL tests after it has joined whole tables ----
@@ -80,8 +79,9 @@ def _across_tables(evidence: Evidence) -> Iterator[Finding]:
             continue
         predicates = [part.predicate for part in found.parts]
         tables = tuple(dict.fromkeys(predicate.table for predicate in predicates))
+        names = [f"{part.predicate.table}.{bare(key_name(part.key))}" for part in found.parts]
         yield finding(
-            f"No index serves the OR over {series_words(_names(found.parts))}, so calls join whole tables",
+            f"No index serves the OR over {series_words(names)}, so calls join whole tables",
             objects=(
                 *tables,
                 *dict.fromkeys(predicate.column for predicate in predicates if predicate.column),
@@ -92,10 +92,6 @@ def _across_tables(evidence: Evidence) -> Iterator[Finding]:
             candidates=_or_candidates(found, evidence),
             proof=_OR_PROOF,
         )
-
-
-def _names(parts: Sequence[Served]) -> list[str]:
-    return [f"{part.predicate.table}.{bare(key_name(part.key))}" for part in parts]
 
 
 def _split(statement: Statement, evidence: Evidence) -> _Split | None:
@@ -119,7 +115,11 @@ def _split(statement: Statement, evidence: Evidence) -> _Split | None:
         parts = tuple(each for each in known if each is not None and each.role == "equal")
         if len(tables) < 2 or len(parts) < len(group) or any(each.clause != "where" for each in group):
             continue
-        largest = max((large[name] for name in tables if name in large), key=_size, default=None)
+        largest = max(
+            (large[name] for name in tables if name in large),
+            key=lambda table: table.bytes or 0,
+            default=None,
+        )
         if (
             largest is None
             or blocks < _READS_WHOLE * pages(largest, evidence)
@@ -139,10 +139,6 @@ def _split(statement: Statement, evidence: Evidence) -> _Split | None:
         if saved >= _LEAST_SAVED:
             return _Split(statement, parts, tuple(dict.fromkeys(wanted)), saved, node)
     return None
-
-
-def _size(table: TableFacts) -> int:
-    return table.bytes or 0
 
 
 def _returned(statement: Statement, shape: StatementShape) -> float | None:
@@ -411,13 +407,11 @@ def _typed(why: Obstacle, problem: Problem, kind: str) -> tuple[str, str]:
     column, given = why.predicate.column, why.predicate.value_cast
     if why.predicate.operator != "=" or kind not in INTEGERS:
         return "", ""
-    before, given = (problem.statement.sql, given) if given else _as_sent(why, problem)
+    before = problem.statement.sql
+    if not given:
+        given = why.type or "numeric"
+        before = with_type(before, column, given)
     return before, also_as_stored(before, column, kind, value_cast=given)
-
-
-def _as_sent(why: Obstacle, problem: Problem) -> tuple[str, str]:
-    kind = why.type or "numeric"
-    return with_type(problem.statement.sql, why.predicate.column, kind), kind
 
 
 def _sign(predicate: Predicate) -> str:

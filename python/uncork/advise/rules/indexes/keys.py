@@ -43,18 +43,8 @@ _IMMUTABLE: Final = frozenset(
     [
         *("lower", "upper", "trim", "btrim", "ltrim", "rtrim", "substr", "substring", "left", "right"),
         *("length", "char_length", "md5", "abs", "round", "floor", "ceil", "trunc", "mod", "coalesce"),
-        *(
-            "replace",
-            "translate",
-            "overlay",
-            "position",
-            "split_part",
-            "reverse",
-            "nullif",
-            "greatest",
-            "least",
-            "initcap",
-        ),
+        *("replace", "translate", "overlay", "position", "split_part", "reverse", "nullif", "greatest"),
+        *("least", "initcap"),
         *("date", "date_trunc", "date_part", "extract", "jsonb_extract_path_text", "jsonb_extract_path"),
         *("json_extract_path_text", "lpad", "rpad", "sha256", "encode", "starts_with", "regexp_replace"),
     ]
@@ -107,7 +97,7 @@ def served_by(predicate: Predicate, table: str, evidence: Evidence) -> Served | 
         predicate.negated
         or predicate.barred
         or unknown
-        or not (plain or _known(predicate, key, table, evidence))
+        or not (plain or (not _HOLE.search(key.expression) and can_be_indexed(predicate, table, evidence)))
     ):
         return None
     if predicate.operator in ("=", "in") or (
@@ -134,10 +124,6 @@ def collated_key(expression: str, table: str, evidence: Evidence) -> IndexKey:
         return IndexKey("", expression)
     other = found["collation"] != facts.collation
     return IndexKey(facts.name, collation=found["collation"] if other else "")
-
-
-def _known(predicate: Predicate, key: IndexKey, table: str, evidence: Evidence) -> bool:
-    return not _HOLE.search(key.expression) and can_be_indexed(predicate, table, evidence)
 
 
 def pattern_kind(predicate: Predicate) -> Literal["prefix", "infix", ""]:
@@ -298,7 +284,8 @@ def merge(wanted: Sequence[Wanted]) -> tuple[Merged, ...]:
         for number, (first, known, members) in enumerate(groups):
             joined = _joined(known, steps) if _alike(first, with_pattern) else None
             if joined is not None:
-                groups[number] = (_with_included(first, with_pattern), joined, [*members, place])
+                included = tuple(dict.fromkeys((*first.included, *with_pattern.included)))
+                groups[number] = (replace(first, included=included), joined, [*members, place])
                 break
         else:
             groups.append((with_pattern, steps, [place]))
@@ -368,10 +355,6 @@ def _steps(wanted: Wanted) -> Steps:
 def _alike(wanted: Wanted, other: Wanted) -> bool:
     same = (wanted.table, wanted.method, wanted.predicate) == (other.table, other.method, other.predicate)
     return same and (wanted.method == "btree" or wanted.equal == other.equal)
-
-
-def _with_included(wanted: Wanted, other: Wanted) -> Wanted:
-    return replace(wanted, included=tuple(dict.fromkeys((*wanted.included, *other.included))))
 
 
 def _joined(one: Steps, other: Steps) -> Steps | None:

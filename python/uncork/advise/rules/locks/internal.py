@@ -44,7 +44,8 @@ def find_lock_manager(evidence: Evidence) -> Iterator[Finding]:
     if not many:
         return
     top = evidence.statements[next(iter(many))]
-    table = _table(top, evidence)
+    reads = Counter(table_of(node, evidence) for node in top.nodes if node.relation)
+    table = max(reads, key=lambda name: reads[name])
     yield finding(
         f"Calls queue to lock {format_count(many[top.number])} tables and indexes of {table} each",
         objects=(table,),
@@ -81,12 +82,6 @@ def _locks(statement: Statement, evidence: Evidence) -> int:
             table = table_of(node, evidence)
             found += 1 + len(evidence.indexes.get(table, evidence.indexes.get(node.relation, ())))
     return found
-
-
-def _table(statement: Statement, evidence: Evidence) -> str:
-    """Return the table of a statement of which a plan reads most parts."""
-    found = Counter(table_of(node, evidence) for node in statement.nodes if node.relation)
-    return max(found, key=lambda name: found[name])
 
 
 def _fewer_locks(statement: Statement, table: str, evidence: Evidence) -> Iterator[Candidate]:

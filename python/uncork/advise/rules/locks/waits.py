@@ -438,7 +438,10 @@ def find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
         texts = [error.statement for error in failed if error.statement]
     name = tables[0] if tables else "the database"
     in_all = f" in {count_words(round(evidence.seconds), 'second')}"
-    keys = next((what.keys for what in writes if what.keys), ())
+    keys, in_order = next((what.keys for what in writes if what.keys), ()), ""
+    if tables and keys:
+        key = quoted(keys[0])
+        in_order = f"SELECT 1 FROM {sql_name(tables[0])} WHERE {key} = ANY ($1) ORDER BY {key} FOR UPDATE;"  # noqa: S608
     yield finding(
         f"{count_words(number, 'deadlock')}{in_all}: transactions lock rows of {name} in different orders",
         objects=tables,
@@ -454,7 +457,7 @@ def find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
             client_change(
                 "Let all transactions lock rows in the same order, for example sorted by their "
                 "key, before they change them.",
-                sql=_in_order(tables[0], keys[0]) if tables and keys else "",
+                sql=in_order,
             ),
             client_change("Retry transactions that fail with SQLSTATE 40P01 (deadlock_detected)."),
         ),
@@ -464,8 +467,3 @@ def find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
 
 def _is_deadlock(error: ErrorFacts) -> bool:
     return error.sqlstate == "40P01" or (not error.sqlstate and error.message == "deadlock detected")
-
-
-def _in_order(table: str, column: str) -> str:
-    key = quoted(column)
-    return f"SELECT 1 FROM {sql_name(table)} WHERE {key} = ANY ($1) ORDER BY {key} FOR UPDATE;"  # noqa: S608

@@ -187,7 +187,8 @@ def _worst(statement: Statement, evidence: Evidence) -> tuple[PlanNode, float, f
             continue
         tables = {each.relation for each in node.walk() if each.relation}
         once = once_ns(tables, evidence)
-        if not tables or once is None or _scans_all(node):
+        scans_all = any(each.kind == "Seq Scan" and each.condition("Filter") for each in node.walk())
+        if not tables or once is None or scans_all:  # with a whole scan for each row, an index is missing
             continue
         rest = max(0.0, statement.plan.root.cost - planned * node.cost)
         share = times * node.cost / max(1.0, rest + times * node.cost)
@@ -217,11 +218,6 @@ def _not_in(statement: Statement) -> bool:
     return statement.shape is not None and any(
         subquery.kind == "not in" and not subquery.correlated for subquery in statement.shape.subqueries
     )
-
-
-def _scans_all(node: PlanNode) -> bool:
-    """Return whether the subplan searches a whole table for a row: then an index is missing."""
-    return any(each.kind == "Seq Scan" and each.condition("Filter") for each in node.walk())
 
 
 def _joined(statement: Statement, node: PlanNode, table: str) -> Candidate:

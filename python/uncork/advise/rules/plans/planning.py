@@ -280,12 +280,12 @@ def _largest(statement: Statement) -> PlanNode | None:
     disk = [node for node in found if node.disk_kib]
     if disk:
         return max(disk, key=lambda node: node.disk_kib or 0.0)
-    return max(found, key=_size, default=None)
 
+    def size(node: PlanNode) -> float:
+        handled = [node.rows, *(child.rows for child in node.children if node.kind == "Sort")]
+        return max(handled) * (node.width + _TUPLE_BYTES)
 
-def _size(node: PlanNode) -> float:
-    rows = max([node.rows, *(child.rows for child in node.children)]) if node.kind == "Sort" else node.rows
-    return rows * (node.width + _TUPLE_BYTES)
+    return max(found, key=size, default=None)
 
 
 def _what(node: PlanNode | None) -> str:

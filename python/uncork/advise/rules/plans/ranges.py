@@ -156,7 +156,7 @@ def _next_page(
     prefix = f"{quoted(alias)}." if alias and alias != table else f"{sql_name(table)}."
     names = (
         [quoted(name) for name in columns]
-        if _alone(statement)
+        if statement.shape is not None and len(statement.shape.tables) == 1
         else [prefix + quoted(name) for name in columns]
     )
     operator = "<" if keys[0].descending else ">"
@@ -174,10 +174,6 @@ def _next_page(
         same_answers=False,
         against=tuple(against),
     )
-
-
-def _alone(statement: Statement) -> bool:
-    return statement.shape is not None and len(statement.shape.tables) == 1
 
 
 _ROWS: Final = 5_000.0

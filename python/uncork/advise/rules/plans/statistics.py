@@ -110,15 +110,11 @@ def _saved(statement: Statement, table: str, evidence: Evidence) -> float:
     if statement.plan is None:
         once = once_ns(relations(statement), evidence)
         return 0.0 if once is None or mean < _MORE_WORK * once else 1 - once / mean
-    if (slower_than_planned(statement, evidence) or 0.0) >= SLOWER or _too_few(statement, table):
+    more = any(node.relation == table and many_more_rows(node) for node in statement.nodes)
+    if (slower_than_planned(statement, evidence) or 0.0) >= SLOWER or more:
         once = once_ns(relations(statement), evidence)
         return 0.0 if once is None or not mean else max(0.0, 1 - once / mean)
     return _read_in_vain(statement, table, evidence)
-
-
-def _too_few(statement: Statement, table: str) -> bool:
-    """Return whether an executed plan found many more rows of the table than the planner expected."""
-    return any(node.relation == table and many_more_rows(node) for node in statement.nodes)
 
 
 def _read_in_vain(statement: Statement, table: str, evidence: Evidence) -> float:

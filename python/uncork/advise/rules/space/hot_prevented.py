@@ -80,12 +80,12 @@ def _updates(statement: Statement, table: str, evidence: Evidence) -> bool:
 def _changed(statement: Statement, indexes: Sequence[Existing], evidence: Evidence) -> tuple[Existing, ...]:
     """Return the indexes with a column that a statement sets."""
     columns = () if statement.shape is None else statement.shape.set_columns
-    return tuple(index for index in indexes if _prevents(index, evidence) and _uses(index, columns))
-
-
-def _prevents(existing: Existing, evidence: Evidence) -> bool:
-    """Return whether an index can prevent heap-only updates: from PostgreSQL 16 on, BRIN does not."""
-    return existing.shape is not None and (existing.shape.method != "brin" or 0 < evidence.major < 16)
+    before_16 = 0 < evidence.major < 16  # from then on, BRIN indexes prevent no heap-only updates
+    return tuple(
+        index
+        for index in indexes
+        if index.shape is not None and (index.shape.method != "brin" or before_16) and _uses(index, columns)
+    )
 
 
 def _uses(existing: Existing, columns: Sequence[str]) -> bool:

@@ -20,7 +20,7 @@ from uncork.advise.changes import client_change, ddl_change, statement_change
 from uncork.advise.evidence import WORK, Evidence, Piece, Statement
 from uncork.advise.rule import finding, statement_rule
 from uncork.advise.rules.writes.written import Written, written
-from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import content_query, quoted, sql_name
 from uncork.model.units import count_words, format_count, share_text
 
@@ -54,6 +54,8 @@ _REPEATS: Final = (
 )
 _SHOWN: Final = 60
 """Length at which values of the statistics are cut."""
+_LOOK_ALIKE: Final = ("citext", "numeric")
+"""Types of which two values can be equal for an index of a key, and differ in their text."""
 _SUPPRESSES: Final = "suppress_redundant_updates_trigger"
 _RETURNING: Final = re.compile(r"\breturning\b")
 _NAME: Final = r"\"?([\w$]+)\"?"
@@ -106,11 +108,6 @@ def find_redundant_updates(statement: Statement, evidence: Evidence) -> Finding 
     return _finding(statement, found, evidence)
 
 
-def _bill(statement: Statement, found: _Redundant, evidence: Evidence) -> Bill:
-    part = found.part * min(1.0, (statement.rows or statement.calls or 0) / max(1, statement.calls or 0))
-    return evidence.bill(partial(_wasted, number=statement.number, part=part))
-
-
 def _wasted(piece: Piece, *, number: int, part: float) -> float:
     if piece.template != number or piece.wait_class not in WORK:
         return 0.0
@@ -135,17 +132,13 @@ def _by_text(statement: Statement, what: Written, evidence: Evidence) -> _Redund
         of_key = what.upsert and match[2] == "excluded" and match[1] in what.keys
         if not of_key and not (match[2] in itself or (match[2] is None and not what.upsert)):
             return None
-        if of_key and _looks_alike(evidence.column(what.table, match[1])):
+        column = evidence.column(what.table, match[1])
+        if of_key and column is not None and column.type.endswith(_LOOK_ALIKE):
             return None
         excluded |= of_key
         columns.append(match[1])
     part_of_rows = _conflicting(statement, what, evidence) if what.upsert else 1.0
     return _Redundant("key" if excluded else "itself", what, tuple(columns), part_of_rows, {})
-
-
-def _looks_alike(column: ColumnFacts | None) -> bool:
-    """Return whether two values of a key can be equal for its index and differ in their text."""
-    return column is not None and (column.type in ("citext", "numeric") or column.type.endswith(".citext"))
 
 
 def _conflicting(statement: Statement, what: Written, evidence: Evidence) -> float:
@@ -255,6 +248,7 @@ def _finding(statement: Statement, found: _Redundant, seen: Evidence) -> Finding
         "order": f"Updates of table {table} set column {first}{more} to the value that it already has",
     }[found.proof]
     written_rows = statement.rows or statement.calls or 0
+    rows_a_call = min(1.0, written_rows / max(1, statement.calls or 0))
     updated = format_count(written_rows)
     evidence = [
         f"The statement wrote {count_words(written_rows, 'row version')}, each with its part of "
@@ -282,7 +276,7 @@ def _finding(statement: Statement, found: _Redundant, seen: Evidence) -> Finding
     return finding(
         headline,
         objects=(table, *found.columns),
-        bill=_bill(statement, found, seen),
+        bill=seen.bill(partial(_wasted, number=statement.number, part=found.part * rows_a_call)),
         statements=[statement],
         evidence=evidence,
         candidates=_candidates(statement, found, seen),
@@ -354,14 +348,12 @@ def _distinct(sql: str, columns: tuple[str, ...]) -> str:
         return ""
     conditions = []
     for name in columns:
-        value = re.search(rf"(?i)(?<![\w$.]){_plain(name)}\s*=\s*(\$\d+(?:::[\w ]+?)?)\s*(?:,|where)", sql)
+        value = re.search(
+            rf"(?i)(?<![\w$.])\"?{re.escape(name)}\"?\s*=\s*(\$\d+(?:::[\w ]+?)?)\s*(?:,|where)", sql
+        )
         if value is None:
             return ""
         conditions.append(f"{quoted(name)} IS DISTINCT FROM {value[1]}")
     both = f"({found[2]})" if re.search(r"(?i)\bor\b", found[2]) else found[2]
     new = conditions[0] if len(conditions) == 1 else f"({' OR '.join(conditions)})"
     return f"{found[1]}{both} AND {new};"
-
-
-def _plain(name: str) -> str:
-    return rf"\"?{re.escape(name)}\"?"
