@@ -530,7 +530,7 @@ _RULES: tuple[Callable[[Seen], Bottleneck | None], ...] = (
 
 def find_bottlenecks(seen: Seen) -> tuple[Bottleneck, ...]:
     """Return the bottlenecks, the gravest first. A healthy run has none."""
-    return tuple(sorted(_found(seen), key=lambda one: -one.weight))
+    return tuple(sorted(_found(seen), key=lambda bottleneck: -bottleneck.weight))
 
 
 def _found(seen: Seen) -> Iterator[Bottleneck]:

@@ -166,13 +166,14 @@ def opened_connections(
         return ()
     outside, executing = outside_shares(requests, causes), _executing_connections(requests)
     shares = {
-        one.name: min(
-            outside[one.name], (one.connections or 0.0) * connect_ns * one.sent / whole * causes.grown
+        request.name: min(
+            outside[request.name],
+            (request.connections or 0.0) * connect_ns * request.sent / whole * causes.grown,
         )
-        for one in found
+        for request in found
     }
     preparing = _executing_connections(found, preparing=True) / executing if executing else 0.0
-    most = max(found, key=lambda one: shares[one.name])
+    most = max(found, key=lambda request: shares[request.name])
     every = len(found) == len(requests) > 1
     many = f"{most.connections:.2g} connections" if (most.connections or 0.0) >= 1.5 else "a connection"
     who = "each request" if every else f"{most.name}"
@@ -215,8 +216,8 @@ def serving(workers: Sequence[WorkerFacts]) -> list[WorkerFacts]:
     """
     parents = {worker.parent for worker in workers}
     found = [worker for worker in workers if worker.pid not in parents or worker.cpus >= _BUSY]
-    if any(one.sessions for one in found):
-        found = [one for one in found if one.sessions]
+    if any(worker.sessions for worker in found):
+        found = [worker for worker in found if worker.sessions]
     return found
 
 
@@ -227,7 +228,9 @@ def one_at_a_time(workers: Sequence[WorkerFacts]) -> int:
     opened only one session looks the same, but more requests are in progress than it has processes.
     """
     found = serving(workers)
-    single = all(one.threads == 1 and one.runtime in _FORKING and (one.sessions or 0) <= 1 for one in found)
+    single = all(
+        worker.threads == 1 and worker.runtime in _FORKING and (worker.sessions or 0) <= 1 for worker in found
+    )
     return len(found) if single else 0
 
 
@@ -346,13 +349,13 @@ def find_service_findings(
     causes = cause_shares(time, requests, seen)
     repeated = tuple(_repeated(requests, causes, unindexed, hottest))
     opened = opened_connections(requests, causes, connect_ns)
-    outside = sum(one.outside for one in repeated)
+    outside = sum(request.outside for request in repeated)
     outside += sum(finding.share for finding in opened) / causes.outside if causes.outside else 0.0
     left = 1.0 - min(1.0, outside)
     found = [
         *(_limit(bottleneck, time, foreign) for bottleneck in bottlenecks if bottleneck.resource in _FIRST),
         *_unindexed(requests, causes, unindexed),
-        *(one.finding for one in repeated),
+        *(request.finding for request in repeated),
         *opened,
         *_statements(time, requests, causes, unindexed),
         *_held(time, causes, left),
@@ -469,9 +472,9 @@ def _unindexed(
         ns = sum(part for part, _, _ in sent)
         if not ns:
             continue
-        _, one, request = max(sent, key=lambda each: each[0])
-        times = "" if one.calls < _SEVERAL else f"{one.calls:.3g} × "
-        took = f"takes {format_duration(one.ns)} for each request, {_percent(ns / total)}"
+        _, most, request = max(sent, key=lambda each: each[0])
+        times = "" if most.calls < _SEVERAL else f"{most.calls:.3g} × "
+        took = f"takes {format_duration(most.ns)} for each request, {_percent(ns / total)}"
         yield ServiceFinding(
             "missing index",
             f"an index is missing on {table}: {times}`{_shown(text)}` of {request.name} reads the "
@@ -479,7 +482,7 @@ def _unindexed(
             f"create an index on {table} for the columns that this statement compares",
             causes.executing * ns / total,
             request.name,
-            one.template,
+            most.template,
         )
 
 
@@ -506,7 +509,7 @@ def _statements(
         for template in request.templates
         if template.text not in unindexed and not _is_repeated(template) and not prepares(request, template)
     ]
-    for ns, template, request in sorted(sent, key=lambda one: -one[0])[:_MOST_STATEMENTS]:
+    for ns, template, request in sorted(sent, key=lambda item: -item[0])[:_MOST_STATEMENTS]:
         share = causes.executing * ns / total
         took = f"takes {format_duration(template.ns)} for each request, {_percent(ns / total)}"
         text = f"`{_shown(template.text)}` of {request.name} {took} of the statements' time"
@@ -626,8 +629,8 @@ def _idle_workers(workers: Sequence[WorkerFacts], time: Sequence[TimePlace]) -> 
     found = serving(workers)
     if len(found) < 2:
         return
-    busiest, idlest = max(found, key=lambda one: one.cpus), min(found, key=lambda one: one.cpus)
-    same = [one for one in found if one.command == busiest.command]
+    busiest, idlest = max(found, key=lambda worker: worker.cpus), min(found, key=lambda worker: worker.cpus)
+    same = [worker for worker in found if worker.command == busiest.command]
     if busiest.cpus < _BUSY_WORKER or idlest not in same or idlest.cpus >= _UNEVEN * busiest.cpus:
         return
     yield ServiceFinding(

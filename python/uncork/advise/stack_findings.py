@@ -51,19 +51,16 @@ def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
         frame
         for frame in sorted(measure.frames, key=lambda frame: -frame.own)
         if frame.kernel and frame.own >= _LEAST / 5
-    ]
-    frames = (
-        f". Its hottest frames: {series_words([f'{one.name} {share_text(one.own)}' for one in hot[:_MOST]])}"
-        if hot
-        else ""
-    )
+    ][:_MOST]
+    hottest = series_words([f"{frame.name} {share_text(frame.own)}" for frame in hot])
+    frames = f". Its hottest frames: {hottest}" if hot else ""
     text = f"The kernel takes {share_text(share)} of the CPU: {'; '.join(ways)}{frames}."
     names = [
         name for entry in entries for name in (entry.caller or entry.user, entry.user, entry.kernel) if name
     ]
     return (
         StackFinding(
-            "system time", text, share, tuple(dict.fromkeys([*names, *(one.name for one in hot[:_MOST])]))
+            "system time", text, share, tuple(dict.fromkeys([*names, *(frame.name for frame in hot)]))
         ),
     )
 

@@ -82,9 +82,9 @@ def _per_second(evidence: Evidence, counter: str, known: float | None) -> float 
     if known is not None or evidence.database is None:
         return known
     found = [
-        one.delta
-        for one in evidence.database.counters
-        if (one.view, one.object, one.counter) == ("pg_stat_database", evidence.database.database, counter)
+        row.delta
+        for row in evidence.database.counters
+        if (row.view, row.object, row.counter) == ("pg_stat_database", evidence.database.database, counter)
     ]
     return sum(found) / evidence.seconds if found else None
 

@@ -247,18 +247,18 @@ def _or_evidence(found: _Split, tables: Sequence[str], evidence: Evidence) -> It
 
 
 def _or_candidates(found: _Split, evidence: Evidence) -> Iterator[Candidate]:
-    one, shape = found.statement, found.statement.shape
+    statement, shape = found.statement, found.statement.shape
     plain = shape is not None and not (
         shape.order or shape.limit or shape.distinct or shape.locking or is_aggregated(shape)
     )
-    sql = union_of_parts(one.sql, len(found.parts)) if plain else ""
+    sql = union_of_parts(statement.sql, len(found.parts)) if plain else ""
     around = "" if plain else " Put the rest of the statement (ORDER BY, LIMIT, aggregates) around it."
     needed = ("Without the missing indexes, it scans the tables several times.",) if found.missing else ()
     yield statement_change(
         "Write the statement as a UNION ALL with one part of the OR in each SELECT. A later SELECT "
         f"excludes the rows of the earlier ones, so that the rows stay the same.{around}",
         sql=sql,
-        undo=one.sql if sql else "",
+        undo=statement.sql if sql else "",
         against=("The statement has to be changed wherever it is sent.", *needed),
     )
     for merged in merge(found.missing):

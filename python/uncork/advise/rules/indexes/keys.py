@@ -330,20 +330,17 @@ def key_name(key: IndexKey) -> str:
 def _with_patterns(wanted: Sequence[Wanted]) -> list[Wanted]:
     """Give keys that are searched for equal values the operator class that a pattern on them needs."""
     classes = {
-        (one.table, key.column, key.expression, key.collation): key.opclass
-        for one in wanted
-        for key in one.rest
+        (index.table, key.column, key.expression, key.collation): key.opclass
+        for index in wanted
+        for key in index.rest
         if key.opclass.endswith(_PATTERN_OPS)
     }
 
-    def known(wanted: Wanted, key: IndexKey) -> IndexKey:
-        found = classes.get((wanted.table, key.column, key.expression, key.collation), "")
-        return replace(key, opclass=found) if found and not key.opclass else key
+    def searched(index: Wanted, key: IndexKey) -> IndexKey:
+        found = classes.get((index.table, key.column, key.expression, key.collation), "")
+        return replace(key, opclass=found) if found and not key.opclass and index.method == "btree" else key
 
-    return [
-        replace(one, equal=tuple(known(one, key) for key in one.equal)) if one.method == "btree" else one
-        for one in wanted
-    ]
+    return [replace(index, equal=tuple(searched(index, key) for key in index.equal)) for index in wanted]
 
 
 def _steps(wanted: Wanted) -> Steps:

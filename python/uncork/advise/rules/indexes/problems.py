@@ -270,7 +270,9 @@ def problems(evidence: Evidence) -> tuple[Problem, ...]:
         if statement.number >= 0 and evidence.share(evidence.busy(statement.number)) >= _LEAST_BUSY
         for problem in (*_of_statement(statement, evidence), *_within_functions(statement, evidence))
     ]
-    return tuple(sorted(found, key=lambda one: -one.fraction * evidence.busy(one.statement.number)))
+    return tuple(
+        sorted(found, key=lambda problem: -problem.fraction * evidence.busy(problem.statement.number))
+    )
 
 
 def _of_statement(statement: Statement, evidence: Evidence) -> Iterator[Problem]:
@@ -329,9 +331,9 @@ def _within_functions(outer: Statement, evidence: Evidence) -> Iterator[Problem]
     for each in executed_within(outer, evidence):
         for use in uses_of(each.statement, evidence):
             read = Read("scan", 1.0, scan_cost(use.table, evidence))
-            one = _best(use, each.statement, read, evidence)
-            if one is not None and one.obstacle is None and one.fraction >= _LEAST_SAVED:
-                found[use.table.name].append(replace(one, within=each))
+            problem = _best(use, each.statement, read, evidence)
+            if problem is not None and problem.obstacle is None and problem.fraction >= _LEAST_SAVED:
+                found[use.table.name].append(replace(problem, within=each))
     for name, of_table in found.items():
         table = evidence.tables[name]
         scans = scans_a_call(outer, table, partial(_names, name), evidence)

@@ -135,12 +135,11 @@ _VALUE: Final = re.compile(r"\(*\"?(\w+)\"?(?:\)?::[\w ]+)?\)? = '((?:[^']|'')*)
 def variants(merged: Merged, mine: Sequence[Problem], evidence: Evidence) -> Iterator[Candidate]:
     """Yield candidates beside the index itself."""
     index, first = merged.index, mine[0]
-    for one in {
-        each.predicate: problem for problem in mine for each in problem.want.served if each.rewrite
-    }.values():
-        yield replace(
-            contained(one, evidence), against=("It needs the index: without, it scans the table as before.",)
-        )
+    rewritten = {
+        served.predicate: problem for problem in mine for served in problem.want.served if served.rewrite
+    }
+    needs = "It needs the index: without, it scans the table as before."
+    yield from (replace(contained(problem, evidence), against=(needs,)) for problem in rewritten.values())
     if index.method == "btree":
         covering = covered_columns(first.use, first.statement, evidence, {key.column for key in index.keys})
         if covering and first.want.fetched >= _FETCHED:

@@ -108,18 +108,18 @@ def not_exists(sql: str, table: str = "") -> str:
     found = list(_NOT_IN.finditer(sql))
     if len(found) != 1 or _WORDS.search(found[0]["where"] or ""):
         return ""
-    one = found[0]
-    side = one["side"] if "." in one["side"] else f"{table}.{one['side']}" if table else ""
-    inner = one["alias"] or one["table"]
-    column = one["column"] if "." in one["column"] else f"{inner}.{one['column']}"
+    match = found[0]
+    side = match["side"] if "." in match["side"] else f"{table}.{match['side']}" if table else ""
+    inner = match["alias"] or match["table"]
+    column = match["column"] if "." in match["column"] else f"{inner}.{match['column']}"
     outer = side.rpartition(".")[0]
     if not side or outer == inner:
         return ""
-    where = (one["where"] or "").strip()
+    where = (match["where"] or "").strip()
     rest = f" AND {where[5:].strip()}" if where else ""
-    alias = f" AS {one['alias']}" if one["alias"] else ""
-    new = f"NOT EXISTS (SELECT FROM {one['table']}{alias} WHERE {column} = {side}{rest})"
-    return sql[: one.start()] + new + sql[one.end() :]
+    alias = f" AS {match['alias']}" if match["alias"] else ""
+    new = f"NOT EXISTS (SELECT FROM {match['table']}{alias} WHERE {column} = {side}{rest})"
+    return sql[: match.start()] + new + sql[match.end() :]
 
 
 def joined_aggregate(sql: str) -> str:
@@ -132,14 +132,14 @@ def joined_aggregate(sql: str) -> str:
     selects = re.findall(r"\bSELECT\b", sql, re.IGNORECASE)
     if len(found) != 1 or len(selects) != 2 or _NOT_JOINED.search(sql) or _ESCAPED.search(sql):
         return ""
-    one = found[0]
-    inner = one["alias"] or one["table"].rpartition(".")[2]
-    sides = {side.rpartition(".")[0]: side for side in (one["left"], one["right"])}
+    match = found[0]
+    inner = match["alias"] or match["table"].rpartition(".")[2]
+    sides = {side.rpartition(".")[0]: side for side in (match["left"], match["right"])}
     outer = next((name for name in sides if name not in (inner, "")), "")
-    conditions = (one["more"] or "").strip()[3:].strip()
+    conditions = (match["more"] or "").strip()[3:].strip()
     if inner not in sides or not outer or re.search(rf"\b{re.escape(outer)}\s*\.", conditions):
         return ""
-    head, rest = sql[: one.start()], sql[one.end() :]
+    head, rest = sql[: match.start()], sql[match.end() :]
     after = re.match(r"\s*(?:,[^()]*?)?\s*\bFROM\b", rest, re.IGNORECASE)
     if after is None:
         return ""
@@ -147,17 +147,17 @@ def joined_aggregate(sql: str) -> str:
     source = rest[after.end() : None if end is None else end.start()]
     if "," in source or "(" in source or not re.search(rf"(?<![\w.]){re.escape(outer)}\b", source):
         return ""
-    key, value = sides[inner], f"{one['aggregate']}({one['value']})"
+    key, value = sides[inner], f"{match['aggregate']}({match['value']})"
     where = f" WHERE {conditions}" if conditions else ""
-    alias = f" AS {one['alias']}" if one["alias"] else ""
-    table = f"{one['table']}{alias}{where} GROUP BY {key}"
+    alias = f" AS {match['alias']}" if match["alias"] else ""
+    table = f"{match['table']}{alias}{where} GROUP BY {key}"
     grouped = f"{key} AS joined_key, {value} AS joined_value FROM {table}"
     joined = f" LEFT JOIN (SELECT {grouped}) AS joined "
     joined += f"ON joined.joined_key = {sides[outer]} "
     output = (
-        "joined.joined_value" if one["aggregate"].lower() != "count" else "coalesce(joined.joined_value, 0)"
+        "joined.joined_value" if match["aggregate"].lower() != "count" else "coalesce(joined.joined_value, 0)"
     )
-    named = one["named"] or f" AS {one['aggregate'].lower()}"
+    named = match["named"] or f" AS {match['aggregate'].lower()}"
     place = after.end() + len(source.rstrip())
     return f"{head}{output}{named}{rest[:place]}{joined}{rest[place:].lstrip()}".rstrip()
 
@@ -190,10 +190,10 @@ def union_of_parts(sql: str, parts: int) -> str:
     if alone:
         found, rest = condition, []
     else:
-        chosen = [one for one in others if len(_split_at("OR", _inside(one))) > 1]
+        chosen = [part for part in others if len(_split_at("OR", _inside(part))) > 1]
         if len(chosen) != 1:
             return ""
-        found, rest = _inside(chosen[0]), [one for one in others if one is not chosen[0]]
+        found, rest = _inside(chosen[0]), [part for part in others if part is not chosen[0]]
     pieces = _split_at("OR", found)
     if len(pieces) != parts:
         return ""
@@ -337,8 +337,8 @@ def as_containment(sql: str, column: str, kind: str) -> str:
     found = list(re.finditer(pattern, sql, re.IGNORECASE))
     if len(found) != 1 or not kind.endswith("[]"):
         return ""
-    (one,) = found
-    return f"{sql[: one.start()]}{one['side']} @> ARRAY[{one['value']}]::{kind}{sql[one.end() :]}"
+    (match,) = found
+    return f"{sql[: match.start()]}{match['side']} @> ARRAY[{match['value']}]::{kind}{sql[match.end() :]}"
 
 
 def with_type(sql: str, column: str, kind: str) -> str:
@@ -368,9 +368,9 @@ def _once(sql: str, sides: Sequence[str], new: Callable[[re.Match[str]], str], v
     ]
     if len(found) != 1:
         return ""
-    (one,) = found
-    text = new(one)
-    return sql[: one.start()] + text + sql[one.end() :] if text else ""
+    (match,) = found
+    text = new(match)
+    return sql[: match.start()] + text + sql[match.end() :] if text else ""
 
 
 def _as(value: str, kind: str) -> str:

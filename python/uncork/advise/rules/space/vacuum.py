@@ -120,7 +120,7 @@ def oldest_holder(evidence: Evidence) -> HorizonHolder | None:
     holders = () if evidence.database is None else evidence.database.horizons
     oldest = max((holder.held_age for holder in holders), default=0)
     same = [holder for holder in holders if holder.held_age >= _SAME * oldest]
-    found = max(same, key=lambda one: (one.kind in _OWN, one.open_ns or 0), default=None)
+    found = max(same, key=lambda holder: (holder.kind in _OWN, holder.open_ns or 0), default=None)
     if found is None or not (found.held_age >= _HELD or (found.open_ns or 0) >= _LONG_NS):
         return None
     return found

@@ -133,7 +133,8 @@ def _by_text(statement: Statement, what: Written, evidence: Evidence) -> _Redund
         if not of_key and not (match[2] in itself or (match[2] is None and not what.upsert)):
             return None
         column = evidence.column(what.table, match[1])
-        if of_key and column is not None and column.type.endswith(_LOOK_ALIKE):
+        alike = column is not None and (column.type in _LOOK_ALIKE or column.type.endswith(".citext"))
+        if of_key and alike:
             return None
         excluded |= of_key
         columns.append(match[1])

@@ -369,7 +369,7 @@ def _turned(trigger: TriggerFacts, function: FunctionFacts, evidence: Evidence) 
     if function.language != "plpgsql" or function.configured is not False:
         return None
     body = evidence.turn_body(function.source, _RECORDS[event], trigger.table)
-    fired = {one.table for one in evidence.catalogue.triggers if one.enabled}
+    fired = {other.table for other in evidence.catalogue.triggers if other.enabled}
     # Triggers of the tables that it writes would run once for a group of rows.
     if body is None or any(
         table in fired or table not in evidence.catalogue.columns for table in body.tables
