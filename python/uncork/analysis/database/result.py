@@ -26,6 +26,7 @@ from uncork.analysis.database.schema import NEEDED_BEFORE, NOT_NEEDED, schema_fa
 from uncork.analysis.database.steps import counted_time, steps_of
 from uncork.model.database.sessions import SessionRates
 from uncork.model.database.wait_classes import IDLE
+from uncork.model.records import build_from
 from uncork.model.results.database import (
     IDLE_TEMPLATE,
     CounterFacts,
@@ -428,14 +429,12 @@ def stored_database_evidence(folder: Path) -> tuple[DatabaseResult, Evidence]:
 def database_run_facts(manifest: Manifest) -> DatabaseRunFacts:
     """Return which run it is, and how it went."""
     options: Mapping[str, Any] = manifest.options
-    return DatabaseRunFacts(
-        id=manifest.id,
-        status=manifest.status,
-        started_at=manifest.started_at,
+    return build_from(
+        DatabaseRunFacts,
+        manifest,
         elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
         server=manifest.server.removeprefix("existing: "),
         reproduce=str(options.get("command", "uncork profile db")),
-        uncork_version=manifest.uncork_version,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from uncork.experiment.run.ledger import Judged, Ledger
+from uncork.model.records import build_from
 from uncork.model.results.hosts import HostFacts, HostScopes, ScopeEffect
 from uncork.stats.effect import Effect
 from uncork.store.hosts import read_hosts
@@ -41,15 +42,12 @@ def host_facts(folder: Path, ledger: Ledger, confidence: float) -> Iterator[Host
     for host in hosts:
         effects = noise[host.number]
         worst = max(effects, key=lambda effect: (effect.e_value, abs(math.log(effect.ratio))), default=None)
-        yield HostFacts(
-            number=host.number,
-            name=host.name,
-            processor=host.processor,
+        yield build_from(
+            HostFacts,
+            host,
             rounds=len(host.rounds),
-            runs=host.runs,
             itself=None if worst is None else _scope(worst),
             odd=worst is not None and worst.e_value >= needed,
-            lost=host.lost,
             waves=len(set(host.waves)),
         )
 

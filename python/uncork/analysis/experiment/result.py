@@ -32,6 +32,7 @@ from uncork.experiment.run.ledger import Judged
 from uncork.experiment.run.request import batch_of
 from uncork.experiment.spec.schema import METRICS, Spec
 from uncork.load.sql import merge_histograms
+from uncork.model.records import build_from
 from uncork.model.results.experiment import (
     ArmMetric,
     ArmSystem,
@@ -168,12 +169,12 @@ class _Assembly:
         key = (item.cell.name, item.workload)
         baseline = self.spec.baseline
         ranks = self.ledger.ranks(item.cell, item.workload, item.variant)
-        return Comparison(
+        return build_from(
+            Comparison,
+            item.judgement,
             cell=item.cell.levels,
             workload=item.workload,
             variant=item.variant,
-            verdict=item.judgement.verdict,
-            reason=item.judgement.reason,
             rounds=0 if effect is None else effect.rounds,
             value=self.values.get((*key, item.variant)),
             baseline_value=self.values.get((*key, baseline)),
@@ -182,7 +183,6 @@ class _Assembly:
                 *contradicting(effect, ranks),
                 *self._overheads(item, key),
             ),
-            direction=item.judgement.direction,
             scopes=host_scopes(self.ledger, item),
             ranks=ranks,
             **effect_numbers(effect),
@@ -244,11 +244,10 @@ class _Assembly:
     def _slice_checks(self) -> Iterator[SliceCheckFacts]:
         for slice_check in self.ledger.slice_checks():
             numbers = effect_numbers(slice_check.ratio)
-            yield SliceCheckFacts(
+            yield build_from(
+                SliceCheckFacts,
+                slice_check,
                 cell=slice_check.cell.levels,
-                workload=slice_check.workload,
-                variant=slice_check.variant,
-                rounds=slice_check.rounds,
                 ratio=numbers["ratio"],
                 low=numbers["low"],
                 high=numbers["high"],
@@ -335,16 +334,15 @@ class _Assembly:
                     taken = next(
                         statement.batch for statement in carried.statements if statement.batch is not None
                     )
-                    yield BatchFacts(
+                    yield build_from(
+                        BatchFacts,
+                        carried,
                         cell=cell.levels,
                         workload=name,
                         variant=variant,
                         strategy=str(self.spec.variants[variant].batching),
                         rows=taken.rows * taken.times,
                         chunk=taken.rows,
-                        executions=carried.executions,
-                        round_trips=carried.round_trips,
-                        commits=carried.commits,
                         implicit=carried.commits == 1 and not carried.transaction,
                     )
 
@@ -402,20 +400,15 @@ class _Assembly:
     def _run(self) -> RunFacts:
         manifest, totals = self.reader.manifest, self.reader.totals()
         last = manifest.attempts[-1] if manifest.attempts else None
-        return RunFacts(
-            id=manifest.id,
-            name=manifest.name,
-            question=manifest.question,
-            status=manifest.status,
-            started_at=manifest.started_at,
+        return build_from(
+            RunFacts,
+            manifest,
             elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
-            seed=manifest.seed,
             rounds=self.reader.last_round(),
             trials=totals["trials"],
             failed_trials=totals["failed"],
             stopped_because=last.reason if last else "still running, or killed",
             reproduce=_reproduce(self.reader),
-            uncork_version=manifest.uncork_version,
         )
 
     def _baseline_rounds(self) -> Iterator[tuple[Rounds, bool]]:
@@ -494,16 +487,14 @@ def _is_numeric(name: str, spec: Spec) -> bool:
 def _workload(name: str, spec: Spec) -> WorkloadFacts:
     facts = spec.workloads[name]
     stop = f"{facts.operations} operations" if facts.duration is None else format_duration(facts.duration)
-    return WorkloadFacts(
+    return build_from(
+        WorkloadFacts,
+        facts,
         name=name,
         title=facts.title or name,
         sql=facts.statements,
-        metric=facts.metric,
         better=METRICS[facts.metric],
-        clients=facts.clients,
         protocol=facts.protocol if facts.http is None else http_protocol(facts.http),
-        state=facts.state,
-        answer=facts.answer,
         stop=stop,
         requests=() if facts.http is None else tuple(f"{r.verb} {r.target}" for r in facts.http.requests),
         practical=spec.practical(name) if facts.metric == "success" or facts.practical else None,
@@ -590,17 +581,13 @@ def _line(
     if growth is None:
         return None
     predicted = growth.predicted
-    return GrowthLine(
+    return build_from(
+        GrowthLine,
+        growth,
         fixed=fixed,
         workload=workload,
         variant=variant,
-        sizes=growth.sizes,
         times_ns=growth.times,
-        rounds=growth.rounds,
-        exponent=growth.exponent,
-        exponent_low=growth.exponent_low,
-        exponent_high=growth.exponent_high,
-        shapes=growth.shapes,
         expected_ns=None if predicted is None else predicted.value,
         low_ns=None if predicted is None else predicted.low,
         high_ns=None if predicted is None else predicted.high,

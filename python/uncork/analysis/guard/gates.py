@@ -18,6 +18,7 @@ from uncork.experiment.plan.order import cells
 from uncork.experiment.plan.skip_rules import SKIPPING
 from uncork.experiment.spec.gates import gate_workloads
 from uncork.experiment.spec.schema import Spec
+from uncork.model.records import build_from
 from uncork.model.results.experiment import PlanFacts
 from uncork.model.results.gate_metrics import OWN_METRIC
 from uncork.model.results.guard import Gate, GateCheck, GateOutcome, metric_of
@@ -195,21 +196,18 @@ def check_of(judged: Judged, decision: Decision | None = None, *, confirmed: boo
     """Return a guard's check of a gate; `decision` replaces the evidence's own."""
     found = decision or judged.decision
     gate = judged.place.gate
-    return GateCheck(
+    return build_from(
+        GateCheck,
+        found,
         gate=gate,
         cell=judged.place.cell.levels,
         workload=judged.place.workload,
-        outcome=found.outcome,
-        reason=found.reason,
         baseline=judged.shown.baseline,
         candidate=judged.shown.candidate,
         unit="" if gate is SAME_ANSWER else metric_of(gate).unit,
-        ratio=found.ratio,
         low=None if found.high is not None and math.isinf(found.high) else found.low,
         high=None if found.high is None or math.isinf(found.high) else found.high,
-        rounds=found.rounds,
         confirmed=confirmed,
-        warnings=found.warnings,
         by_round=judged.shown.by_round,
     )
 

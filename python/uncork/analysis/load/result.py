@@ -18,6 +18,7 @@ from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
 from uncork.model.http import request_text
 from uncork.model.load import LoadInterval, LoadMeasurement, LoadOutcome, LoadTimes, LoadTotals
+from uncork.model.records import build_from
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import (
     Connections,
@@ -160,24 +161,15 @@ def _http(measured: LoadMeasurement) -> HttpFacts | None:
     failed = sum(number for kind, number in totals.errors.items() if kind.startswith(("status ", "check ")))
     timed_out = totals.errors.get("timed out", 0)
     tls = _of(measured, "tls")
-    return HttpFacts(
-        planned=found.planned,
+    return build_from(
+        HttpFacts,
+        found,
         not_started=max(0, (found.planned or 0) - totals.started - totals.skipped),
         failed=failed,
         errored=sum(totals.errors.values()) - failed - timed_out,
         timed_out=timed_out,
         cut_short=totals.failed - sum(totals.errors.values()),
-        unprocessed=found.unprocessed,
         statuses=dict(found.statuses),
-        header_bytes=found.header_bytes,
-        header_plain_bytes=found.header_plain_bytes,
-        body_bytes=found.body_bytes,
-        stalls=found.stalls,
-        closed=found.closed,
-        closed_least=found.closed_least,
-        closed_most=found.closed_most,
-        goaways=found.goaways,
-        udp_dropped=found.udp_dropped,
         first_byte=_distribution(_of(measured, "first byte")),
         tls=None if tls is None else _distribution(tls),
         logins=tuple(
@@ -189,16 +181,13 @@ def _http(measured: LoadMeasurement) -> HttpFacts | None:
 
 
 def _run(manifest: Manifest, totals: LoadTotals) -> LoadRunFacts:
-    return LoadRunFacts(
-        id=manifest.id,
-        status=manifest.status,
+    return build_from(
+        LoadRunFacts,
+        manifest,
         outcome=totals.outcome,
         message=totals.message,
-        started_at=manifest.started_at,
         elapsed_ns=totals.elapsed_ns,
-        server=manifest.server,
         reproduce=str(manifest.options.get("command", "uncork load sql")),
-        uncork_version=manifest.uncork_version,
         start_late_ns=totals.start_late_ns,
     )
 
@@ -241,24 +230,12 @@ def _recorded(plan: Mapping[str, Any]) -> Literal["replay", "mix"] | None:
 
 
 def _counts(totals: LoadTotals) -> LoadCounts:
-    return LoadCounts(
-        started=totals.started,
-        succeeded=totals.succeeded,
-        failed=totals.failed,
-        arrivals=totals.arrivals,
-        skipped=totals.skipped,
-        unsent=totals.unsent,
-        late=totals.late,
-        retried=totals.retried,
+    return build_from(
+        LoadCounts,
+        totals,
         errors=dict(totals.errors),
         connect_errors=dict(totals.connect_errors),
         retries=dict(totals.retries),
-        first_error=totals.first_error,
-        rows=totals.rows,
-        statements=totals.statements,
-        round_trips=totals.round_trips,
-        sent_bytes=totals.sent_bytes,
-        received_bytes=totals.received_bytes,
         failures=tuple(FailureFacts(**asdict(failure)) for failure in totals.failures),
     )
 
@@ -282,14 +259,11 @@ def _generator(
 ) -> GeneratorFacts:
     totals, verdict = measured.totals, _verdict(plan, measured, environment, system)
     http = totals.http is not None
-    return GeneratorFacts(
+    return build_from(
+        GeneratorFacts,
+        totals,
         user_ns=totals.client_user_ns,
         system_ns=totals.client_system_ns,
-        busiest_thread=totals.busiest_thread,
-        steal_ns=totals.steal_ns,
-        throttled_ns=totals.throttled_ns,
-        server_user_ns=totals.server_user_ns,
-        server_system_ns=totals.server_system_ns,
         limit=None if verdict is None else verdict.limit,
         # The option for threads has h2load's name there.
         sentence="" if verdict is None else verdict.reason.replace("(-j ", "(-t " if http else "(-j "),
@@ -317,21 +291,19 @@ def _verdict(
     if plan["arrivals"] is not None:
         found = _distribution(late)
         lateness = Lateness(found.count, found.p99_ns or 0, found.p999_ns or 0)
-    load = GeneratorLoad(
+    load = build_from(
+        GeneratorLoad,
+        totals,
         clients=clients,
         threads=min(plan["threads"], clients),
         cpus=int(environment.get("machine", {}).get("processors", "1")),
-        elapsed_ns=totals.elapsed_ns,
-        busiest_thread=totals.busiest_thread,
         generator_ns=totals.client_user_ns + totals.client_system_ns,
         server_ns=server,
         local=is_local(str((plan.get("http") or plan["connection"])["host"])),
-        steal_ns=totals.steal_ns,
         operations=totals.succeeded,
         latency_p99_ns=None if operation is None else operation.p99_ns,
         service_p99_ns=None if service is None else service.p99_ns,
         lateness=lateness,
-        opening_wait_ns=totals.opening_wait_ns,
     )
     return generator_verdict(load)
 
@@ -349,18 +321,12 @@ def _distribution(row: LoadTimes | None) -> Distribution:
     if row is None or succeeded <= 0 or row.p50_ns is None:
         return Distribution(0)
     mean = row.sum_ns / succeeded
-    return Distribution(
+    return build_from(
+        Distribution,
+        row,
         count=succeeded,
         mean_ns=mean,
         stddev_ns=math.sqrt(max(0.0, row.sum_squares_ns2 / succeeded - mean * mean)),
-        min_ns=row.min_ns,
-        max_ns=row.max_ns,
-        p50_ns=row.p50_ns,
-        p90_ns=row.p90_ns,
-        p95_ns=row.p95_ns,
-        p99_ns=row.p99_ns,
-        p999_ns=row.p999_ns,
-        p9999_ns=row.p9999_ns,
         points=_thinned(merge_histograms([row.histogram])) if row.histogram else (),
     )
 

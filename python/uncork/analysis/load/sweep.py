@@ -15,6 +15,7 @@ from uncork.advise.bottleneck import find_bottlenecks
 from uncork.analysis.database.result import stored_database_result
 from uncork.experiment.plan.sweep import SweepFindings, findings
 from uncork.model.bottleneck import LoadUse, MachineUse, Seen
+from uncork.model.records import build_from
 from uncork.model.results.sweep import (
     BottleneckFacts,
     CliffFacts,
@@ -67,25 +68,17 @@ def sweep_result(
 ) -> SweepResult:
     """Build the result of a sweep from the contents of its run. Pure."""
     found = findings(steps, spec)
-    return SweepResult(
-        run=SweepRunFacts(
-            id=manifest.id,
-            status=manifest.status,
-            started_at=manifest.started_at,
+    return build_from(
+        SweepResult,
+        spec,
+        run=build_from(
+            SweepRunFacts,
+            manifest,
             elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
-            server=manifest.server,
             reproduce=str(manifest.options.get("command", "uncork load")),
-            uncork_version=manifest.uncork_version,
         ),
         answer="",
         warnings=(),
-        axis=spec.axis,
-        start=spec.start,
-        end=spec.end,
-        step_ns=spec.step_ns,
-        budget_ns=spec.budget_ns,
-        confidence=spec.confidence,
-        seed=spec.seed,
         scripts=tuple(script["name"] for script in plan["scripts"]),
         levels=tuple(
             _level([step for step in steps if step.level == level], spec.confidence)
@@ -150,19 +143,14 @@ def _verified(found: Verification, spec: SweepSpec) -> VerifiedFacts:
     # Connections that the server refuses to add are no arrivals: others may serve all of them.
     step = replace(found.step, refused=0)
     measured = [(objective, step.measured(objective.quantity)) for objective in spec.objectives]
-    return VerifiedFacts(
+    return build_from(
+        VerifiedFacts,
+        step,
         knee=found.knee,
         share=STEADY,
         rate=step.level,
-        elapsed_ns=step.elapsed_ns,
-        throughput=step.throughput,
-        p50_ns=step.p50_ns,
-        p99_ns=step.p99_ns,
-        max_ns=step.max_ns,
         wrong=step.wrong / step.asked if step.asked else 0.0,
-        works=step.works,
         refused=found.step.refused,
-        message=step.message,
         objectives=tuple(
             VerifiedObjective(objective.text, value, value is not None and value < objective.limit)
             for objective, value in measured

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from uncork.analysis.load.result import build_load_result
 from uncork.errors import StoreError
+from uncork.model.records import build_from
 from uncork.model.results.load import LoadOfTogether, TogetherResult, TogetherRunFacts
 from uncork.store.layout import part_of, read_manifest
 
@@ -26,12 +27,10 @@ def build_together_result(folder: Path) -> TogetherResult:
         raise StoreError(f"run {manifest.id} has no result: it is running, or was killed before its end")
     late = [load.load.run.start_late_ns for load in loads if load.load.run.start_late_ns is not None]
     return TogetherResult(
-        run=TogetherRunFacts(
-            id=manifest.id,
-            status=manifest.status,
-            started_at=manifest.started_at,
+        run=build_from(
+            TogetherRunFacts,
+            manifest,
             reproduce=str(manifest.options.get("command", "uncork load together")),
-            uncork_version=manifest.uncork_version,
         ),
         answer="",
         warnings=(),

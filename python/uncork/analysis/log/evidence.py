@@ -13,6 +13,7 @@ from uncork.advise.evidence import Evidence, Piece, Statement
 from uncork.advise.log_loops import client_loops
 from uncork.model.database.sessions import SessionRates
 from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.records import build_from
 from uncork.model.results.log import LogResult, TemplateFacts
 from uncork.profile.plans.tree import statement_plan
 from uncork.stats.sampled_time import BATCHES
@@ -79,13 +80,11 @@ def _statement(template: TemplateFacts, plans: Sequence[StatementPlan], temporar
     plan = next((plan for plan in plans if plan.root.loops is not None), None)
     blocks = None if plan is None else plan.root.blocks
     compiling_ms = None if plan is None else plan.jit_ms
-    return Statement(
-        number=template.number,
-        text=template.text,
+    return build_from(
+        Statement,
+        template,
         sql=_sql(template),
-        identity=template.identity,
         calls=calls,
-        mean_ns=template.mean_ns,
         rows=_rows(template, plan),
         blocks=None if blocks is None else round(blocks * calls),
         temp_bytes=temporary or _on_disk(plan, calls),

@@ -32,6 +32,7 @@ from uncork.analysis.log.routes import routes_of
 from uncork.analysis.log.servers import added_up, errors_of, series_by_server, servers_of, several
 from uncork.analysis.log.statement_kind import kind_of
 from uncork.model.database.missing import Missing
+from uncork.model.records import build_from
 from uncork.model.results.costly_parts import unexplained_part
 from uncork.model.results.log import (
     Blocking,
@@ -431,14 +432,12 @@ def template_key(identity: str | None, text: str) -> str:
 
 def log_run_facts(manifest: Manifest, facts: dict[str, Any] | Any) -> LogRunFacts:
     """Return which run it is, and how it went."""
-    return LogRunFacts(
-        id=manifest.id,
-        status=manifest.status,
-        started_at=manifest.started_at,
+    return build_from(
+        LogRunFacts,
+        manifest,
         elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
         bytes=sum(file["bytes"] for file in facts["files"]),
         reproduce=str(manifest.options.get("command", "uncork profile logs")),
-        uncork_version=manifest.uncork_version,
     )
 
 

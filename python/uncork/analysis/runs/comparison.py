@@ -19,6 +19,7 @@ from uncork.analysis.runs.environments import differences
 from uncork.analysis.runs.figures import run_figures
 from uncork.errors import UsageError
 from uncork.model.load import Protocol
+from uncork.model.records import build_from
 from uncork.model.results.figure import Figure, RunFigures
 from uncork.model.results.load import LoadResult
 from uncork.model.results.run_comparison import (
@@ -303,12 +304,9 @@ def _figures(
         found, like_runs, std_dev = judged[old.key]
         claim: Claim = "" if found is None else next(said)
         verdict = _exact(old, new) if found is None else _verdict(old, found, claim)
-        yield FigureComparison(
-            subject=old.subject,
-            name=old.name,
-            unit=old.unit,
-            better=old.better,
-            scale=old.scale,
+        yield build_from(
+            FigureComparison,
+            old,
             before=old.value,
             after=new.value,
             ratio=_plain_ratio(old, new) if found is None else found.ratio,
@@ -377,15 +375,10 @@ def _alone(run: RunFigures, both: set[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def _side(run: RunFigures, names: Mapping[str, tuple[str, ...]]) -> RunSide:
-    return RunSide(
-        id=run.id,
+    return build_from(
+        RunSide,
+        run,
         names=names.get(run.id, ()),
-        kind=run.kind,
-        status=run.status,
-        started_at=run.started_at,
-        question=run.question,
-        server=run.server,
-        commit=run.commit,
         command=run.command or f"uncork report {shlex.quote(run.id)}",
     )
 
@@ -429,12 +422,11 @@ def load_series(result: LoadResult) -> RunSeries:
 def sweep_series(result: SweepResult) -> RunSeries:
     """Return the levels of a sweep."""
     points = tuple(
-        SeriesPoint(
+        build_from(
+            SeriesPoint,
+            level,
             at=level.level,
-            throughput=level.throughput,
             failed=level.throughput * level.wrong / (1 - level.wrong) if level.wrong < 1 else 0.0,
-            p50_ns=level.p50_ns,
-            p99_ns=level.p99_ns,
         )
         for level in sorted(result.levels, key=lambda level: level.level)
     )

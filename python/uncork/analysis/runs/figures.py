@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uncork.errors import UncorkError, UsageError
+from uncork.model.records import build_from
 from uncork.model.results.figure import Figure, PlanShape, RunFigures
 from uncork.store.figures import recall_figures, remember_figures
 from uncork.store.layout import Manifest, part_of, read_manifest
@@ -53,14 +54,9 @@ def run_figures(folder: Path) -> RunFigures:
             f"these kinds have some: {series}"
         )
     read = _READERS[manifest.kind](folder, manifest)
-    return RunFigures(
-        id=manifest.id,
-        kind=manifest.kind,
-        status=manifest.status,
-        started_at=manifest.started_at,
-        question=manifest.question,
-        server=manifest.server,
-        commit=manifest.commit,
+    return build_from(
+        RunFigures,
+        manifest,
         command=_command(manifest),
         asked=asked_of(folder, manifest),
         environment=read.environment,

@@ -17,6 +17,7 @@ from uncork.analysis.runs.figures import FIGURED, asked_of, remembered_figures
 from uncork.analysis.runs.past import BROKEN
 from uncork.analysis.runs.selection import RunSelection, branches_of
 from uncork.errors import StoreError, UncorkError, UsageError
+from uncork.model.records import build_from
 from uncork.model.results.figure import Figure, RunFigures
 from uncork.model.results.history import History, HistoryChange, HistoryRun, NewestRun
 from uncork.model.results.run_comparison import RunVerdict
@@ -69,11 +70,10 @@ def stored_history(
     series = _series(root, first, figure, selected, any_machine=any_machine, everything=everything)
     steps = change_points([figure.value for _, figure in series.points])
     names = names_of_runs(root)
-    return History(
+    return build_from(
+        History,
+        figure,
         metric=figure.name,
-        subject=figure.subject,
-        unit=figure.unit,
-        better=figure.better,
         kind_of_runs=first.kind,
         question=first.question,
         answer="",
@@ -261,20 +261,18 @@ def _change(
 ) -> HistoryChange:
     last, since = runs[point.index - 1], runs[point.index]
     rises = point.after > point.before
-    return HistoryChange(
+    return build_from(
+        HistoryChange,
+        point,
         number=point.index + 1,
         last=last.id,
         since=since.id,
         started_at=since.started_at,
         commit_before=last.commit,
         commit=since.commit,
-        before=point.before,
-        after=point.after,
         ratio=point.after / point.before if point.before > 0 and point.after > 0 else None,
         runs_before=point.before_count,
         runs_after=point.after_count,
-        p_value=point.p_value,
-        chance=point.chance,
         verdict=RunVerdict.NOT_ENOUGH_EVIDENCE if suspected else verdict_of(figure, rises=rises),
         suspected=suspected,
         differences=tuple(differences(last, since)),
@@ -303,19 +301,14 @@ def _newest(
     start = max(0, len(timed) - 1 - window)
     found = judge_newest(timed[-1], timed[start:-1], confidence=CONFIDENCE, practical=PRACTICAL)
     moved = [points[point.index][0].id for point in steps.points if start < point.index < len(points) - 1]
-    return NewestRun(
+    return build_from(
+        NewestRun,
+        found,
         id=points[-1][0].id,
         window=window,
         runs=len(timed) - 1 - start,
         value=timed[-1][1].value,
-        before=found.before,
-        ratio=found.ratio,
-        low=found.low,
-        high=found.high,
-        outcome=found.outcome,
         verdict=_direction(figure, found),
-        reason=found.reason,
-        warnings=found.warnings,
         changed_at=moved[-1] if moved else None,
         confidence=CONFIDENCE,
         practical=POINTS if figure.scale == "share" else PRACTICAL,

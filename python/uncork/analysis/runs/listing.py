@@ -9,6 +9,7 @@ from typing import Final, get_args
 from uncork.analysis.runs.status import status_of
 from uncork.errors import StoreError, UsageError
 from uncork.experiment.spec.problems import hint
+from uncork.model.records import build_from
 from uncork.model.stored_run import RunStatus, StoredRun
 from uncork.store.catalogue import Catalogue, CataloguedRun, read_catalogue
 from uncork.store.layout import RunKind, names_of_runs
@@ -70,23 +71,16 @@ def _stored_run(run: CataloguedRun, known: StoredRun | None, names: tuple[str, .
     if known is not None and (known.stamp, known.status, known.names) == (run.stamp, status, names):
         return known
     last = manifest.attempts[-1] if manifest.attempts else None
-    return StoredRun(
+    return build_from(
+        StoredRun,
+        manifest,
         folder=run.folder,
         id=run.id,
-        name=manifest.name,
-        question=manifest.question,
-        kind=manifest.kind,
         status=status,
-        started_at=manifest.started_at,
         elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
         rounds=sum(attempt.rounds for attempt in manifest.attempts),
         reason="" if last is None else last.reason,
-        case=manifest.case,
-        server=manifest.server,
-        seed=manifest.seed,
-        uncork_version=manifest.uncork_version,
         command=str(manifest.options.get("command") or f"uncork rerun {run.id}"),
-        commit=manifest.commit,
         tags=run.tags,
         names=names,
         stamp=run.stamp,

@@ -19,6 +19,7 @@ from uncork.analysis.service.requests import connections_opened, join_requests
 from uncork.load.traceparent import group_of
 from uncork.model.bottleneck import COMMIT_EVENTS, Component, DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.records import build_from
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import LoadResult
 from uncork.model.results.log import LogResult
@@ -85,7 +86,9 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
     bottlenecks = () if seen is None or parts.seen is None else find_bottlenecks(seen)
     if any(place.kind == "process queue" for place in time):  # each process has a connection: no pool is full
         bottlenecks = tuple(bottleneck for bottleneck in bottlenecks if bottleneck.resource != "pool")
-    return ServiceResult(
+    return build_from(
+        ServiceResult,
+        parts,
         run=_run(manifest, facts),
         answer="",
         reasons=(),
@@ -111,24 +114,17 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
         workers=workers,
         origins=_origins(parts.activity, parts.database),
         missing=(*facts["missing"], *_without_traces(facts["trace"], requests, parts)),
-        load=parts.load,
-        database=parts.database,
-        code=parts.code,
-        log=parts.log,
         pool=pool,
     )
 
 
 def _run(manifest: Manifest, facts: Mapping[str, Any]) -> ServiceRunFacts:
-    return ServiceRunFacts(
-        id=manifest.id,
-        status=manifest.status,
-        started_at=manifest.started_at,
+    return build_from(
+        ServiceRunFacts,
+        manifest,
         elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
-        server=manifest.server,
         database=facts["database"],
         reproduce=manifest.options.get("command", ""),
-        uncork_version=manifest.uncork_version,
     )
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from uncork.advise.stack_findings import find_system_time
 from uncork.errors import StoreError, UncorkError
+from uncork.model.records import build_from
 from uncork.model.results.stacks import (
     LEAST_SAMPLES,
     EntryFacts,
@@ -242,12 +243,10 @@ def stacks_of(root: Path, name: str) -> tuple[str, pa.Table]:
 def stack_run_facts(manifest: Manifest) -> StackRunFacts:
     """Return which run it is, and how it went."""
     options: Mapping[str, Any] = manifest.options
-    return StackRunFacts(
-        id=manifest.id,
-        status=manifest.status,
-        started_at=manifest.started_at,
+    return build_from(
+        StackRunFacts,
+        manifest,
         elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
         target=manifest.server,
         reproduce=str(options.get("command", "uncork profile cpu")),
-        uncork_version=manifest.uncork_version,
     )

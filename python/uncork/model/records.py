@@ -1,0 +1,22 @@
+"""Build one record, which is a dataclass, from another with some of the same fields."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Final, TypeVar
+
+Record = TypeVar("Record")
+
+_SHARED: Final[dict[tuple[type[Any], type[Any]], tuple[str, ...]]] = {}
+"""Fields that a record can take from a source, by their types."""
+
+
+def build_from(kind: type[Record], source: object, /, **given: object) -> Record:
+    """Build a record from `given`, and from the attributes of `source` that have the name of a field.
+
+    mypy checks each call as a call of the record's constructor (`tools/mypy_records.py`).
+    """
+    key = (kind, type(source))
+    if key not in _SHARED:
+        _SHARED[key] = tuple(field.name for field in fields(kind) if hasattr(source, field.name))
+    return kind(**{name: getattr(source, name) for name in _SHARED[key] if name not in given}, **given)
