@@ -16,7 +16,7 @@ def build_from(kind: type[Record], source: object, /, **given: object) -> Record
 
     mypy checks each call as a call of the record's constructor (`tools/mypy_records.py`).
     """
-    key = (kind, type(source))
+    key: tuple[type[Any], type[Any]] = (kind, type(source))
     if key not in _SHARED:
-        _SHARED[key] = tuple(field.name for field in fields(kind) if hasattr(source, field.name))
+        _SHARED[key] = tuple(field.name for field in fields(key[0]) if hasattr(source, field.name))
     return kind(**{name: getattr(source, name) for name in _SHARED[key] if name not in given}, **given)

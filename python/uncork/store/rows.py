@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from uncork.errors import StoreError
+from uncork.model.tables.table import StoredRow
+
+Row = TypeVar("Row", bound=StoredRow)
 
 
 def read_rows(folder: Path, name: str) -> list[dict[str, Any]]:
@@ -25,3 +28,8 @@ def read_rows(folder: Path, name: str) -> list[dict[str, Any]]:
     except (OSError, pa.ArrowException) as error:
         raise StoreError(f"{folder}: damaged: {error}") from error
     return rows
+
+
+def typed_rows(table: pa.Table, kind: type[Row]) -> list[Row]:
+    """Return the rows of an Arrow table, which has all columns of `kind`."""
+    return list(map(kind, *(table[name].to_pylist() for name in kind.__annotations__)))

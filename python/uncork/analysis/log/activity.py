@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from uncork.model.records import build_from
 from uncork.model.results.log import FileFacts
 from uncork.model.results.log_activity import (
     CheckpointWork,
@@ -22,6 +23,16 @@ from uncork.model.results.log_activity import (
     SlowStatement,
     VacuumWork,
 )
+from uncork.model.tables.log import (
+    ActivityRow,
+    HourRow,
+    QueryIdRow,
+    SeriesRow,
+    SessionRow,
+    SlowestRow,
+    VacuumRow,
+)
+from uncork.store.rows import typed_rows
 
 _MOST: Final = 100
 _KIB: Final = 1024
@@ -57,21 +68,8 @@ def peak_of(facts: Facts) -> Peak | None:
 def slowest_of(table: pa.Table, files: Sequence[FileFacts]) -> tuple[SlowStatement, ...]:
     """Return the slowest executions, the slowest first."""
     return tuple(
-        SlowStatement(
-            duration_ns=row["duration_us"] * 1000,
-            time_us=row["time_us"],
-            template=row["template"],
-            user=row["user"],
-            database=row["database"],
-            application=row["application"],
-            host=row["host"],
-            file=files[row["file"]].name,
-            offset=row["offset"],
-            text=row["text"],
-            parameters=row["parameters"],
-            server=row["server"],
-        )
-        for row in table.to_pylist()
+        build_from(SlowStatement, row, duration_ns=row.duration_us * 1000, file=files[row.file].name)
+        for row in typed_rows(table, SlowestRow)
     )
 
 
@@ -80,41 +78,38 @@ def hours_of(hours: pa.Table, series: pa.Table, hour_s: int) -> tuple[HourFacts,
     step_us = hour_s * 1_000_000
     sums: dict[int, dict[str, list[int]]] = defaultdict(lambda: {"execution": [0, 0], "error": [0, 0]})
     wanted = pc.is_in(series["kind"], pa.array(["execution", "error"]))
-    for row in series.filter(wanted).to_pylist():
-        of = sums[row["start_us"] // step_us * step_us][row["kind"]]
-        of[0] += row["count"]
-        of[1] += row["sum"]
-    quantiles = {row["start_us"] // step_us * step_us: row for row in hours.to_pylist()}
+    for row in typed_rows(series.filter(wanted), SeriesRow):
+        of = sums[row.start_us // step_us * step_us][row.kind]
+        of[0] += row.count
+        of[1] += row.sum
+    quantiles = {row.start_us // step_us * step_us: row for row in typed_rows(hours, HourRow)}
     return tuple(
         HourFacts(
             start_us=start,
             executions=found["execution"][0],
             sum_ns=found["execution"][1] * 1000,
-            p50_ns=_quantile(quantiles.get(start), "p50_us"),
-            p95_ns=_quantile(quantiles.get(start), "p95_us"),
-            p99_ns=_quantile(quantiles.get(start), "p99_us"),
+            p50_ns=None if hour is None else hour.p50_us * 1000,
+            p95_ns=None if hour is None else hour.p95_us * 1000,
+            p99_ns=None if hour is None else hour.p99_us * 1000,
             errors=found["error"][0],
         )
         for start, found in sorted(sums.items())
+        for hour in (quantiles.get(start),)
     )
-
-
-def _quantile(row: Mapping[str, Any] | None, name: str) -> int | None:
-    return None if row is None else row[name] * 1000
 
 
 def sessions_of(facts: Facts, table: pa.Table) -> SessionFacts | None:
     """Return the log's sessions; None if it has none."""
-    rows = table.to_pylist()
+    rows = typed_rows(table, SessionRow)
     if not rows:
         return None
     quantiles = facts["session_quantiles_us"] or (None, None)
     most = facts["most_sessions"] or {"count": None, "time_us": None, "server": ""}
     return SessionFacts(
-        begun=sum(row["begun"] for row in rows),
-        ended=sum(row["ended"] for row in rows),
-        sum_ns=sum(row["sum_us"] for row in rows) * 1000,
-        max_ns=max(row["max_us"] for row in rows) * 1000,
+        begun=sum(row.begun for row in rows),
+        ended=sum(row.ended for row in rows),
+        sum_ns=sum(row.sum_ns for row in rows),
+        max_ns=max(row.max_ns for row in rows),
         p50_ns=None if quantiles[0] is None else quantiles[0] * 1000,
         p95_ns=None if quantiles[1] is None else quantiles[1] * 1000,
         most=most["count"],
@@ -127,14 +122,14 @@ def sessions_of(facts: Facts, table: pa.Table) -> SessionFacts | None:
     )
 
 
-def _session_tallies(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[SessionTally, ...]:
+def _session_tallies(rows: Sequence[SessionRow], name: str) -> tuple[SessionTally, ...]:
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for row in rows:
-        of = sums[row[name]]
-        of[0] += row["begun"]
-        of[1] += row["ended"]
-        of[2] += row["sum_us"] * 1000
-        of[3] = max(of[3], row["max_us"] * 1000)
+        of = sums[getattr(row, name)]
+        of[0] += row.begun
+        of[1] += row.ended
+        of[2] += row.sum_ns
+        of[3] = max(of[3], row.max_ns)
     ranked = sorted(sums.items(), key=lambda item: (-item[1][2], -item[1][1], item[0]))
     return tuple(SessionTally(key, *of) for key, of in ranked[:_MOST]) if any(sums) else ()
 
@@ -182,30 +177,30 @@ def checkpoint_work_of(points: Mapping[str, Any]) -> CheckpointWork | None:
 
 def vacuum_work_of(activity: pa.Table, vacuums: pa.Table) -> tuple[VacuumWork, ...]:
     """Return autovacuum's work by table, vacuums first, each the longest first."""
-    amounts = [name for name in vacuums.column_names if name != "server"]
-    work = {(row.pop("kind"), row.pop("name")): row for row in vacuums.select(amounts).to_pylist()}
     times = {
-        (row["kind"], row["name"]): row
-        for row in activity.to_pylist()
-        if row["kind"] in ("autovacuum", "autoanalyze")
+        (row.kind, row.name): row
+        for row in typed_rows(activity, ActivityRow)
+        if row.kind in ("autovacuum", "autoanalyze")
     }
-    ranked = sorted(work, key=lambda key: (key[0] == "autoanalyze", -times[key]["sum"], key[1]))
+    found = ((row, times[row.kind, row.name]) for row in typed_rows(vacuums, VacuumRow))
+    ranked = sorted(found, key=lambda pair: (pair[0].kind == "autoanalyze", -pair[1].sum, pair[0].name))
     return tuple(
-        VacuumWork(
-            table=key[1],
-            analyze=key[0] == "autoanalyze",
-            runs=times[key]["count"],
-            sum_ns=times[key]["sum"] * 1000,
-            max_ns=times[key]["max"] * 1000,
-            **work[key],
+        build_from(
+            VacuumWork,
+            row,
+            table=row.name,
+            analyze=row.kind == "autoanalyze",
+            runs=time.count,
+            sum_ns=time.sum * 1000,
+            max_ns=time.max * 1000,
         )
-        for key in ranked
+        for row, time in ranked
     )
 
 
 def query_ids_of(table: pa.Table) -> Mapping[int, tuple[QueryId, ...]]:
     """Return the server's query ids of each template, the most frequent first."""
     found: dict[int, list[QueryId]] = defaultdict(list)
-    for row in sorted(table.to_pylist(), key=lambda row: (-row["executions"], row["query_id"])):
-        found[row["template"]].append(QueryId(str(row["query_id"]), row["executions"]))
+    for row in sorted(typed_rows(table, QueryIdRow), key=lambda row: (-row.executions, row.query_id)):
+        found[row.template].append(QueryId(str(row.query_id), row.executions))
     return defaultdict(tuple, {number: tuple(ids) for number, ids in found.items()})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from uncork.analysis.log.statement_kind import kind_of
+from uncork.model.records import build_from
 from uncork.model.results.log import OTHERS, Contribution
+from uncork.model.tables.log import OriginRow
 
 COUNTED: Final = ("executions", "sum_us", "max_us")
 """The columns that are added up."""
@@ -14,7 +16,7 @@ _MOST: Final = 100
 """Names that a report shows; `_MOST_OF_TEMPLATE` of a single template."""
 _MOST_OF_TEMPLATE: Final = 10
 
-Row = Mapping[str, Any]
+Origin = Literal["application", "user", "database", "host", "server"]
 
 
 def contributions(
@@ -57,16 +59,14 @@ def _sums(
     return sums
 
 
-def of_template(rows: Sequence[Row], name: str, total: int) -> tuple[Contribution, ...]:
+def of_template(rows: Sequence[OriginRow], name: Origin, total: int) -> tuple[Contribution, ...]:
     """Add up the rows of a template by a name, as `contributions` does."""
-    if len(rows) == 1 and rows[0][name] not in ("", OTHERS):
-        (row,) = rows
-        share = row["sum_us"] / total if total else 0.0
-        return (
-            Contribution(row[name], row["executions"], row["sum_us"] * 1000, row["max_us"] * 1000, share),
-        )
-    counts = {column: [row[column] for row in rows] for column in COUNTED}
-    return contributions((row[name] for row in rows), counts, total, _MOST_OF_TEMPLATE)
+    names: list[str] = [getattr(row, name) for row in rows]
+    if len(rows) == 1 and names[0] not in ("", OTHERS):
+        share = rows[0].sum_us / total if total else 0.0
+        return (build_from(Contribution, rows[0], name=names[0], share=share),)
+    counts = {column: [getattr(row, column) for row in rows] for column in COUNTED}
+    return contributions(names, counts, total, _MOST_OF_TEMPLATE)
 
 
 def kinds_of(columns: Mapping[str, Sequence[Any]], total: int) -> tuple[Contribution, ...]:

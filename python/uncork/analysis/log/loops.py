@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
 from uncork.advise.log_loops import is_loop, is_pipeline
+from uncork.model.records import build_from
 from uncork.model.results.log_activity import NameCount
 from uncork.model.results.log_loop import LogLoop, LoopTemplate
+from uncork.model.tables.log import LoopRow
+from uncork.store.rows import typed_rows
 
 _MOST = 100
 """The most loops that a report lists; the table of the run holds all of them."""
-_AMOUNTS: Final = (
-    "stretches",
-    "executions",
-    "parents",
-    "squares",
-    "elapsed_us",
-    "sum_us",
-    "groups",
-    "at_once",
-)
 
-Row = Mapping[str, Any]
+Repeated = tuple[LoopRow, tuple[NameCount, ...]]
+"""A repeated template, with its executions by server."""
 
 
 def loops_of(
@@ -35,69 +30,73 @@ def loops_of(
 
     `texts` and `executions` are those of all templates, by number. `by_server` counts executions by server.
     """
-    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in _added_up(table.to_pylist(), by_server=by_server):
-        if not row["in_transaction"] and not _is_loop(row, executions):
+    groups: dict[tuple[Any, ...], list[Repeated]] = defaultdict(list)
+    for row, servers in _added_up(typed_rows(table, LoopRow)):
+        if not row.in_transaction and not _is_loop(row, executions):
             continue
         # Without a parent, templates of one loop have the same number of transactions and of repetitions.
-        alike = () if row["parent"] is not None else (row["stretches"], row["longest"])
-        groups[row["in_transaction"], row["parent"], alike].append(row)
+        alike = () if row.parent is not None else (row.stretches, row.longest)
+        groups[row.in_transaction, row.parent, alike].append((row, servers if by_server else ()))
     found = [_loop(rows, texts) for rows in groups.values()]
-    return tuple(sorted(found, key=lambda one: (-_cost(one), one.templates[0].text))[:_MOST])
+    return tuple(sorted(found, key=lambda loop: (-_cost(loop), loop.templates[0].text))[:_MOST])
 
 
-def _added_up(rows: Iterable[Row], *, by_server: bool) -> Iterator[Row]:
-    """Yield the rows; rows that differ only in the server are added up to one row."""
-    servers: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+def _added_up(rows: Iterable[LoopRow]) -> Iterator[Repeated]:
+    """Yield the rows, with executions by server; rows that differ only in the server are added up."""
+    groups: dict[tuple[Any, ...], list[LoopRow]] = defaultdict(list)
     for row in rows:
-        servers[row["template"], row["parent"], row["in_transaction"]].append(row)
-    for (template, parent, in_transaction), same in servers.items():
-        known = same if by_server else []
-        counts = (NameCount(row["server"], row["executions"]) for row in known)
-        yield {
-            "template": template,
-            "parent": parent,
-            "in_transaction": in_transaction,
-            "longest": max(row["longest"] for row in same),
-            **{name: sum(row[name] for row in same) for name in _AMOUNTS},
-            "servers": tuple(sorted(counts, key=lambda count: (-count.count, count.name))),
-        }
+        groups[row.template, row.parent, row.in_transaction].append(row)
+    for same in groups.values():
+        counts = (NameCount(row.server, row.executions) for row in same)
+        whole = replace(
+            same[0],
+            longest=max(row.longest for row in same),
+            stretches=sum(row.stretches for row in same),
+            executions=sum(row.executions for row in same),
+            parents=sum(row.parents for row in same),
+            squares=sum(row.squares for row in same),
+            elapsed_us=sum(row.elapsed_us for row in same),
+            sum_us=sum(row.sum_us for row in same),
+            groups=sum(row.groups for row in same),
+            at_once=sum(row.at_once for row in same),
+        )
+        yield whole, tuple(sorted(counts, key=lambda count: (-count.count, count.name)))
 
 
-def _is_loop(row: Row, executions: Sequence[int]) -> bool:
-    return row["parent"] is not None and is_loop(
-        executions=row["executions"],
-        parents=row["parents"],
-        parent_executions=executions[row["parent"]],
-        stretches=row["stretches"],
-        squares=row["squares"],
+def _is_loop(row: LoopRow, executions: Sequence[int]) -> bool:
+    return row.parent is not None and is_loop(
+        executions=row.executions,
+        parents=row.parents,
+        parent_executions=executions[row.parent],
+        stretches=row.stretches,
+        squares=row.squares,
     )
 
 
-def _loop(rows: Sequence[Row], texts: Sequence[str]) -> LogLoop:
-    ranked = sorted(rows, key=lambda row: (-row["elapsed_us"], -row["executions"], row["template"]))
-    first = ranked[0]
-    parent = first["parent"]
-    return LogLoop(
-        in_transaction=first["in_transaction"],
-        parent_number=parent,
-        parent_text="" if parent is None else texts[parent],
-        parents=max(row["parents"] for row in rows),
-        stretches=max(row["stretches"] for row in rows),
-        ratio=first["executions"] / (first["stretches"] if parent is None else first["parents"]),
+def _loop(rows: Sequence[Repeated], texts: Sequence[str]) -> LogLoop:
+    ranked = sorted(rows, key=lambda row: (-row[0].elapsed_us, -row[0].executions, row[0].template))
+    first = ranked[0][0]
+    return build_from(
+        LogLoop,
+        first,
+        parent_number=first.parent,
+        parent_text="" if first.parent is None else texts[first.parent],
+        parents=max(row.parents for row, _ in rows),
+        stretches=max(row.stretches for row, _ in rows),
+        ratio=first.executions / (first.stretches if first.parent is None else first.parents),
         templates=tuple(
-            LoopTemplate(
-                number=row["template"],
-                text=texts[row["template"]],
-                executions=row["executions"],
-                longest=row["longest"],
-                sum_ns=row["sum_us"] * 1000,
-                waiting_ns=max(0, row["elapsed_us"] - row["sum_us"]) * 1000,
-                servers=row["servers"],
+            build_from(
+                LoopTemplate,
+                row,
+                number=row.template,
+                text=texts[row.template],
+                sum_ns=row.sum_us * 1000,
+                waiting_ns=max(0, row.elapsed_us - row.sum_us) * 1000,
+                servers=servers,
             )
-            for row in ranked
+            for row, servers in ranked
         ),
-        pipelined=is_pipeline(first["groups"], first["at_once"]),
+        pipelined=is_pipeline(first.groups, first.at_once),
     )
 
 

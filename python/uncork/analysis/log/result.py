@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,10 +56,23 @@ from uncork.model.results.log import (
     Updates,
 )
 from uncork.model.results.log_activity import LogServer
-from uncork.model.tables.log import LOG_TABLES
-from uncork.model.tables.register import HISTOGRAM_COLUMNS
+from uncork.model.tables.log import (
+    HISTOGRAM_COLUMNS,
+    LOG_TABLES,
+    ActivityRow,
+    ExampleRow,
+    FailedStatementRow,
+    IncidentRow,
+    OriginRow,
+    PoolRow,
+    RepeatedUpdatesRow,
+    SeriesRow,
+    TemplateRow,
+    TransactionRow,
+)
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.profile_tables import read_evidence
+from uncork.store.rows import typed_rows
 
 MOST_TEMPLATES: Final = 2_000
 """The most templates of a result; the tables of the run hold all of them."""
@@ -71,6 +84,7 @@ _NAMES: Final = ("application", "user", "database", "host")
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
+OfTemplate = TypeVar("OfTemplate", OriginRow, ExampleRow, FailedStatementRow)
 
 
 def log_result(
@@ -183,16 +197,16 @@ def _points(table: pa.Table, numbers: Sequence[int]) -> Mapping[int | None, tupl
         pc.equal(kinds, "execution"), pc.is_in(templates, pa.array(numbers, templates.type))
     )
     found: dict[int | None, list[Point]] = defaultdict(list)
-    for row in table.filter(wanted).to_pylist():
-        found[row["template"]].append(Point(row["start_us"], row["count"], row["sum"] * 1000))
+    for row in typed_rows(table.filter(wanted), SeriesRow):
+        found[row.template].append(Point(row.start_us, row.count, row.sum * 1000))
     return defaultdict(tuple, {key: tuple(points) for key, points in found.items()})
 
 
 def _application_series(table: pa.Table) -> tuple[NamedSeries, ...]:
     """Return each application's executions over time, most time first; empty if the log names none."""
     found: dict[str, list[Point]] = defaultdict(list)
-    for row in table.filter(pc.equal(table["kind"], "application")).to_pylist():
-        found[row["name"]].append(Point(row["start_us"], row["count"], row["sum"] * 1000))
+    for row in typed_rows(table.filter(pc.equal(table["kind"], "application")), SeriesRow):
+        found[row.name].append(Point(row.start_us, row.count, row.sum * 1000))
     if set(found) <= {""}:
         return ()
     all_of = [NamedSeries(name, tuple(points)) for name, points in found.items()]
@@ -251,57 +265,54 @@ def _templates(
     by_server: bool,
 ) -> Iterable[TemplateFacts]:
     numbers = shown["template"].to_pylist()
-    origins = _grouped(tables["log_origins"], numbers)
-    examples = _grouped(tables["log_examples"], numbers)
-    failed = _grouped(tables["log_failed_statements"], numbers)
+    origins = _grouped(tables["log_origins"], OriginRow, numbers)
+    examples = _grouped(tables["log_examples"], ExampleRow, numbers)
+    failed = _grouped(tables["log_failed_statements"], FailedStatementRow, numbers)
     query_ids = query_ids_of(tables["log_query_ids"])
     again = tables.get("log_repeated_updates")
-    repeated = {row.pop("template"): Updates(**row) for row in ([] if again is None else again.to_pylist())}
-    for row in shown.to_pylist():
-        number = row["template"]
-        executions = row["executions"]
-        yield TemplateFacts(
+    repeated = {
+        row.template: build_from(Updates, row)
+        for row in ([] if again is None else typed_rows(again, RepeatedUpdatesRow))
+    }
+    for row in typed_rows(shown, TemplateRow):
+        number = row.template
+        yield build_from(
+            TemplateFacts,
+            row,
             number=number,
-            text=row["text"],
-            identity=row["identity"],
-            kind=kind_of(row["text"]),
-            executions=executions,
-            sum_ns=row["sum_us"] * 1000,
-            mean_ns=row["sum_us"] * 1000 / executions if executions else 0.0,
-            p50_ns=_ns(row["p50_us"]),
-            p95_ns=_ns(row["p95_us"]),
-            p99_ns=_ns(row["p99_us"]),
-            max_ns=row["max_us"] * 1000,
-            share=row["sum_us"] / total if total else 0.0,
-            histogram=tuple(row[name] for name in HISTOGRAM_COLUMNS),
-            parse=LogTimes(row["parses"], row["parse_sum_us"] * 1000, row["parse_max_us"] * 1000),
-            bind=LogTimes(row["binds"], row["bind_sum_us"] * 1000, row["bind_max_us"] * 1000),
-            first_us=row["first_us"],
-            last_us=row["last_us"],
-            cut=row["cut"],
-            failed=sum(row["count"] for row in failed[number]),
+            kind=kind_of(row.text),
+            mean_ns=row.sum_ns / row.executions if row.executions else 0.0,
+            p50_ns=_ns(row.p50_us),
+            p95_ns=_ns(row.p95_us),
+            p99_ns=_ns(row.p99_us),
+            share=row.sum_us / total if total else 0.0,
+            parse=LogTimes(row.parses, row.parse_sum_us * 1000, row.parse_max_us * 1000),
+            bind=LogTimes(row.binds, row.bind_sum_us * 1000, row.bind_max_us * 1000),
+            failed=sum(errors.count for errors in failed[number]),
             lists=_lists(row),
-            rows=row["rows_sum"] / row["rows_plans"] if row["rows_plans"] else None,
+            rows=row.rows_sum / row.rows_plans if row.rows_plans else None,
             repetition=_repetition(row),
-            applications=of_template(origins[number], "application", row["sum_us"]),
-            users=of_template(origins[number], "user", row["sum_us"]),
-            databases=of_template(origins[number], "database", row["sum_us"]),
-            hosts=of_template(origins[number], "host", row["sum_us"]),
+            applications=of_template(origins[number], "application", row.sum_us),
+            users=of_template(origins[number], "user", row.sum_us),
+            databases=of_template(origins[number], "database", row.sum_us),
+            hosts=of_template(origins[number], "host", row.sum_us),
             examples=tuple(_example(example, files) for example in examples[number]),
             series=points[number],
             timeline=timelines.get(number, ()),
             query_ids=query_ids[number],
             repeated=repeated.get(number),
-            servers=of_template(origins[number], "server", row["sum_us"]) if by_server else (),
+            servers=of_template(origins[number], "server", row.sum_us) if by_server else (),
         )
 
 
-def _grouped(table: pa.Table, numbers: Sequence[int]) -> Mapping[int, list[Row]]:
+def _grouped(
+    table: pa.Table, kind: type[OfTemplate], numbers: Sequence[int]
+) -> Mapping[int, list[OfTemplate]]:
     """Return the rows of some templates, by template."""
     templates = table["template"]
-    found: dict[int, list[Row]] = defaultdict(list)
-    for row in table.filter(pc.is_in(templates, pa.array(numbers, templates.type))).to_pylist():
-        found[row["template"]].append(row)
+    found: dict[int, list[OfTemplate]] = defaultdict(list)
+    for row in typed_rows(table.filter(pc.is_in(templates, pa.array(numbers, templates.type))), kind):
+        found[row.template].append(row)
     return found
 
 
@@ -309,90 +320,70 @@ def _ns(micros: int | None) -> int | None:
     return None if micros is None else micros * 1000
 
 
-def _lists(row: Row) -> Lists | None:
-    count = row["lists"]
-    return Lists(count, row["list_elements"] / count, row["list_max"]) if count else None
+def _lists(row: TemplateRow) -> Lists | None:
+    return Lists(row.lists, row.list_elements / row.lists, row.list_max) if row.lists else None
 
 
-def _repetition(row: Row) -> Repetition | None:
-    if row["repeated_rows"] is None:
+def _repetition(row: TemplateRow) -> Repetition | None:
+    if row.repeated_rows is None:
         return None
-    waiting = max(0, row["repeated_elapsed_us"] - row["repeated_sum_us"])
     return Repetition(
-        row["repeated_rows"],
-        row["repeated_executions"],
-        row["repeated_longest"],
-        row["repeated_sum_us"] * 1000,
-        waiting * 1000,
-        is_pipeline(row["repeated_groups"], row["repeated_at_once"]),
+        row.repeated_rows,
+        row.repeated_executions,
+        row.repeated_longest,
+        row.repeated_sum_us * 1000,
+        max(0, row.repeated_elapsed_us - row.repeated_sum_us) * 1000,
+        is_pipeline(row.repeated_groups, row.repeated_at_once),
     )
 
 
-def _example(row: Row, files: Sequence[FileFacts]) -> Example:
-    return Example(
-        kind=row["kind"],
-        duration_ns=row["duration_us"] * 1000,
-        time_us=row["time_us"],
-        file=files[row["file"]].name,
-        offset=row["offset"],
-        text=row["text"],
-        parameters=row["parameters"],
-    )
+def _example(row: ExampleRow, files: Sequence[FileFacts]) -> Example:
+    return build_from(Example, row, duration_ns=row.duration_us * 1000, file=files[row.file].name)
 
 
 def _transactions(table: pa.Table) -> Iterable[TransactionFacts]:
-    rows = sorted(table.to_pylist(), key=lambda row: -row["elapsed_us"])
+    rows = sorted(typed_rows(table, TransactionRow), key=lambda row: -row.elapsed_us)
     for row in rows[:_MOST_NAMES]:
-        yield TransactionFacts(
-            application=row["application"],
-            user=row["user"],
-            database=row["database"],
-            count=row["transactions"],
-            elapsed_ns=row["elapsed_us"] * 1000,
-            working_ns=row["sum_us"] * 1000,
-            statements=row["statements"],
-            statements_p50=row["statements_p50"],
-            statements_max=row["statements_max"],
-            pauses=row["pauses"],
-            pause_ns=row["pause_sum_us"] * 1000,
-            pause_max_ns=row["pause_max_us"] * 1000,
-            repeated_wait_ns=row["repeated_wait_us"] * 1000,
-            server=row["server"],
+        yield build_from(
+            TransactionFacts,
+            row,
+            count=row.transactions,
+            elapsed_ns=row.elapsed_us * 1000,
+            working_ns=row.sum_us * 1000,
+            pause_ns=row.pause_sum_us * 1000,
+            pause_max_ns=row.pause_max_us * 1000,
+            repeated_wait_ns=row.repeated_wait_us * 1000,
         )
 
 
 def _server(facts: Mapping[str, Any], tables: Tables, texts: Sequence[str]) -> ServerFacts:
-    rows = tables["log_activity"].to_pylist()
-    incidents = tables["log_incidents"].to_pylist()
+    rows = typed_rows(tables["log_activity"], ActivityRow)
+    incidents = typed_rows(tables["log_incidents"], IncidentRow)
     points = facts["checkpoints"]
 
     def tallies(kind: str, scale: int = 1000) -> tuple[Tally, ...]:
         return tuple(
             Tally(
-                row["name"] if row["template"] is None else texts[row["template"]],
-                row["count"],
-                row["sum"] * scale,
-                row["max"] * scale,
+                row.name if row.template is None else texts[row.template],
+                row.count,
+                row.sum * scale,
+                row.max * scale,
             )
             for row in rows
-            if row["kind"] == kind
+            if row.kind == kind
         )
 
     def greatest(wait: bool) -> tuple[Incident, ...]:
         return tuple(
-            Incident(
-                row["amount"] * (1000 if wait else 1),
-                row["time_us"],
-                row["pid"],
-                row["what"],
-                row["detail"],
-                row["statement"],
-                row["relation"] or "",
-                row["holder"] or "",
-                row["server"],
+            build_from(
+                Incident,
+                row,
+                amount=row.amount * (1000 if wait else 1),
+                relation=row.relation or "",
+                holder=row.holder or "",
             )
             for row in incidents
-            if row["is_wait"] == wait
+            if row.is_wait == wait
         )
 
     reasons = sorted(points["reasons"].items(), key=lambda item: (-item[1], item[0]))
@@ -482,7 +473,7 @@ def _text(number: int | None, texts: Sequence[str]) -> str:
 def pool_facts(averages: Mapping[str, Mapping[str, int]], connections: pa.Table) -> PoolFacts | None:
     """Return the facts of a pooler; None if the log has none. Pure."""
     reports = averages["pool queries"]["count"]
-    rows = connections.to_pylist()
+    rows = typed_rows(connections, PoolRow)
     if not reports and not rows:
         return None
 
@@ -502,17 +493,8 @@ def pool_facts(averages: Mapping[str, Mapping[str, int]], connections: pa.Table)
         waiting=mean("pool wait") / 1e6,
         waiting_max=averages["pool wait"]["max"] / 1e6,
         connections=tuple(
-            PoolConnections(
-                side=row["side"],
-                database=row["database"],
-                user=row["user"],
-                ended=row["ended"],
-                count=row["count"],
-                mean_ns=row["sum_us"] * 1000 / row["count"],
-                max_ns=row["max_us"] * 1000,
-                host=row["host"] or "",
-            )
-            for row in sorted(rows, key=lambda row: (row["side"], -row["count"], row["ended"]))
+            build_from(PoolConnections, row, mean_ns=row.sum_ns / row.count, host=row.host or "")
+            for row in sorted(rows, key=lambda row: (row.side, -row.count, row.ended))
         ),
         bytes_in_s=mean("pool bytes in"),
         bytes_out_s=mean("pool bytes out"),

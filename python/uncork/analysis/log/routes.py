@@ -11,19 +11,23 @@ from typing import Any, Final
 import pyarrow as pa
 
 from uncork.model.results.log_activity import RouteFacts, RouteKind, RouteStatement
+from uncork.model.tables.log import RouteRow
+from uncork.store.rows import typed_rows
 
 _MOST: Final = 200
 """The most routes that a report shows; the table of the run holds all of them."""
 _MOST_STATEMENTS: Final = 20
-_COUNTS: Final = ("executions", "sum_us", "max_us", "rows_plans", "rows_sum")
+_NO_COUNTS: Final = (0, 0, 0, 0, 0)
 
-Row = Mapping[str, Any]
 Key = tuple[RouteKind, str, str]
 
 
 @dataclass(slots=True)
 class _Route:
-    """The `_COUNTS` of each statement, and the requests of each sender."""
+    """Counts of each statement, and the requests of each sender.
+
+    The counts are executions, their total and greatest time, plans with actual rows, and these rows.
+    """
 
     statements: dict[int, Sequence[int]] = field(default_factory=dict)
     requests: dict[tuple[Any, ...], int] = field(default_factory=dict)
@@ -49,16 +53,16 @@ def routes_of(
     """
     found: dict[Key, _Route] = defaultdict(_Route)
     tagged: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
-    for row in routes.to_pylist():
+    for row in typed_rows(routes, RouteRow):
         route = found[_key(row)]
-        route.add(row["template"], tuple(row[name] for name in _COUNTS))
-        if row["requests"] is not None:
+        route.add(row.template, (row.executions, row.sum_us, row.max_us, row.rows_plans, row.rows_sum))
+        if row.requests is not None:
             # The same number is in each row of a sender.
-            sender = tuple(row[name] for name in ("server", "application", "tagged_application", "trace"))
-            route.requests[(row["route"], *sender)] = row["requests"]
-        of = tagged[row["template"], row["application"]]
-        of[0] += row["executions"]
-        of[1] += row["sum_us"]
+            sender = (row.route, row.server, row.application, row.tagged_application, row.trace)
+            route.requests[sender] = row.requests
+        of = tagged[row.template, row.application]
+        of[0] += row.executions
+        of[1] += row.sum_us
     for application, statements in _without_comments(origins, tagged).items():
         if statements:
             found["session", application, application].statements = statements
@@ -69,11 +73,11 @@ def routes_of(
     return tuple(sorted(facts, key=lambda fact: (-fact.sum_ns, fact.kind, fact.name))[:_MOST])
 
 
-def _key(row: Row) -> Key:
-    application = row["tagged_application"] or row["application"]
-    if row["route"]:
-        return "route", row["route"], application
-    return ("application" if row["tagged_application"] else "session"), application, application
+def _key(row: RouteRow) -> Key:
+    application = row.tagged_application or row.application
+    if row.route:
+        return "route", row.route, application
+    return ("application" if row.tagged_application else "session"), application, application
 
 
 def _without_comments(
@@ -88,7 +92,7 @@ def _without_comments(
         known = of.get(template)
         of[template] = counts if known is None else _added(known, counts)
     for (template, application), (executions, micros) in tagged.items():
-        whole = sums[application].get(template, (0,) * len(_COUNTS))
+        whole = sums[application].get(template, _NO_COUNTS)
         left = max(0, whole[1] - micros)
         # The longest may be one with a comment.
         sums[application][template] = (whole[0] - executions, left, min(whole[2], left), 0, 0)

@@ -10,8 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.analysis.log.activity import checkpoint_work_of, hours_of
+from uncork.model.records import build_from
 from uncork.model.results.log import ErrorFacts, FileFacts, NameCount, NamedSeries, Point
 from uncork.model.results.log_activity import LogServer, Peak
+from uncork.model.tables.log import ErrorRow, SeriesRow
+from uncork.store.rows import typed_rows
 
 _KEYS: Final = {
     "log_series": ("kind", "name", "template", "start_us"),
@@ -32,7 +35,10 @@ def several(facts: Facts) -> bool:
 
 
 def added_up(tables: Tables) -> dict[str, pa.Table]:
-    """Return the tables with the rows of all servers added up where a report shows them as one. Pure."""
+    """Return the tables with the rows of all servers added up where a report shows them as one. Pure.
+
+    The name of their server is empty.
+    """
     return {name: _added_up(table, _KEYS[name]) if name in _KEYS else table for name, table in tables.items()}
 
 
@@ -40,7 +46,7 @@ def _added_up(table: pa.Table, keys: Sequence[str]) -> pa.Table:
     amounts = [name for name in table.column_names if name not in (*keys, "server")]
     how = [(name, "max" if name.startswith("max") else "sum") for name in amounts]
     found = table.group_by(list(keys), use_threads=False).aggregate(how)
-    found = found.rename_columns([*keys, *amounts])
+    found = found.rename_columns([*keys, *amounts]).append_column("server", pa.repeat("", found.num_rows))
     if "sum" in amounts and "start_us" not in keys:
         return found.sort_by([("kind", "ascending"), ("sum", "descending"), ("name", "ascending")])
     return found.sort_by([(name, "ascending") for name in keys])
@@ -48,33 +54,32 @@ def _added_up(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 def errors_of(table: pa.Table, *, by_server: bool) -> list[ErrorFacts]:
     """Return messages by kind, the most frequent first; those of all servers are one kind. Pure."""
-    names = [name for name in ErrorFacts.__dataclass_fields__ if name != "servers"]
-    rows = table.to_pylist()
+    rows = typed_rows(table, ErrorRow)
     if not by_server:
-        return [ErrorFacts(**{name: row[name] for name in names}) for row in rows]
-    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
+        return [build_from(ErrorFacts, row) for row in rows]
+    groups: dict[tuple[str, ...], list[ErrorRow]] = defaultdict(list)
     for row in rows:
-        groups[row["severity"], row["sqlstate"], row["message"]].append(row)
+        groups[row.severity, row.sqlstate, row.message].append(row)
     found = []
     for group in groups.values():
-        first = min(group, key=lambda row: (row["first_us"] is None, row["first_us"], row["server"]))
-        counts = sorted(((row["server"], row["count"]) for row in group), key=lambda one: (-one[1], one[0]))
+        counts = [NameCount(row.server, row.count) for row in group]
         found.append(
-            ErrorFacts(
-                **{name: first[name] for name in names if name not in ("count", "last_us")},
-                count=sum(row["count"] for row in group),
-                last_us=max((row["last_us"] for row in group if row["last_us"] is not None), default=None),
-                servers=tuple(NameCount(*count) for count in counts),
+            build_from(
+                ErrorFacts,
+                min(group, key=lambda row: (row.first_us is None, row.first_us or 0, row.server)),
+                count=sum(row.count for row in group),
+                last_us=max((row.last_us for row in group if row.last_us is not None), default=None),
+                servers=tuple(sorted(counts, key=lambda server: (-server.count, server.name))),
             )
         )
-    return sorted(found, key=lambda one: (-one.count, one.severity, one.message))
+    return sorted(found, key=lambda error: (-error.count, error.severity, error.message))
 
 
 def series_by_server(table: pa.Table) -> tuple[NamedSeries, ...]:
     """Return each server's executions over time, most time first. Pure."""
     found: dict[str, list[Point]] = defaultdict(list)
-    for row in table.filter(pc.equal(table["kind"], "execution")).to_pylist():
-        found[row["server"]].append(Point(row["start_us"], row["count"], row["sum"] * 1000))
+    for row in typed_rows(table.filter(pc.equal(table["kind"], "execution")), SeriesRow):
+        found[row.server].append(Point(row.start_us, row.count, row.sum * 1000))
     all_of = [NamedSeries(name, tuple(points)) for name, points in found.items()]
     return tuple(sorted(all_of, key=lambda one: (-sum(point.sum_ns for point in one.points), one.name)))
 
@@ -93,9 +98,9 @@ def servers_of(
         times[row["server"]].append((row["sum_us_sum"], row["template"]))
         executions[row["server"]] += row["executions_sum"]
     errors = Counter[str]()
-    for row in tables["log_errors"].select(["server", "severity", "count"]).to_pylist():
-        if row["severity"] in _ERRORS:
-            errors[row["server"]] += row["count"]
+    for error in typed_rows(tables["log_errors"], ErrorRow):
+        if error.severity in _ERRORS:
+            errors[error.server] += error.count
     found = []
     for server in facts["servers"]:
         name, peak, sessions, points = (
