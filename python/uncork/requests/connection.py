@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from uncork.engines.conninfo import composed, is_conninfo
 from uncork.errors import UsageError
+from uncork.model.records import build_from
 from uncork.model.redaction import redact
 from uncork.requests.jobs import ServerOptions
 
@@ -100,9 +101,7 @@ def watched_server(options: ServerNames, given: str | None, ask: AskPassword) ->
     """
     database = database_of(given, options.database_name)
     refuse_asking(options)
-    return ServerOptions(
-        host=options.host, port=options.port, user=options.user, database=database, password=ask(options)
-    )
+    return build_from(ServerOptions, options, database=database, password=ask(options))
 
 
 def measured_server(options: Options, ask: AskPassword, *, starts: bool = True) -> Options:

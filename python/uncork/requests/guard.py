@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uncork.experiment.guard.sides import Side, parse_side
+from uncork.model.records import build_from
 from uncork.model.redaction import is_secret, shell_command, variable_for, without_secrets
 from uncork.model.variant_evidence import EvidenceKind
 from uncork.requests.guard_options import GuardOptions
@@ -67,24 +68,18 @@ def guard_request(
     Raises:
         UsageError: if a side cannot be understood, or the hosts' options do not fit together.
     """
-    return GuardRequest(
+    return build_from(
+        GuardRequest,
+        options,
         target=target,
         baseline=parse_side("baseline", options.baseline or ()),
         candidate=parse_side("candidate", options.candidate or ()),
         gates=tuple(options.gates or ()),
-        variant=options.variant,
         options=changes_of(options.sets, options.workloads, options.budget, options.precision, options.seed),
         choice=server,
-        acknowledged=options.acknowledged,
-        confirm=options.confirm,
         evidence=options.evidence or (),
-        same=options.same,
         words=tuple(words),
-        stored=options.stored,
-        times=options.times,
-        url=options.url,
         headers=tuple(options.header or ()),
-        everything=options.everything,
         resume=options.resume is not None,
         on_hosts=host_request(options) is not None,
     )

@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from uncork.errors import UsageError
 from uncork.model.http import Checks, HttpServer, HttpSpec, HttpVersion, Request, Variable
 from uncork.model.load import Arrivals, ClusterRequest
+from uncork.model.records import build_from
 from uncork.requests.http_files.http_file import described_requests, file_and_urls, missing_server
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.jobs import SweepRequest
@@ -72,11 +73,10 @@ def read_http(
         operations = 1
     if options.sweep == "rate" and most is None:
         most = max(_MOST_CONNECTIONS, clients)
-    spec = HttpSpec(
-        server=sent.server,
-        requests=sent.requests,
+    spec = build_from(
+        HttpSpec,
+        sent,
         version=_version(options, tls=sent.server.tls),
-        variables=sent.variables,
         clients=clients,
         max_clients=most,
         streams=options.streams or 1,
@@ -92,10 +92,6 @@ def read_http(
         request_timeout_ns=_TIMEOUT_NS if options.timeout is None else options.timeout or None,
         connect_timeout_ns=options.connect_timeout or _CONNECT_TIMEOUT_NS,
         progress_s=options.progress,
-        login=sent.login,
-        cookies=sent.cookies,
-        in_order=sent.in_order,
-        environment=sent.environment,
         trace=_trace(options, seed) if options.traceparent else None,
         part=read_part(
             options,

@@ -16,6 +16,7 @@ from uncork.experiment.spec.limits import too_many_comparisons
 from uncork.experiment.spec.problems import hint, refuse
 from uncork.experiment.spec.schema import Server, Spec, parse_spec
 from uncork.experiment.spec.time_zones import TimeZones, offset_values
+from uncork.model.records import build_from
 from uncork.model.units import format_duration, parse_duration, parse_share
 from uncork.store.query import RunReader
 
@@ -202,11 +203,9 @@ def run_source(reader: RunReader, changes: Options | None = None) -> Source:
     """Return the experiment of a stored run, as it ran."""
     stored = Options.of(reader.manifest.options)
     if changes is not None:
-        stored = Options(
-            levels=stored.levels,
-            workloads=stored.workloads,
-            variants=stored.variants,
-            operations=stored.operations,
+        stored = build_from(
+            Options,
+            stored,
             budget_ns=changes.budget_ns or stored.budget_ns,
             precision=changes.precision or stored.precision,
             seed=stored.seed if changes.seed is None else changes.seed,

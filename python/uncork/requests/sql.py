@@ -16,6 +16,7 @@ from uncork.errors import UsageError
 from uncork.load import builtin
 from uncork.model.database.recording import TRANSACTIONS
 from uncork.model.load import Arrivals, ClusterRequest, LoadLog, LoadScript, LoadSpec
+from uncork.model.records import build_from
 from uncork.requests.connection import database_of, refuse_asking
 from uncork.requests.jobs import LoadJob, ServerOptions, SweepRequest, TablesJob, TablesOptions, Vacuum
 from uncork.requests.load_options import HOW, INITIALIZE, OUTPUT, SWEEP, WATCH, WHAT, WHEN
@@ -84,7 +85,9 @@ def read_request(
         spec = with_recording(spec, spec.scripts, recording, read(recording), options)
     refuse(recording_contradictions(options, spec))
     needs_tables = any(script.builtin for script in spec.scripts)
-    return LoadJob(
+    return build_from(
+        LoadJob,
+        options,
         spec=spec,
         server=server,
         tables=tables if options.embedded and (needs_tables or options.initialise) else None,
@@ -92,9 +95,6 @@ def read_request(
         scale=None if options.scale is None else tables.scale,
         vacuum=_vacuum(options, needs_tables),
         command=command,
-        advise=options.advise,
-        postgres=options.postgres,
-        pooler=options.pooler,
         logs=local_logs(options.logs or [], "load"),
     )
 
@@ -141,14 +141,12 @@ def _tables(options: SqlOptions) -> TablesOptions:
             f'unrecognized initialization step "{unknown[0] if unknown else ""}" in -I/--init-steps. Allowed '
             f'step characters are: "{_STEPS}".'
         )
-    return TablesOptions(
+    return build_from(
+        TablesOptions,
+        options,
         scale=options.scale or 1,
         steps=steps.replace("v", "") if options.no_vacuum else steps,
         fillfactor=options.fillfactor or 100,
-        foreign_keys=options.foreign_keys,
-        unlogged=options.unlogged,
-        tablespace=options.tablespace,
-        index_tablespace=options.index_tablespace,
         partitions=options.partitions or 0,
         partition_method=options.partition_method or "range",
     )

@@ -15,6 +15,7 @@ from uncork.analysis.runs.figures import run_figures
 from uncork.analysis.runs.past import BROKEN, ComparablePast, Found, Place, find_past, held_against
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.model.load import LoadOutcome
+from uncork.model.records import build_from
 from uncork.model.results.figure import RunFigures
 from uncork.model.results.guard import GateCheck, GuardSide, metric_of
 from uncork.model.stored_run import BASELINE
@@ -96,20 +97,16 @@ def tag_broken(root: Path, runs: Sequence[str]) -> None:
 
 
 def _check(place: Place, found: Found, decision: Decision) -> GateCheck:
-    return GateCheck(
+    return build_from(
+        GateCheck,
+        decision,
         gate=place.gate,
         cell=place.cell,
         workload=place.workload,
-        outcome=decision.outcome,
-        reason=decision.reason,
         baseline=found.baseline,
         candidate=found.candidate,
         unit=found.unit if found.unit is not None else metric_of(place.gate).unit,
-        ratio=decision.ratio,
-        low=decision.low,
-        high=decision.high,
         rounds=found.like,
-        warnings=decision.warnings,
         by_round=found.by_run,
     )
 

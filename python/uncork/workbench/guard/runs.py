@@ -13,6 +13,7 @@ from typing import Literal
 
 from uncork import __version__
 from uncork.errors import UsageError
+from uncork.model.records import build_from
 from uncork.model.results.guard import GuardResult, guard_status
 from uncork.report.guard.answer import answer_guard
 from uncork.requests.guard import GuardRequest, Tell, command_text
@@ -119,26 +120,21 @@ def _result(
     judged: Judged,
     begun: int,
 ) -> GuardResult:
-    result = GuardResult(
+    result = build_from(
+        GuardResult,
+        judged,
         id=run.folder.name,
         question=run.manifest.question,
         against=against,
-        baseline=judged.baseline,
-        candidate=judged.candidate,
         status=guard_status(judged.checks),
         answer="",
         reasons=(),
-        checks=judged.checks,
         plans=(),
-        runs=judged.runs,
         confidence=CONFIDENCE,
         elapsed_ns=time.monotonic_ns() - begun,
         reproduce=command_text(question.wanted.words),
         uncork_version=__version__,
         started_at=run.manifest.started_at,
-        warnings=judged.warnings,
-        unused=judged.unused,
         name=question.name,
-        settings=judged.settings,
     )
     return answer_guard(result)

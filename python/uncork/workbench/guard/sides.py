@@ -21,6 +21,7 @@ from uncork.experiment.guard.sides import Side
 from uncork.experiment.plan.server_settings import OF_A_SERVER
 from uncork.experiment.spec.inlining import inline_files
 from uncork.experiment.spec.single_variant import with_variant
+from uncork.model.records import build_from
 from uncork.model.redaction import redact
 from uncork.requests.guard import GuardRequest, Tell
 from uncork.requests.server import ServerChoice
@@ -201,15 +202,13 @@ def _source(stand: _Stand, wanted: GuardRequest, path: Path) -> Source:
 def _asked(side: Side, stand: _Stand, source: Source, choice: ServerChoice) -> SideRequest:
     data = with_variant(tomllib.loads(source.text))
     inline_files(data, source.files.__getitem__)
-    return SideRequest(
+    return build_from(
+        SideRequest,
+        stand,
         side=side,
         data=data,
         spec=source.spec,
-        origin=stand.origin,
         files=source.spec.files,
-        revision=stand.revision,
-        commit=stand.commit,
-        changed=stand.changed,
         checkout=str(stand.root),
         dsn=redact(choice.apart[side.role]) if side.role in choice.apart else None,
     )

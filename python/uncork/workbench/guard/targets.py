@@ -14,6 +14,7 @@ from uncork.errors import UsageError
 from uncork.experiment.guard.gate_evidence import GateEvidence, gate_evidence
 from uncork.experiment.guard.sides import Side
 from uncork.experiment.guard.turns import Role, turn_ns
+from uncork.model.records import build_from
 from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.results.guard import Gate, GateCheck, GateOutcome, GuardSide, metric_of
 from uncork.model.results.run_comparison import EnvironmentDifference
@@ -181,20 +182,16 @@ def _judged(
 
 
 def _check(gate: Gate, found: GateEvidence, rounds: int, decision: Decision) -> GateCheck:
-    return GateCheck(
+    return build_from(
+        GateCheck,
+        decision,
         gate=gate,
         cell=(),
         workload=gate.workload,
-        outcome=decision.outcome,
-        reason=decision.reason,
         baseline=found.baseline,
         candidate=found.candidate,
         unit=metric_of(gate).unit,
-        ratio=decision.ratio,
-        low=decision.low,
-        high=decision.high,
         rounds=decision.rounds or rounds,
-        warnings=decision.warnings,
         by_round=found.by_round,
     )
 

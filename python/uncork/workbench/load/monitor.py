@@ -18,6 +18,7 @@ from uncork.errors import ConnectError, ServerCrash, UncorkError, UsageError
 from uncork.model.bottleneck import DatabaseUse
 from uncork.model.database.missing import grant
 from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.records import build_from
 from uncork.model.system import DATABASE, GENERATOR, SERVICE, Watch
 from uncork.profile.activity import CLIENT, wait_class
 from uncork.workbench.profile.database_watch import Samples, next_tick
@@ -282,11 +283,10 @@ def database_use(sessions_seen: SessionsSeen, elapsed_ns: int) -> DatabaseUse:
     # Early samples do not know yet which sessions are used, so only the second half counts.
     used = float(median(sample.used for sample in samples[many // 2 :]))
     busy = waits.total()
-    return DatabaseUse(
+    return build_from(
+        DatabaseUse,
+        sessions_seen,
         waits={key: number / many for key, number in waits.items()},
         sessions=max(used, busy / many),
-        connections=sessions_seen.connections,
-        max_connections=sessions_seen.max_connections,
-        reserved=sessions_seen.reserved,
         templates={text: number / busy for text, number in templates.items() if busy},
     )

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from uncork.engines.conninfo import resolve
 from uncork.experiment.plan.sweep import findings, next_step, stress_level
 from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTotals
+from uncork.model.records import build_from
 from uncork.model.stored_run import RunStatus
 from uncork.model.sweep import STEADY, LoadStep, SweepSpec, Verification
 from uncork.model.system import DATABASE, SERVICE
@@ -239,14 +240,12 @@ def _load_step(number: int, round_: int, level: float, measured: LoadMeasurement
     server = _server_times(measured)
     times = next((row for row in measured.times if row.kind == "operation"), None)
     succeeded = totals.succeeded if times is None else times.executions - times.errors
-    return LoadStep(
+    return build_from(
+        LoadStep,
+        totals,
         number=number,
         round=round_,
         level=level,
-        elapsed_ns=totals.elapsed_ns,
-        started=totals.started,
-        succeeded=totals.succeeded,
-        failed=totals.failed,
         unsent=totals.unsent + totals.skipped,
         refused=sum(totals.connect_errors.values()),
         complete=totals.outcome is LoadOutcome.COMPLETE,
@@ -260,10 +259,8 @@ def _load_step(number: int, round_: int, level: float, measured: LoadMeasurement
         p999_ns=None if times is None else times.p999_ns,
         max_ns=None if times is None else times.max_ns,
         client_ns=totals.client_user_ns + totals.client_system_ns,
-        busiest_thread=totals.busiest_thread,
         server_user_ns=server[0],
         server_system_ns=server[1],
-        steal_ns=totals.steal_ns,
     )
 
 

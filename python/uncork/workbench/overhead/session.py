@@ -25,6 +25,7 @@ from uncork.experiment.observe import (
 )
 from uncork.experiment.spec.schema import parse_spec
 from uncork.load.builtin import find
+from uncork.model.records import build_from
 from uncork.model.results.observer_cost import CatalogueCost, IdleCost
 from uncork.model.server import Target
 from uncork.model.units import parse_duration
@@ -173,12 +174,11 @@ def switch_observers(prepared: Prepared, choice: ServerChoice, notify: Notify) -
 
 def _switched_load(wanted: CostWanted, seconds: float) -> SwitchedLoad:
     script = None if wanted.file is not None else find(wanted.script)
-    return SwitchedLoad(
+    return build_from(
+        SwitchedLoad,
+        wanted,
         name="script" if script is None else script.name,
         text=script.text if script is not None else file_text(wanted.file or Path()),
-        scale=wanted.scale,
-        clients=wanted.clients,
-        seed=wanted.seed,
         seconds=seconds,
     )
 
