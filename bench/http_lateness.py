@@ -22,7 +22,8 @@ from pathlib import Path
 from servers.nginx_server import find_nginx, nginx
 from uncork.load.http import run_http
 from uncork.model.http import HttpServer, HttpSpec, Request
-from uncork.model.load import Arrivals, LoadMeasurement, LoadOutcome, LoadTimes
+from uncork.model.load import Arrivals, LoadMeasurement, LoadOutcome
+from uncork.model.tables.load import LoadTimes
 from uncork.model.units import format_duration
 from uncork.stats.load.knee import find_knee
 

@@ -6,7 +6,8 @@ from collections import Counter
 
 from uncork.load.http import run_http
 from uncork.model.http import HttpServer, HttpSpec, Request
-from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTimes
+from uncork.model.load import LoadMeasurement, LoadOutcome
+from uncork.model.tables.load import LoadTimes
 
 
 def spec_for(port: int, path: str = "/small.txt", **options: object) -> HttpSpec:

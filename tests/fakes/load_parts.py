@@ -16,7 +16,8 @@ from uncork import _native
 from uncork.engines import process
 from uncork.engines.conninfo import Address
 from uncork.load.run import measurement
-from uncork.model.load import LoadInterval, LoadMeasurement
+from uncork.model.load import LoadMeasurement
+from uncork.model.tables.load import LoadInterval
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.store.parts import RESERVATIONS
 from uncork.store.snapshots import add_snapshot

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from uncork.experiment.plan.sweep import next_step
-from uncork.model.sweep import LoadStep, SweepSpec
+from uncork.model.sweep import SweepSpec
+from uncork.model.tables.sweep import LoadStep
 from uncork.stats.load.scalability import scalable_throughput
 
 SECOND = 1_000_000_000

@@ -25,7 +25,8 @@ from uncork.cluster.portable import portable_http, portable_sql
 from uncork.cluster.ports import News, NodeFacts, Reserve
 from uncork.errors import UsageError
 from uncork.load.merging import merged_progress
-from uncork.model.load import ClusterRequest, LoadOutcome, LoadProgress, LoadTotals, PartNode
+from uncork.model.load import ClusterRequest, LoadOutcome, LoadProgress, PartNode
+from uncork.model.tables.load import LoadTotals
 from uncork.model.units import count_words
 from uncork.requests.jobs import HttpJob, LoadJob
 from uncork.store.snapshots import delete_snapshots

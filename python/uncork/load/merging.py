@@ -14,16 +14,13 @@ from uncork.load.run import INTERVAL_NS
 from uncork.model.load import (
     FailureTotals,
     HttpTotals,
-    IntervalStatus,
-    LoadInterval,
     LoadMeasurement,
     LoadOutcome,
     LoadProgress,
-    LoadTimes,
-    LoadTotals,
     RequestTotals,
     Stalls,
 )
+from uncork.model.tables.load import IntervalStatus, LoadInterval, LoadTimes, LoadTotals
 
 _SUMMED: Final = (
     *("started", "succeeded", "failed", "skipped", "unsent", "late", "retried", "rows", "statements"),

@@ -15,17 +15,14 @@ from uncork.load.sampler import sampler_plan, system_series, trial_watch
 from uncork.model.load import (
     Arrivals,
     FailureTotals,
-    IntervalStatus,
-    LoadInterval,
     LoadMeasurement,
     LoadOutcome,
     LoadProgress,
     LoadSpec,
-    LoadTimes,
-    LoadTotals,
     Recorded,
     http_totals,
 )
+from uncork.model.tables.load import IntervalStatus, LoadInterval, LoadTimes, LoadTotals
 
 INTERVAL_NS = 1_000_000_000
 """The length of an interval of the time series."""

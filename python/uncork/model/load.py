@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from uncork.model.system import SystemSeries
+from uncork.model.tables.load import IntervalStatus, LoadInterval, LoadTimes, LoadTotals
 
 Protocol = Literal["simple", "extended", "prepared"]
 ArrivalKind = Literal["poisson", "constant", "bursts", "trace"]
@@ -326,124 +327,10 @@ class FailureTotals:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class LoadTotals:
-    """The totals of a load.
-
-    Identities: ``started = succeeded + failed``; ``failed = sum(errors.values())`` unless operations were cut
-    short with the load; in an open loop ``arrivals = started + skipped + unsent``. `arrivals` is None in a
-    closed loop; `http` is None except for HTTP, where the codes of errors are words. `late` counts successes
-    slower than the latency limit, `retried` operations that were tried more than once, `retries` the tries
-    after the first by the SQLSTATE that caused them. `connect_errors` counts connections that could not be
-    opened, by SQLSTATE; ``08001`` is an unreachable server, ``08006`` a lost connection. `busiest_thread` is
-    the processor time of the generator's busiest thread as a fraction of its working time. The server's
-    processor time is None if its processes are not visible here. `start_late_ns` is how long after its start
-    time the load started; None if it had none. `failures` divides `errors` by statement, the most frequent
-    first; it has at most 100 kinds, and is empty for HTTP. `opening_wait_ns` is
-    how long clients waited, added up, because the generator was opening other connections.
-    """
-
-    outcome: LoadOutcome
-    message: str | None = None
-    started: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    arrivals: int | None = None
-    skipped: int = 0
-    unsent: int = 0
-    late: int = 0
-    errors: Mapping[str, int] = field(default_factory=dict)
-    connect_errors: Mapping[str, int] = field(default_factory=dict)
-    retried: int = 0
-    retries: Mapping[str, int] = field(default_factory=dict)
-    first_error: str | None = None
-    rows: int = 0
-    statements: int = 0
-    round_trips: int = 0
-    elapsed_ns: int = 0
-    client_user_ns: int = 0
-    client_system_ns: int = 0
-    busiest_thread: float = 0.0
-    sent_bytes: int = 0
-    received_bytes: int = 0
-    connections_opened: int = 0
-    connections_lost: int = 0
-    connections_most: int = 0
-    connect_sum_ns: int = 0
-    connect_max_ns: int = 0
-    server_user_ns: int | None = None
-    server_system_ns: int | None = None
-    steal_ns: int = 0
-    throttled_ns: int | None = None
-    http: HttpTotals | None = None
-    start_late_ns: int | None = None
-    failures: tuple[FailureTotals, ...] = ()
-    opening_wait_ns: int = 0
-
-
 def http_totals(found: Mapping[str, Any]) -> HttpTotals:
     """Build the totals of an HTTP load from what the core, or a stored run, reports."""
     requests = tuple(RequestTotals(**request) for request in found["requests"])
     return HttpTotals(**{**found, "stalls": Stalls(**found["stalls"]), "requests": requests})
-
-
-@dataclass(frozen=True, slots=True)
-class LoadTimes:
-    """Times of one kind, in nanoseconds; of successes only, and None if there are none.
-
-    `executions` counts what was begun, `errors` what failed of it. `line` is a statement's line in its
-    script. `histogram` is an HDR histogram (V2, three significant digits).
-    """
-
-    kind: TimesKind
-    script: str
-    name: str
-    line: int | None
-    executions: int
-    errors: int
-    rows: int
-    sum_ns: int
-    sum_squares_ns2: float
-    min_ns: int | None
-    max_ns: int | None
-    p50_ns: int | None
-    p90_ns: int | None
-    p95_ns: int | None
-    p99_ns: int | None
-    p999_ns: int | None
-    p9999_ns: int | None
-    histogram: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class LoadInterval:
-    """Operations of one script that ended in one interval, with their latencies from the intended start."""
-
-    interval: int
-    start_ns: int
-    script: str
-    started: int
-    succeeded: int
-    failed: int
-    skipped: int
-    retries: int
-    statements: int
-    histogram: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalStatus:
-    """How many HTTP answers had one status in one interval.
-
-    An answer counts in the interval in which its header arrives. Identity: over all intervals they add up to
-    `HttpTotals.statuses`.
-    """
-
-    interval: int
-    start_ns: int
-    length_ns: int
-    status: int
-    answers: int
 
 
 @dataclass(frozen=True, slots=True)

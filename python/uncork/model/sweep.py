@@ -9,17 +9,14 @@ judged; exploring only chooses the levels.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
+from uncork.model.tables.sweep import LoadStep
 from uncork.model.units import parse_duration, parse_share
 
 SweepAxis = Literal["clients", "rate", "streams"]
 """What a sweep raises: clients, total arrivals a second, or requests in flight on each connection."""
-
-BROKEN: Final = 0.01
-"""A level is broken if more than this fraction of its operations fail or are never sent."""
 
 STEADY: Final = 0.7
 """Fraction of the knee's throughput at which to run a server, by convention."""
@@ -57,70 +54,6 @@ class SweepSpec:
     objectives: tuple[Objective, ...] = ()
     confidence: float = 0.95
     seed: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class LoadStep:
-    """One load step: the load at one level; `round` is 0 while exploring.
-
-    Times are nanoseconds, of successes; None if there are none. Counts are those of
-    `uncork.model.load.LoadTotals`: ``started = succeeded + failed``; `unsent` includes arrivals that were
-    skipped. `refused` counts connections that could not be opened. `message` says why the load ended, if it
-    ended early, or is the first error's.
-    """
-
-    number: int
-    round: int
-    level: float
-    elapsed_ns: int
-    started: int
-    succeeded: int
-    failed: int
-    unsent: int = 0
-    refused: int = 0
-    complete: bool = True
-    message: str | None = None
-    errors: Mapping[str, int] = field(default_factory=dict)
-    mean_ns: float | None = None
-    p50_ns: int | None = None
-    p90_ns: int | None = None
-    p95_ns: int | None = None
-    p99_ns: int | None = None
-    p999_ns: int | None = None
-    max_ns: int | None = None
-    client_ns: int = 0
-    busiest_thread: float = 0.0
-    server_user_ns: int | None = None
-    server_system_ns: int | None = None
-    steal_ns: int = 0
-
-    @property
-    def throughput(self) -> float:
-        """Return successes a second."""
-        return self.succeeded / (self.elapsed_ns / 1e9) if self.elapsed_ns else 0.0
-
-    @property
-    def wrong(self) -> int:
-        """Count operations that failed or were never sent, and connections refused."""
-        return self.failed + self.unsent + self.refused
-
-    @property
-    def asked(self) -> int:
-        """Count all operations that should have been sent."""
-        return self.started + self.unsent + self.refused
-
-    @property
-    def works(self) -> bool:
-        """Say whether enough succeeded for its metrics to describe the level rather than its failures."""
-        return self.complete and bool(self.succeeded) and self.wrong <= BROKEN * self.asked
-
-    def measured(self, quantity: Quantity) -> float | None:
-        """Return a quantity of an objective: nanoseconds, or a fraction; None if nothing succeeded."""
-        if quantity == "errors":
-            return self.wrong / self.asked if self.asked else None
-        name = {"mean": "mean_ns", "max": "max_ns", "p99.9": "p999_ns"}.get(quantity, f"{quantity}_ns")
-        value: float | None = getattr(self, name)
-        return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.errors import StoreError
-from uncork.model.load import (
-    FailureTotals,
-    IntervalStatus,
-    LoadInterval,
-    LoadMeasurement,
-    LoadOutcome,
-    LoadTimes,
-    LoadTotals,
-    http_totals,
-)
+from uncork.model.load import FailureTotals, LoadMeasurement, LoadOutcome, http_totals
+from uncork.model.tables.load import IntervalStatus, LoadInterval, LoadTimes, LoadTotals
 from uncork.model.units import count_words
 from uncork.store.append import append_rows
 from uncork.store.layout import write_atomically

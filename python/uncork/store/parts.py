@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.errors import StoreError
-from uncork.model.load import LoadInterval, LoadProgress
+from uncork.model.load import LoadProgress
+from uncork.model.tables.load import LoadInterval
 from uncork.store.layout import PARTS, write_atomically
 from uncork.store.snapshots import read_snapshots
 

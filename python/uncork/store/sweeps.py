@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.errors import StoreError
-from uncork.model.sweep import LoadStep, Objective, SweepSpec, Verification
+from uncork.model.sweep import Objective, SweepSpec, Verification
+from uncork.model.tables.sweep import LoadStep
 from uncork.store.append import append_rows
 from uncork.store.layout import write_atomically
 from uncork.store.loads import LoadReader

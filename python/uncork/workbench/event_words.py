@@ -15,7 +15,8 @@ from uncork.experiment.run.events import (
     Skipped,
 )
 from uncork.model.load import LoadProgress
-from uncork.model.sweep import LoadStep, SweepSpec
+from uncork.model.sweep import SweepSpec
+from uncork.model.tables.sweep import LoadStep
 from uncork.model.units import count_words, format_duration
 
 

@@ -26,8 +26,9 @@ from uncork.analysis.load.figures import load_figures
 from uncork.analysis.load.steady import steady_facts
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
-from uncork.model.load import Arrivals, IntervalStatus, LoadInterval, LoadMeasurement
+from uncork.model.load import Arrivals, LoadMeasurement
 from uncork.model.results.load import SecondFacts
+from uncork.model.tables.load import IntervalStatus, LoadInterval
 from uncork.report.load.charts import throughput_chart
 
 

@@ -2,7 +2,8 @@
 
 from fakes.histograms import histogram
 from uncork.cluster.loads import WholeProgress
-from uncork.model.load import LoadInterval, LoadProgress
+from uncork.model.load import LoadProgress
+from uncork.model.tables.load import LoadInterval
 
 MS = 1_000_000
 

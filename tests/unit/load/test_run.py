@@ -10,7 +10,8 @@ import pytest
 from fakes.load_results import CLOSED_SPEC, CONNECTION, OPEN_SPEC, closed_answer, open_load, refused_load
 from uncork.load import run
 from uncork.load.run import load_plan, measurement, run_load, without_password
-from uncork.model.load import Arrivals, IntervalStatus, LoadLog, LoadOutcome, LoadProgress
+from uncork.model.load import Arrivals, LoadLog, LoadOutcome, LoadProgress
+from uncork.model.tables.load import IntervalStatus
 
 
 def plan(spec):

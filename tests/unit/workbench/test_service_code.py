@@ -3,8 +3,8 @@
 import pytest
 
 from uncork.model.http import HttpServer, HttpSpec, Request
-from uncork.model.load import LoadTimes
 from uncork.model.results.service import WorkerFacts
+from uncork.model.tables.load import LoadTimes
 from uncork.workbench.profile.service_slices import plan_slices
 from uncork.workbench.profile.services import choose_sampler, code_times, costliest_requests
 

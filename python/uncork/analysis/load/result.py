@@ -17,7 +17,7 @@ from uncork.analysis.load.steady import steady_facts
 from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
 from uncork.model.http import request_text
-from uncork.model.load import LoadInterval, LoadMeasurement, LoadOutcome, LoadTimes, LoadTotals
+from uncork.model.load import LoadMeasurement, LoadOutcome
 from uncork.model.records import build_from
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import (
@@ -41,6 +41,7 @@ from uncork.model.results.load import (
 )
 from uncork.model.server import is_local
 from uncork.model.system import DATABASE, SERVICE, SystemUse
+from uncork.model.tables.load import LoadInterval, LoadTimes, LoadTotals
 from uncork.profile.system import system_use
 from uncork.stats.load.generator import GeneratorLoad, GeneratorVerdict, Lateness, generator_verdict
 from uncork.store.layout import Manifest, part_of

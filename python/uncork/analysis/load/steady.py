@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
-from uncork.model.load import LoadInterval
 from uncork.model.results.load import SecondFacts, SteadyFacts
+from uncork.model.tables.load import LoadInterval
 from uncork.stats.steady import find_steady_part
 
 _NOTHING = 0.5

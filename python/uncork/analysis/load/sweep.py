@@ -29,7 +29,8 @@ from uncork.model.results.sweep import (
     VerifiedFacts,
     VerifiedObjective,
 )
-from uncork.model.sweep import STEADY, LoadStep, SweepSpec, Verification
+from uncork.model.sweep import STEADY, SweepSpec, Verification
+from uncork.model.tables.sweep import LoadStep
 from uncork.stats.interval import confidence_sequence
 from uncork.stats.load.scalability import fit_scalability
 from uncork.store.layout import Manifest, part_of

@@ -18,10 +18,11 @@ from uncork.analysis.load.result import build_load_result
 from uncork.analysis.runs.figures import run_figures
 from uncork.errors import UsageError
 from uncork.load.sql import merge_histograms
-from uncork.model.load import LoadMeasurement, LoadTimes
+from uncork.model.load import LoadMeasurement
 from uncork.model.results.figure import Figure, RunFigures
 from uncork.model.results.load import LoadResult, SecondFacts
 from uncork.model.system import SystemUse
+from uncork.model.tables.load import LoadTimes
 from uncork.model.telemetry import Attribute, HistogramPoint, Metric, Point, Telemetry
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.loads import LoadReader

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from uncork.model.load import LoadMeasurement, LoadTimes
+from uncork.model.load import LoadMeasurement
+from uncork.model.tables.load import LoadTimes
 from uncork.stats.compare import MINIMUM_ROUNDS
 
 TURN_NS: Final = 2_000_000_000

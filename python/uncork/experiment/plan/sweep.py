@@ -16,7 +16,8 @@ from functools import partial
 from typing import Final
 
 from uncork.model.results.sweep import FEWEST_ROUNDS
-from uncork.model.sweep import LoadStep, Objective, SweepSpec
+from uncork.model.sweep import Objective, SweepSpec
+from uncork.model.tables.sweep import LoadStep
 from uncork.stats.load.knee import (
     Holds,
     Knee,

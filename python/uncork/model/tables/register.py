@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from uncork.model.tables.catalogue import CATALOGUE_TABLES
 from uncork.model.tables.database import DATABASE_TABLES
+from uncork.model.tables.load import LOAD_SERIES, LOAD_STATEMENTS, LOAD_STATUSES, LOAD_TOTALS
 from uncork.model.tables.log import HISTOGRAM_COLUMNS, LOG_EVENTS, LOG_TABLES
 from uncork.model.tables.service import SERVICE_TABLES
 from uncork.model.tables.stacks import EVIDENCE, STACK_TABLES
 from uncork.model.tables.sweep import SWEEP_VISITS
 from uncork.model.tables.system import SYSTEM_TABLES
-from uncork.model.tables.table import PLAN_HASH, Column, Table
+from uncork.model.tables.table import PLAN_HASH, Column, StoredRow, Table, column, table_of
 
 __all__ = ["HISTOGRAM_COLUMNS", "SCHEMA_VERSION", "TABLES", "Column", "Table"]
 
@@ -149,41 +150,37 @@ RELATIONS = Table(
     ),
 )
 
-REFUSALS = Table(
-    "refusals",
-    "A variant that was not measured: its answers differ from the baseline's, or it was skipped.",
-    ("cell", "workload", "variant"),
-    (
-        Column("cell", "text", "", "factor levels"),
-        Column("workload", "text", "", "workload"),
-        Column("variant", "text", "", "variant"),
-        Column("reason", "text", "", "how the answer differs, or why it was skipped"),
-    ),
-)
 
-ANSWERS = Table(
-    "answers",
-    "Where a variant's answers to requests differ from the baseline's, if the experiment allows it.",
-    ("cell", "workload", "variant"),
-    (
-        Column("cell", "text", "", "factor levels"),
-        Column("workload", "text", "", "workload"),
-        Column("variant", "text", "", "variant"),
-        Column("difference", "text", "", "the first request that differs, and the first difference in it"),
-    ),
-)
+class RefusalRow(StoredRow):
+    """A variant that was not measured: its answers differ from the baseline's, or it was skipped."""
 
-DATA_CHECKS = Table(
-    "data_checks",
-    "Answers to the experiment's questions about each variant's data.",
-    ("cell", "variant", "name"),
-    (
-        Column("cell", "text", "", "factor levels"),
-        Column("variant", "text", "", "variant"),
-        Column("name", "text", "", "question"),
-        Column("value", "text", "", "its answer as text; absent if the query returns no row, or null"),
-    ),
-)
+    cell: str = column("factor levels")
+    workload: str = column("workload")
+    variant: str = column("variant")
+    reason: str = column("how the answer differs, or why it was skipped")
+
+
+class AnswerRow(StoredRow):
+    """Where a variant's answers to requests differ from the baseline's, if the experiment allows it."""
+
+    cell: str = column("factor levels")
+    workload: str = column("workload")
+    variant: str = column("variant")
+    difference: str = column("the first request that differs, and the first difference in it")
+
+
+class DataCheckRow(StoredRow):
+    """Answers to the experiment's questions about each variant's data."""
+
+    cell: str = column("factor levels")
+    variant: str = column("variant")
+    name: str = column("question")
+    value: str | None = column("its answer as text; absent if the query returns no row, or null")
+
+
+REFUSALS = table_of("refusals", RefusalRow, "cell", "workload", "variant")
+ANSWERS = table_of("answers", AnswerRow, "cell", "workload", "variant")
+DATA_CHECKS = table_of("data_checks", DataCheckRow, "cell", "variant", "name")
 
 OVERHEADS = Table(
     "overheads",
@@ -201,127 +198,6 @@ OVERHEADS = Table(
             "ns",
             "processor time of the client an operation, if it is a process of its own",
         ),
-    ),
-)
-
-LOAD_TOTALS = Table(
-    "load_totals",
-    "Totals of one load; one row a run.",
-    ("outcome",),
-    (
-        Column(
-            "outcome",
-            "text",
-            "",
-            "complete, deadline, connection lost, refused, interrupted, nothing succeeded, client aborted, "
-            "lease ended or node lost",
-        ),
-        Column("message", "text", "", "what went wrong"),
-        Column("started", "integer", "", "operations begun: succeeded + failed"),
-        Column("succeeded", "integer", "", "operations that succeeded"),
-        Column("failed", "integer", "", "operations with an error, or cut short with the load"),
-        Column("arrivals", "integer", "", "open loop: intended starts, started + skipped + unsent"),
-        Column("skipped", "integer", "", "arrivals later than the latency limit before they started"),
-        Column("unsent", "integer", "", "arrivals for which no connection became free before the end"),
-        Column("late", "integer", "", "successes slower than the latency limit"),
-        Column("errors", "text", "", "failed operations by SQLSTATE, as JSON"),
-        Column("connect_errors", "text", "", "connections not opened, by SQLSTATE, as JSON"),
-        Column("retried", "integer", "", "operations tried more than once"),
-        Column("retries", "text", "", "tries after the first by the SQLSTATE that caused them, as JSON"),
-        Column("first_error", "text", "", "message of the first error"),
-        Column("rows", "integer", "", "rows returned or changed"),
-        Column("statements", "integer", "", "statements answered"),
-        Column("round_trips", "integer", "", "round trips: times that a client waited for the server"),
-        Column("elapsed_ns", "integer", "ns", "wall-clock time of the measured part"),
-        Column("client_user_ns", "integer", "ns", "processor time of the generator in user mode"),
-        Column("client_system_ns", "integer", "ns", "processor time of the generator in the kernel"),
-        Column(
-            "busiest_thread", "real", "", "processor time of the busiest thread / its working time, 0 to 1"
-        ),
-        Column("sent_bytes", "integer", "B", "sent to the server"),
-        Column("received_bytes", "integer", "B", "received from it"),
-        Column("connections_opened", "integer", "", "connections opened"),
-        Column("connections_lost", "integer", "", "connections lost while in use"),
-        Column("connections_most", "integer", "", "most connections open at once"),
-        Column("connect_sum_ns", "integer", "ns", "total time to open connections"),
-        Column("connect_max_ns", "integer", "ns", "longest time to open one, authentication included"),
-        Column("server_user_ns", "integer", "ns", "processor time of the server in user mode, if visible"),
-        Column("server_system_ns", "integer", "ns", "processor time of the server in the kernel, if visible"),
-        Column("steal_ns", "integer", "ns", "time the hypervisor took from the machine"),
-        Column("throttled_ns", "integer", "ns", "time the control group was throttled"),
-        Column("http", "text", "", "HTTP: statuses, bytes and closed connections, as JSON"),
-        Column("start_late_ns", "integer", "ns", "time from the start time that was given to the start"),
-        Column(
-            "failures", "text", "", "failed operations by statement and SQLSTATE, with a message, as JSON"
-        ),
-        Column("opening_wait_ns", "integer", "ns", "time that clients waited for other connections to open"),
-    ),
-)
-
-LOAD_STATEMENTS = Table(
-    "load_statements",
-    "Times of a load: of each statement, of each script, and of all operations.",
-    ("position",),
-    (
-        Column("position", "integer", "", "place in the order of the scripts, from 0"),
-        Column(
-            "kind",
-            "text",
-            "",
-            "statement (service time); script, operation (latency from the intended start); service (all "
-            "operations from the start); lateness (open loop: how late the generator was); connect; for HTTP "
-            "also tls and first byte",
-        ),
-        Column("script", "text", "", "script; empty for all"),
-        Column("name", "text", "", "the statement's or script's name, else the kind"),
-        Column("line", "integer", "", "the statement's line in the script"),
-        Column("executions", "integer", "", "executions begun"),
-        Column("errors", "integer", "", "executions that failed or were cut short"),
-        Column("rows", "integer", "", "rows returned or changed"),
-        Column("sum_ns", "integer", "ns", "total time of successes, like all that follow"),
-        Column("sum_squares_ns2", "real", "ns²", "sum of their squares"),
-        Column("min_ns", "integer", "ns", "least time"),
-        Column("max_ns", "integer", "ns", "greatest time"),
-        Column("p50_ns", "integer", "ns", "median time"),
-        Column("p90_ns", "integer", "ns", "0.9 quantile"),
-        Column("p95_ns", "integer", "ns", "0.95 quantile"),
-        Column("p99_ns", "integer", "ns", "0.99 quantile"),
-        Column("p999_ns", "integer", "ns", "0.999 quantile"),
-        Column("p9999_ns", "integer", "ns", "0.9999 quantile"),
-        Column("histogram", "bytes", "", "HDR histogram (V2) of the times in ns, 3 significant digits"),
-    ),
-)
-
-LOAD_SERIES = Table(
-    "load_series",
-    "Operations of one script that ended within one interval of a load.",
-    ("interval", "script"),
-    (
-        Column(
-            "interval", "integer", "", "interval, from 0; each lasts a second, the last one may be shorter"
-        ),
-        Column("start_ns", "integer", "ns", "its start, from the beginning of the measured part"),
-        Column("script", "text", "", "script"),
-        Column("started", "integer", "", "operations begun"),
-        Column("succeeded", "integer", "", "operations that succeeded"),
-        Column("failed", "integer", "", "operations that failed"),
-        Column("skipped", "integer", "", "arrivals skipped as too late"),
-        Column("retries", "integer", "", "tries after the first"),
-        Column("statements", "integer", "", "statements answered"),
-        Column("histogram", "bytes", "", "HDR histogram (V2) of latencies from the intended start in ns"),
-    ),
-)
-
-LOAD_STATUSES = Table(
-    "load_statuses",
-    "How many answers of a load by HTTP had one status in one interval.",
-    ("interval", "status"),
-    (
-        Column("interval", "integer", "", "interval, from 0, as in load_series"),
-        Column("start_ns", "integer", "ns", "its start, from the beginning of the measured part"),
-        Column("length_ns", "integer", "ns", "length: a second, the last one may be shorter"),
-        Column("status", "integer", "", "status code"),
-        Column("answers", "integer", "", "answers whose header arrived in it, of all requests together"),
     ),
 )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, dataclass_transform
+from dataclasses import MISSING, Field, dataclass, field, fields
+from threading import RLock
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, dataclass_transform
 
 Type = Literal["text", "integer", "real", "flag", "bytes", "time"]
 _TYPES: Final[dict[str, Type]] = {
@@ -45,9 +46,25 @@ class Table:
     columns: tuple[Column, ...]
 
 
-def column(meaning: str, unit: str = "") -> Any:
-    """Declare a column of a row: see `Column`. Its type is the field's."""
-    return field(metadata={"meaning": meaning, "unit": unit})
+def column(meaning: str, unit: str = "", *, default: Any = MISSING, default_factory: Any = MISSING) -> Any:
+    """Declare a column of a row: see `Column`. Its type is the field's; other types are stored as text."""
+    return field(
+        default=default, default_factory=default_factory, metadata={"meaning": meaning, "unit": unit}
+    )
+
+
+_LOCK: Final = RLock()
+"""Two threads may need the first row of a table at the same moment."""
+
+
+class _Fields:
+    """Makes a class of rows a dataclass when its fields are first needed."""
+
+    def __get__(self, row: StoredRow | None, kind: type[StoredRow]) -> Any:
+        if kind is StoredRow:
+            return None
+        with _LOCK:
+            return vars(dataclass(kind) if "__init__" not in vars(kind) else kind)["__dataclass_fields__"]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(column,))
@@ -58,19 +75,25 @@ class StoredRow:
     of few tables. Only mypy prevents that rows are changed, which halves the time to make them.
     """
 
-    def __init__(self, *values: Any, **named: Any) -> None:
-        dataclass(eq=False)(type(self))
-        type(self).__init__(self, *values, **named)
+    if TYPE_CHECKING:
+        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    else:
+        __dataclass_fields__ = _Fields()
+
+        def __init__(self, *values: Any, **named: Any) -> None:
+            with _LOCK:
+                fields(type(self))
+            type(self).__init__(self, *values, **named)
 
 
 def table_of(name: str, row: type[StoredRow], *key: str) -> Table:
     """Return the table of these rows, whose meaning is the docstring of their class."""
-    columns = (
-        Column(column_name, _type_of(annotation), **vars(row)[column_name].metadata)
-        for column_name, annotation in row.__annotations__.items()
+    return Table(name, " ".join((row.__doc__ or "").split()), key, columns_of(row))
+
+
+def columns_of(row: type[StoredRow]) -> tuple[Column, ...]:
+    """Return the columns of rows, in the order of their fields."""
+    return tuple(
+        Column(name, _TYPES.get(annotation.removesuffix(" | None"), "text"), **vars(row)[name].metadata)
+        for name, annotation in row.__annotations__.items()
     )
-    return Table(name, " ".join((row.__doc__ or "").split()), key, tuple(columns))
-
-
-def _type_of(annotation: str) -> Type:
-    return "text" if annotation.startswith("Literal[") else _TYPES[annotation.removesuffix(" | None")]

@@ -8,7 +8,8 @@ from typing import Any
 
 from uncork.errors import RunError
 from uncork.load.merging import MeasuredPart, merged_measurement
-from uncork.model.load import LoadTotals, PartNode
+from uncork.model.load import PartNode
+from uncork.model.tables.load import LoadTotals
 from uncork.store.layout import find_run
 from uncork.store.loads import write_environment, write_measurement, write_plan
 from uncork.store.parts import keep_part, part_folder, write_merged

@@ -21,16 +21,9 @@ from uncork.load.parts import Lease, PartControl, held_lease
 from uncork.load.run import INTERVAL_NS, Messages, check_load, hdr_log, load_plan, run_load, without_password
 from uncork.load.sql import build_facts
 from uncork.model.database.recording import TRANSACTIONS
-from uncork.model.load import (
-    LoadMeasurement,
-    LoadOutcome,
-    LoadPart,
-    LoadProgress,
-    LoadScript,
-    LoadSpec,
-    LoadTotals,
-)
+from uncork.model.load import LoadMeasurement, LoadOutcome, LoadPart, LoadProgress, LoadScript, LoadSpec
 from uncork.model.stored_run import RunStatus
+from uncork.model.tables.load import LoadTotals
 from uncork.model.units import format_duration
 from uncork.requests.jobs import LoadJob, TablesOptions
 from uncork.store.layout import Manifest, RunKind, write_atomically

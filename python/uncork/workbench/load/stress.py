@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from uncork.model.bottleneck import Component, LoadUse, MachineUse, Seen
-from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTimes
+from uncork.model.load import LoadMeasurement, LoadOutcome
 from uncork.model.system import DATABASE, GENERATOR, SERVER, SERVICE, SystemUse
+from uncork.model.tables.load import LoadTimes
 from uncork.profile.system import system_use
 from uncork.store.system import system_tables
 from uncork.workbench.load.monitor import Components, Monitor, Observations, database_use

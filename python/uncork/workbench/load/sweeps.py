@@ -13,11 +13,13 @@ from typing import Final, Protocol
 
 from uncork.engines.conninfo import resolve
 from uncork.experiment.plan.sweep import findings, next_step, stress_level
-from uncork.model.load import LoadMeasurement, LoadOutcome, LoadTotals
+from uncork.model.load import LoadMeasurement, LoadOutcome
 from uncork.model.records import build_from
 from uncork.model.stored_run import RunStatus
-from uncork.model.sweep import STEADY, LoadStep, SweepSpec, Verification
+from uncork.model.sweep import STEADY, SweepSpec, Verification
 from uncork.model.system import DATABASE, SERVICE
+from uncork.model.tables.load import LoadTotals
+from uncork.model.tables.sweep import LoadStep
 from uncork.model.units import format_duration
 from uncork.profile.system import system_use
 from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest

@@ -39,10 +39,11 @@ from uncork.errors import ConnectError, LoadError, UncorkError, UsageError
 from uncork.load.http import run_http
 from uncork.model.extras import install_extra
 from uncork.model.http import HttpServer, HttpSpec, Request
-from uncork.model.load import LoadOutcome, LoadTimes
+from uncork.model.load import LoadOutcome
 from uncork.model.redaction import redact
 from uncork.model.results.service import Runtime, WorkerFacts
 from uncork.model.stored_run import RunStatus
+from uncork.model.tables.load import LoadTimes
 from uncork.model.tables.service import ALL, APART
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.profile.perf import CallGraph
