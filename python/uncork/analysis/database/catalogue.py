@@ -6,7 +6,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,18 +24,27 @@ from uncork.model.database.catalogue import (
     TriggerFacts,
     ViewFacts,
 )
+from uncork.model.records import build_from
 from uncork.model.system import SERVER, SystemUse
+from uncork.model.tables.catalogue import (
+    ColumnRow,
+    ConstraintRow,
+    FunctionRow,
+    PolicyRow,
+    RoleSettingRow,
+    ServerSettingRow,
+    TableOptionsRow,
+    TriggerRow,
+    ViewRow,
+)
 from uncork.profile import deltas
 from uncork.profile.system import system_use
+from uncork.store.rows import typed_rows
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
+OfTable = TypeVar("OfTable", ColumnRow, ConstraintRow, TriggerRow, PolicyRow, TableOptionsRow)
 
-_COLUMN: Final = (
-    *("table_oid", "number", "name", "type", "storage_type", "not_null", "default", "generated", "collation"),
-    *("null_fraction", "width", "distinct", "correlation", "statistics_target"),
-)
-_FUNCTION: Final = ("language", "volatility", "parallel", "strict", "returns_set", "cost", "source")
 _COUNTERS: Final = ("calls", "total_ms", "self_ms")
 _COMPILED: Final = frozenset({"sql", "c", "internal"})
 """Languages of functions that track_functions = pl does not count."""
@@ -49,38 +58,45 @@ def catalogue_of(tables: Tables, facts: Mapping[str, Any]) -> Catalogue:
     processors are what the server can use: less than the machine's if its control group limits them.
     """
     relations = _relations(tables["database_relations"])
-    names = {oid: qualified_name(row) for oid, row in relations.items()}
+    names = {oid: qualified_name(row["schema"], row["name"]) for oid, row in relations.items()}
     columns: dict[str, list[ColumnFacts]] = defaultdict(list)
-    for row in _rows(tables, "database_columns", names):
-        columns[names[row["table_oid"]]].append(_column(row, names[row["table_oid"]]))
-    settings = {row["name"]: ServerSetting(**row) for row in tables["database_server_settings"].to_pylist()}
+    for row in _rows(tables["database_columns"], ColumnRow, names):
+        columns[names[row.table_oid]].append(_column(row, names[row.table_oid]))
+    settings = {
+        row.name: build_from(ServerSetting, row)
+        for row in typed_rows(tables["database_server_settings"], ServerSettingRow)
+    }
     use = system_use(tables)
     return Catalogue(
         columns={
-            table: tuple(sorted(of_table, key=lambda one: one.number)) for table, of_table in columns.items()
+            table: tuple(sorted(of_table, key=lambda column: column.number))
+            for table, of_table in columns.items()
         },
         constraints=tuple(
-            _constraint(row, names, relations) for row in _rows(tables, "database_constraints", names)
+            _constraint(row, names, relations)
+            for row in _rows(tables["database_constraints"], ConstraintRow, names)
         ),
         triggers=tuple(
-            _trigger(row, names[row["table_oid"]]) for row in _rows(tables, "database_triggers", names)
+            _trigger(row, names[row.table_oid])
+            for row in _rows(tables["database_triggers"], TriggerRow, names)
         ),
         policies=tuple(
-            _policy(row, names[row["table_oid"]]) for row in _rows(tables, "database_policies", names)
+            build_from(PolicyFacts, row, table=names[row.table_oid], roles=tuple(_list(row.roles)))
+            for row in _rows(tables["database_policies"], PolicyRow, names)
         ),
         functions=tuple(_functions(tables["database_functions"], settings, facts)),
         views=tuple(
-            ViewFacts(qualified_name(row), row["materialized"], row["definition"] or "")
-            for row in tables["database_views"].to_pylist()
+            ViewFacts(qualified_name(row.schema, row.name), row.materialized, row.definition or "")
+            for row in typed_rows(tables["database_views"], ViewRow)
         ),
         options={
-            names[row["table_oid"]]: _options(row, names, relations)
-            for row in _rows(tables, "database_table_options", names)
+            names[row.table_oid]: _options(row, names, relations)
+            for row in _rows(tables["database_table_options"], TableOptionsRow, names)
         },
         settings=settings,
         role_settings=tuple(
-            RoleSetting(row["role"], row["database"], row["name"], row["value"] or "")
-            for row in tables["database_role_settings"].to_pylist()
+            build_from(RoleSetting, row, value=row.value or "")
+            for row in typed_rows(tables["database_role_settings"], RoleSettingRow)
         ),
         memory_bytes=_memory(facts, use),
         processors=_processors(use),
@@ -94,62 +110,45 @@ def _relations(table: pa.Table) -> dict[int, Row]:
     return {row["oid"]: row for row in after.to_pylist()}
 
 
-def _rows(tables: Tables, name: str, names: Mapping[int, str]) -> Iterable[Row]:
+def _rows(table: pa.Table, kind: type[OfTable], names: Mapping[int, str]) -> Iterable[OfTable]:
     """Return rows of tables whose names are known."""
-    return (row for row in tables[name].to_pylist() if row["table_oid"] in names)
+    return (row for row in typed_rows(table, kind) if row.table_oid in names)
 
 
-def _column(row: Row, table: str) -> ColumnFacts:
-    return ColumnFacts(
+def _column(row: ColumnRow, table: str) -> ColumnFacts:
+    return build_from(
+        ColumnFacts,
+        row,
         table=table,
-        **{name: row[name] for name in _COLUMN},
-        common=tuple((value, frequency) for value, frequency in _list(row["common"])),
-        bounds=tuple(_list(row["bounds"])),
+        common=tuple((value, frequency) for value, frequency in _list(row.common)),
+        bounds=tuple(_list(row.bounds)),
     )
 
 
-def _constraint(row: Row, names: Mapping[int, str], relations: Mapping[int, Row]) -> ConstraintFacts:
-    schema = relations[row["table_oid"]]["schema"]
-    return ConstraintFacts(
-        name=row["name"],
-        table=names[row["table_oid"]],
-        table_oid=row["table_oid"],
-        kind=row["kind"],
-        columns=tuple(_list(row["columns"])),
-        definition=row["definition"],
-        valid=row["valid"],
-        index=qualified_name({"schema": schema, "name": row["index"]}) if row["index"] else "",
-        referred=names.get(row["referred_oid"], ""),
-        referred_columns=tuple(_list(row["referred_columns"])),
-        on_delete=row["on_delete"] or "",
-        on_update=row["on_update"] or "",
+def _constraint(
+    row: ConstraintRow, names: Mapping[int, str], relations: Mapping[int, Row]
+) -> ConstraintFacts:
+    schema = relations[row.table_oid]["schema"]
+    return build_from(
+        ConstraintFacts,
+        row,
+        table=names[row.table_oid],
+        columns=tuple(_list(row.columns)),
+        index=qualified_name(schema, row.index) if row.index else "",
+        referred="" if row.referred_oid is None else names.get(row.referred_oid, ""),
+        referred_columns=tuple(_list(row.referred_columns)),
+        on_delete=row.on_delete or "",
+        on_update=row.on_update or "",
     )
 
 
-def _trigger(row: Row, table: str) -> TriggerFacts:
-    return TriggerFacts(
-        name=row["name"],
+def _trigger(row: TriggerRow, table: str) -> TriggerFacts:
+    return build_from(
+        TriggerFacts,
+        row,
         table=table,
-        table_oid=row["table_oid"],
-        timing=row["timing"],
-        per_row=row["per_row"],
-        events=tuple(_list(row["events"])),
-        function=qualified_name({"schema": row["function_schema"], "name": row["function"]}),
-        definition=row["definition"],
-        enabled=row["enabled"],
-    )
-
-
-def _policy(row: Row, table: str) -> PolicyFacts:
-    return PolicyFacts(
-        name=row["name"],
-        table=table,
-        table_oid=row["table_oid"],
-        command=row["command"],
-        permissive=row["permissive"],
-        condition=row["condition"],
-        volatile=row["volatile"],
-        roles=tuple(_list(row["roles"])),
+        events=tuple(_list(row.events)),
+        function=qualified_name(row.function_schema, row.function),
     )
 
 
@@ -157,40 +156,37 @@ def _functions(
     table: pa.Table, settings: Mapping[str, ServerSetting], facts: Mapping[str, Any]
 ) -> Iterable[FunctionFacts]:
     """Yield functions with the growth of their counters, which is 0 if a counted function was not called."""
-    rows = table.to_pylist()
-    before = [row for row in rows if row["moment"] == "before"]
-    after = [row for row in rows if row["moment"] == "after"]
+    before, after = (table.filter(pc.equal(table["moment"], moment)) for moment in ("before", "after"))
+    counted_before, counted_after = (
+        moment.select(["oid", *_COUNTERS]).to_pylist() for moment in (before, after)
+    )
     tracked = settings["track_functions"].value if "track_functions" in settings else "none"
     unread = any(
         "counters of functions" in facts["snapshots"].get(moment, {}).get("failed", {})
         for moment in ("before", "after")
     )
-    for row, grown in zip(after, deltas.row_deltas(before, after, _COUNTERS), strict=True):
-        counted = row["calls"] is not None or tracked == "all"
-        counted |= tracked == "pl" and row["language"] not in _COMPILED
-        yield FunctionFacts(
-            name=qualified_name(row),
-            configured=row["configured"],
-            **{name: row[name] for name in _FUNCTION},
-            **_counted(grown if counted and not unread else {}),
+    changes = deltas.row_deltas(counted_before, counted_after, _COUNTERS)
+    for row, change in zip(typed_rows(after, FunctionRow), changes, strict=True):
+        counted = row.calls is not None or tracked == "all"
+        counted |= tracked == "pl" and row.language not in _COMPILED
+        grown = change if counted and not unread else {}
+        yield build_from(
+            FunctionFacts,
+            row,
+            name=qualified_name(row.schema, row.name),
+            calls=grown.get("calls"),
+            total_ms=grown.get("total_ms"),
+            self_ms=grown.get("self_ms"),
         )
 
 
-def _counted(grown: Row) -> dict[str, Any]:
-    return {name: grown.get(name) for name in _COUNTERS}
-
-
-def _options(row: Row, names: Mapping[int, str], relations: Mapping[int, Row]) -> TableOptions:
-    parent = relations[row["table_oid"]]["partition_of"]
-    return TableOptions(
-        table=names[row["table_oid"]],
-        table_oid=row["table_oid"],
-        options=json.loads(row["options"] or "{}"),
-        persistence=row["persistence"],
-        partition_key=row["partition_key"],
-        parent=names.get(parent, ""),
-        bounds=row["bounds"],
-        toast_bytes=row["toast_bytes"],
+def _options(row: TableOptionsRow, names: Mapping[int, str], relations: Mapping[int, Row]) -> TableOptions:
+    return build_from(
+        TableOptions,
+        row,
+        table=names[row.table_oid],
+        options=json.loads(row.options or "{}"),
+        parent=names.get(relations[row.table_oid]["partition_of"], ""),
     )
 
 

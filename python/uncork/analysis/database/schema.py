@@ -42,7 +42,7 @@ def schema_facts(
     found, indexes = moments["database_relations"][1], moments["database_indexes"][1]
     grown = _grown(moments["database_relations"], _TABLE_COUNTERS, read="tables" not in unread)
     scanned = _grown(moments["database_indexes"], ("scans",), read="indexes" not in unread)
-    names = {row["oid"]: qualified_name(row) for row in found}
+    names = {row["oid"]: qualified_name(row["schema"], row["name"]) for row in found}
     parts = {row["oid"] for row in found if row["partition_of"] is not None}
     fresh = {row["oid"] for row in found if relations.fresh_statistics(row, block)}
     indexes_of: dict[int, list[Row]] = defaultdict(list)
@@ -117,9 +117,9 @@ def _grown(
     return deltas.row_deltas(before, slim, counters, read=read)
 
 
-def qualified_name(row: Row) -> str:
+def qualified_name(schema: str, name: str) -> str:
     """Return the name of a relation or function as reports show it: without the schema if that is public."""
-    return row["name"] if row["schema"] == "public" else f"{row['schema']}.{row['name']}"
+    return name if schema == "public" else f"{schema}.{name}"
 
 
 def _sizes(rows: Sequence[Row]) -> dict[int, int]:
@@ -149,7 +149,7 @@ def _table(row: Row, island_of: Mapping[int, int], sizes: Mapping[int, int], blo
     whole = sizes[row["oid"]] if row["kind"] == "partitioned table" else row["bytes"]
     return TableFacts(
         oid=row["oid"],
-        name=qualified_name(row),
+        name=qualified_name(row["schema"], row["name"]),
         kind=row["kind"],
         bytes=whole,
         index_bytes=row["index_bytes"] or 0,
@@ -185,7 +185,7 @@ def _indexes(
         found.append(
             IndexFacts(
                 oid=row["oid"],
-                name=qualified_name(row),
+                name=qualified_name(row["schema"], row["name"]),
                 table=names.get(row["table_oid"], ""),
                 definition=row["definition"],
                 bytes=row["bytes"],
