@@ -8,6 +8,7 @@ from uncork.analysis.service.requests import connections_opened, join_requests
 from uncork.analysis.service.result import foreign_share, time_places, with_branches
 from uncork.model.bottleneck import Component, DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.results.service import WorkerFacts
+from uncork.model.tables.service import CountRow, SliceRow
 
 SEEN = Seen(
     load=LoadUse(in_flight=8.0, mean_ns=40e6),
@@ -130,24 +131,12 @@ def test_other_programs_use_the_rest_of_the_processors():
 TEXTS = {0: "select a", 1: "select b", 2: "begin"}
 
 
-def one_slice(number, kind, request="", started=0, seconds=1.0):
-    return {
-        "slice": number,
-        "kind": kind,
-        "request": request,
-        "started": started,
-        "elapsed_ns": round(seconds * 1e9),
-    }
+def one_slice(number, kind, request="", started=0, seconds=1.0, sessions=None):
+    return SliceRow(number, kind, request, 0, round(seconds * 1e9), started, 0, 0, sessions)
 
 
 def count(number, template, calls, each_ns=1e6, rows=1):
-    return {
-        "slice": number,
-        "template": template,
-        "calls": calls,
-        "execution_ns": calls * each_ns,
-        "rows": calls * rows,
-    }
+    return CountRow(number, template, calls, calls * each_ns, calls * rows)
 
 
 def test_each_request_gets_its_statements_and_its_part_of_the_time():
@@ -175,14 +164,14 @@ def test_each_request_gets_its_statements_and_its_part_of_the_time():
 
 def test_connections_of_each_request_are_counted_without_those_of_others():
     slices = [
-        {**one_slice(0, "one", "/a", 40, seconds=2.0), "sessions": 44},
-        {**one_slice(1, "one", "/b", 10), "sessions": 2},
-        {**one_slice(2, "none"), "sessions": 2},
-        {**one_slice(3, "all", started=10), "sessions": 30},
+        one_slice(0, "one", "/a", 40, seconds=2.0, sessions=44),
+        one_slice(1, "one", "/b", 10, sessions=2),
+        one_slice(2, "none", sessions=2),
+        one_slice(3, "all", started=10, sessions=30),
     ]
     assert connections_opened(slices, "/a") == pytest.approx(1.0)
     assert connections_opened(slices, "/b") == 0.0
-    assert connections_opened([{**one, "sessions": None} for one in slices], "/a") is None
+    assert connections_opened([replace(row, sessions=None) for row in slices], "/a") is None
 
 
 def test_work_of_others_belongs_to_no_request():

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from uncork.model.results.service import SentTemplate
-from uncork.model.tables.service import ALL, NONE
+from uncork.model.tables.service import ALL, NONE, CountRow, SliceRow
 from uncork.stats.load.per_request import Rise, background_rate, per_request
 
-Row = Mapping[str, Any]
+Counts = Mapping[int, CountRow]
+"""What was counted in one slice, by template."""
 _LEAST_CALLS = 0.01
 """Executions for each request below which a template does not belong to it."""
 
@@ -24,7 +25,7 @@ class Join:
 
 
 def join_requests(
-    slices: Sequence[Row], counts: Sequence[Row], texts: Mapping[int, str], sent: Mapping[str, int]
+    slices: Sequence[SliceRow], counts: Sequence[CountRow], texts: Mapping[int, str], sent: Mapping[str, int]
 ) -> Join:
     """Return the statements of each request by its name.
 
@@ -34,22 +35,22 @@ def join_requests(
     The execution time of a template in that time is divided among requests in proportion to their executions,
     each weighed with the mean execution time that it had for that request alone.
     """
-    by_slice: dict[int, dict[int, Row]] = defaultdict(dict)
-    for row in counts:
-        by_slice[row["slice"]][row["template"]] = row
-    alone: dict[str, list[Row]] = defaultdict(list)
+    by_slice: dict[int, dict[int, CountRow]] = defaultdict(dict)
+    for counted in counts:
+        by_slice[counted.slice][counted.template] = counted
+    alone: dict[str, list[SliceRow]] = defaultdict(list)
     for row in slices:
-        if row["kind"] == "one":
-            alone[row["request"]].append(row)
-    idle = [row for row in slices if row["kind"] == NONE]
-    together = [row for row in slices if row["kind"] == ALL]
-    totals = _sums(by_slice[row["slice"]] for row in together)
+        if row.kind == "one":
+            alone[row.request].append(row)
+    idle = [row for row in slices if row.kind == NONE]
+    together = [row for row in slices if row.kind == ALL]
+    totals = _sums(by_slice[row.slice] for row in together)
     found: dict[str, dict[int, tuple[Any, ...]]] = defaultdict(dict)
     weights: dict[int, float] = defaultdict(float)
     expected: dict[int, float] = defaultdict(float)
     background = {template: background_rate(_rises(idle, by_slice, template)) for template in texts}
     for name, of in alone.items():
-        sums = _sums(by_slice[row["slice"]] for row in of)
+        sums = _sums(by_slice[row.slice] for row in of)
         for template, (calls, execution_ns, rows) in sums.items():
             estimate = per_request(_rises(of, by_slice, template), background[template])
             if estimate is None or estimate.mean < _LEAST_CALLS:
@@ -74,7 +75,7 @@ def join_requests(
                     )
                     for template, (estimate, rows, call_ns) in of.items()
                 ),
-                key=lambda one: -one.ns,
+                key=lambda sent: -sent.ns,
             )
         )
         for name, of in found.items()
@@ -82,19 +83,19 @@ def join_requests(
     return Join(templates, _explained(together, totals, expected, background))
 
 
-def connections_opened(slices: Sequence[Row], name: str) -> float | None:
+def connections_opened(slices: Sequence[SliceRow], name: str) -> float | None:
     """Return how many connections to the database a request opens; None if the server does not count them."""
-    counted = [row for row in slices if row["sessions"] is not None]
-    idle = [_began(row) for row in counted if row["kind"] == NONE]
+    counted = [row for row in slices if row.sessions is not None]
+    idle = [_began(row) for row in counted if row.kind == NONE]
     found = per_request(
-        [_began(row) for row in counted if row["kind"] == "one" and row["request"] == name],
+        [_began(row) for row in counted if row.kind == "one" and row.request == name],
         background_rate(idle),
     )
     return None if found is None else found.mean
 
 
-def _began(row: Row) -> Rise:
-    return Rise(row["started"], row["elapsed_ns"] / 1e9, float(row["sessions"]))
+def _began(row: SliceRow) -> Rise:
+    return Rise(row.started, row.elapsed_ns / 1e9, float(row.sessions or 0))
 
 
 def _ns(alone_ns: float, weight: float, total: tuple[int, float, int] | None) -> float:
@@ -103,13 +104,13 @@ def _ns(alone_ns: float, weight: float, total: tuple[int, float, int] | None) ->
 
 
 def _explained(
-    together: Sequence[Row],
+    together: Sequence[SliceRow],
     totals: Mapping[int, tuple[int, float, int]],
     expected: Mapping[int, float],
     background: Mapping[int, float],
 ) -> float | None:
     """Return the fraction of executions that requests and background account for, 1 if all are."""
-    seconds = sum(row["elapsed_ns"] for row in together) / 1e9
+    seconds = sum(row.elapsed_ns for row in together) / 1e9
     seen = sum(calls for calls, _, _ in totals.values())
     if not seen:
         return None
@@ -120,21 +121,21 @@ def _explained(
     return max(0.0, 1.0 - unlike / seen)
 
 
-def _sums(of: Any) -> dict[int, tuple[int, float, int]]:
+def _sums(of: Iterable[Counts]) -> dict[int, tuple[int, float, int]]:
     sums: dict[int, tuple[int, float, int]] = {}
     for rows in of:
         for template, row in rows.items():
             calls, ns, many = sums.get(template, (0, 0.0, 0))
-            sums[template] = (calls + row["calls"], ns + row["execution_ns"], many + row["rows"])
+            sums[template] = (calls + row.calls, ns + row.execution_ns, many + row.rows)
     return sums
 
 
-def _rises(slices: Sequence[Row], by_slice: Mapping[int, Mapping[int, Row]], template: int) -> list[Rise]:
+def _rises(slices: Sequence[SliceRow], by_slice: Mapping[int, Counts], template: int) -> list[Rise]:
     return [
         Rise(
-            row["started"],
-            row["elapsed_ns"] / 1e9,
-            float(by_slice[row["slice"]][template]["calls"]) if template in by_slice[row["slice"]] else 0.0,
+            row.started,
+            row.elapsed_ns / 1e9,
+            float(by_slice[row.slice][template].calls) if template in by_slice[row.slice] else 0.0,
         )
         for row in slices
     ]

@@ -35,10 +35,18 @@ from uncork.model.results.service import (
     WorkerFacts,
 )
 from uncork.model.results.stacks import StackResult
-from uncork.model.tables.service import SERVICE_TABLES
+from uncork.model.tables.log import RouteRow
+from uncork.model.tables.service import (
+    SERVICE_TABLES,
+    CountRow,
+    ProcessRow,
+    ServiceTemplateRow,
+    SliceRow,
+)
 from uncork.stats.load.stall import waits_for_acknowledgements
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.profile_tables import read_evidence
+from uncork.store.rows import typed_rows
 
 _MOST_ORIGINS: Final = 50
 _EVERY_STATEMENT: Final = ("log_min_duration_statement", "0")
@@ -78,8 +86,10 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
     manifest = read_manifest(folder)
     facts, tables = read_evidence(folder, SERVICE_TABLES)
     seen = parts.seen or _without_load(parts.database)
-    texts = {row["template"]: row["text"] for row in tables["service_templates"].to_pylist()}
-    workers = tuple(WorkerFacts(**row) for row in tables["service_processes"].to_pylist())
+    texts = {row.template: row.text for row in typed_rows(tables["service_templates"], ServiceTemplateRow)}
+    workers = tuple(
+        build_from(WorkerFacts, row) for row in typed_rows(tables["service_processes"], ProcessRow)
+    )
     pool = _pool(facts["pool"])
     time = () if seen is None else with_branches(time_places(seen, workers), *_branches(parts, pool))
     requests, explained = _requests(tables, texts, parts, facts["trace"])
@@ -134,12 +144,13 @@ def _requests(
     load = parts.load
     if load is None:
         return (), None
-    slices, counts = tables["service_slices"].to_pylist(), tables["service_counts"].to_pylist()
+    slices = typed_rows(tables["service_slices"], SliceRow)
+    counts = typed_rows(tables["service_counts"], CountRow)
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in slices:
-        if row["kind"] == "one":
-            sums[row["request"]][0] += row["sum_ns"]
-            sums[row["request"]][1] += row["started"] - row["failed"]
+        if row.kind == "one":
+            sums[row.request][0] += row.sum_ns
+            sums[row.request][1] += row.started - row.failed
     scripts = {script.name: script for script in load.scripts}
     sent = {name: script.executions for name, script in scripts.items()}
     join = join_requests(slices, counts, texts, sent)
@@ -338,9 +349,6 @@ def _origins(activity: pa.Table | None, database: DatabaseResult | None) -> tupl
 # ---- join requests with their statements by the traces that comments in a log's statements name ----
 
 
-Row = Mapping[str, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class Traced:
     """What a log shows of one kind of request.
@@ -371,13 +379,16 @@ def join_traces(
     beyond = 1 + max(numbers.values(), default=-1)
     found = {}
     for place, (name, many) in enumerate(sent.items(), 1):
-        rows = routes.filter(pc.equal(routes["trace"], group_of(trace, place))).to_pylist()
-        by_template: dict[int, list[Row]] = defaultdict(list)
+        rows = typed_rows(routes.filter(pc.equal(routes["trace"], group_of(trace, place))), RouteRow)
+        by_template: dict[int, list[RouteRow]] = defaultdict(list)
         for row in rows:
-            by_template[row["template"]].append(row)
+            by_template[row.template].append(row)
         if not rows or not many:
             continue
-        senders = {_sender(row): row["requests"] or 0 for row in rows}
+        senders = {
+            (row.route, row.tagged_application, row.application, row.server): row.requests or 0
+            for row in rows
+        }
         templates = [
             _template(
                 numbers.get(texts[number], beyond + number), texts[number], of, many, known.get(name, {})
@@ -389,15 +400,11 @@ def join_traces(
     return found
 
 
-def _sender(row: Row) -> tuple[str, ...]:
-    return row["route"], row["tagged_application"], row["application"], row["server"]
-
-
 def _template(
-    number: int, text: str, rows: Sequence[Row], sent: int, known: Mapping[str, SentTemplate]
+    number: int, text: str, rows: Sequence[RouteRow], sent: int, known: Mapping[str, SentTemplate]
 ) -> SentTemplate:
-    executions, micros = sum(row["executions"] for row in rows), sum(row["sum_us"] for row in rows)
-    plans, planned = sum(row["rows_plans"] for row in rows), sum(row["rows_sum"] for row in rows)
+    executions, micros = sum(row.executions for row in rows), sum(row.sum_us for row in rows)
+    plans, planned = sum(row.rows_plans for row in rows), sum(row.rows_sum for row in rows)
     in_slices = known.get(text)
     from_slices = None if in_slices is None else in_slices.rows
     return SentTemplate(
