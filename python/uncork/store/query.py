@@ -6,21 +6,24 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.engine import EngineOverhead
 from uncork.model.tables.log import LOG_EVENTS
-from uncork.model.tables.register import TABLES
+from uncork.model.tables.register import TABLES, AnswerRow, DataCheckRow, RefusalRow
 from uncork.model.tables.stacks import EVIDENCE, STACK_TABLES
 from uncork.model.trial import Cell
 from uncork.store.layout import Manifest, read_manifest, stored_file, unreadable
 from uncork.store.remote.mirrors import fetch
 from uncork.store.sandbox import Answer, ask_sandboxed
+from uncork.store.trial_rows import ArmValues, FailedTrials, Histograms, RequestSums, TrialValue
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
+Found = TypeVar("Found", TrialValue, ArmValues, RequestSums, Histograms, FailedTrials)
 
 
 class RunReader:
@@ -79,12 +82,13 @@ class RunReader:
             raise StoreError(f"{path}: damaged: {error}") from error
         return facts
 
-    def values(self) -> Iterator[dict[str, Any]]:
-        """Yield the place and value of each trial, in the order they ran."""
-        yield from self._rows(
+    def values(self) -> list[TrialValue]:
+        """Return the place and value of each trial, in the order they ran."""
+        return self._typed(
+            TrialValue,
             "SELECT round, block, position, cell, workload, variant, again, value, succeeded, started, "
             "long_slices "
-            "FROM trials ORDER BY round, cell, workload, block, position"
+            "FROM trials ORDER BY round, cell, workload, block, position",
         )
 
     def trials(self) -> list[dict[str, Any]]:
@@ -104,9 +108,9 @@ class RunReader:
             "SELECT count(*) AS trials, count(*) FILTER (outcome <> 'complete') AS failed FROM trials"
         )[0]
 
-    def metrics(self) -> list[dict[str, Any]]:
+    def metrics(self) -> list[ArmValues]:
         """Return each arm's trials, failures, geometric mean of the metric, and its mean by round."""
-        return self._rows(_METRICS)
+        return self._typed(ArmValues, _METRICS)
 
     def times(self) -> list[dict[str, Any]]:
         """Return the mean time of an operation by cell, workload, variant and round, from complete trials."""
@@ -125,20 +129,21 @@ class RunReader:
         """Return resources per operation by cell, workload and variant; the baseline's two arms together."""
         return self._rows(_COSTS)
 
-    def requests(self) -> list[dict[str, Any]]:
-        """Return counts of operations by variant; statuses and errors as JSON, one text per trial."""
-        return self._rows(
+    def requests(self) -> list[RequestSums]:
+        """Return counts of operations by variant."""
+        return self._typed(
+            RequestSums,
             "SELECT cell, workload, variant, sum(started)::BIGINT AS started, "
             "sum(succeeded)::BIGINT AS succeeded, sum(failed)::BIGINT AS failed, "
             "list(statuses) FILTER (statuses IS NOT NULL) AS statuses, list(errors) AS errors, "
             "1e9 * sum(started) / nullif(sum(elapsed_ns), 0) AS throughput, "
             "sum(sum_ns) / nullif(sum(executions), 0) AS mean_ns, max(max_ns) AS longest_ns "
-            "FROM trials WHERE outcome = 'complete' AND started > 0 GROUP BY ALL ORDER BY ALL"
+            "FROM trials WHERE outcome = 'complete' AND started > 0 GROUP BY ALL ORDER BY ALL",
         )
 
-    def answers(self) -> list[dict[str, Any]]:
+    def answers(self) -> list[AnswerRow]:
         """Return how variants' answers differ from the baseline's, where the experiment allows it."""
-        return self._latest("answers")
+        return [AnswerRow(**row) for row in self._latest("answers")]
 
     def figures(self) -> list[dict[str, Any]]:
         """Return each trial's place, metric and other comparable values, in the order they ran."""
@@ -161,12 +166,13 @@ class RunReader:
             "GROUP BY ALL ORDER BY ALL"
         )
 
-    def histograms(self) -> list[dict[str, Any]]:
+    def histograms(self) -> list[Histograms]:
         """Return each variant's operation histograms by cell and workload, from complete trials."""
-        return self._rows(
+        return self._typed(
+            Histograms,
             "SELECT cell, workload, variant, list(histogram) AS histograms, "
             "sum(executions)::BIGINT AS executions FROM trials "
-            "WHERE outcome = 'complete' AND histogram IS NOT NULL GROUP BY ALL ORDER BY ALL"
+            "WHERE outcome = 'complete' AND histogram IS NOT NULL GROUP BY ALL ORDER BY ALL",
         )
 
     def disturbances(self) -> dict[str, int]:
@@ -177,11 +183,12 @@ class RunReader:
         )
         return {row["name"]: row["trials"] for row in rows}
 
-    def failures(self) -> list[dict[str, Any]]:
+    def failures(self) -> list[FailedTrials]:
         """Return failed trials by message, most frequent first."""
-        return self._rows(
+        return self._typed(
+            FailedTrials,
             "SELECT cell, workload, variant, outcome, coalesce(message, '') AS message, count(*) AS trials "
-            "FROM trials WHERE outcome <> 'complete' GROUP BY ALL ORDER BY trials DESC LIMIT 20"
+            "FROM trials WHERE outcome <> 'complete' GROUP BY ALL ORDER BY trials DESC LIMIT 20",
         )
 
     def plans(self) -> list[dict[str, Any]]:
@@ -192,13 +199,13 @@ class RunReader:
         """Return sizes; for a resumed run, the newest."""
         return self._latest("relations")
 
-    def refusals(self) -> list[dict[str, Any]]:
+    def refusals(self) -> list[RefusalRow]:
         """Return the refused variants."""
-        return self._latest("refusals")
+        return [RefusalRow(**row) for row in self._latest("refusals")]
 
-    def data_checks(self) -> list[dict[str, Any]]:
+    def data_checks(self) -> list[DataCheckRow]:
         """Return the results of data checks; for a resumed run, the newest."""
-        return self._latest("data_checks")
+        return [DataCheckRow(**row) for row in self._latest("data_checks")]
 
     def overheads(self) -> list[EngineOverhead]:
         """Return the overhead of each engine's client; for a resumed run, the newest."""
@@ -285,13 +292,20 @@ class RunReader:
             f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY filename DESC) = 1 ORDER BY ALL"
         )
 
+    def _typed(self, kind: type[Found], query: str) -> list[Found]:
+        """Return rows as tuples of `kind`, whose fields are the columns of the query in their order."""
+        return [kind(*row) for row in self._fetch(query)[1]]
+
     def _rows(self, query: str) -> list[dict[str, Any]]:
+        names, rows = self._fetch(query)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _fetch(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         import duckdb  # noqa: PLC0415 -- as in `ask`
 
         try:
             cursor = self._open(query).execute(query)
-            names = [column[0] for column in cursor.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            return [column[0] for column in cursor.description or ()], cursor.fetchall()
         except duckdb.Error as error:
             raise StoreError(f"{self.folder}: damaged: {error}") from error
 

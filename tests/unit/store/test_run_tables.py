@@ -12,7 +12,7 @@ from fakes.ports import measured
 from uncork.errors import StoreError, UsageError
 from uncork.model.measurement import Counters, Disturbance, Outcome
 from uncork.model.server import ExecutedPlan, Relation
-from uncork.model.tables.register import TABLES
+from uncork.model.tables.register import TABLES, RefusalRow
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.store.append import arrow_schema
 from uncork.store.layout import stored_file, write_atomically, write_manifest
@@ -44,7 +44,7 @@ def reader(tmp_path, writer):
 
 def test_a_run_without_trials_is_read_as_empty(reader):
     assert reader.manifest == MANIFEST
-    assert list(reader.values()) == []
+    assert reader.values() == []
     assert reader.last_round() == 0
     assert reader.totals() == {"trials": 0, "failed": 0}
     assert reader.disturbances() == {}
@@ -57,7 +57,7 @@ def test_a_run_without_trials_is_read_as_empty(reader):
 def test_trials_come_back_with_their_place_and_value(writer, reader):
     writer.trials([(trial(2, 1, NEW, 1), measured(2e6)), (trial(2, 1, AGAIN, 0, "write"), measured(4e6))])
     writer.trials([(trial(1, 1, BASE), measured(1e6))])
-    assert [tuple(row.values()) for row in reader.values()] == [
+    assert reader.values() == [
         (1, 1, 0, "rows=10", "read", "base", False, 1e6, 100, 100, None),
         (2, 1, 1, "rows=10", "read", "new", False, 2e6, 100, 100, None),
         (2, 1, 0, "rows=10", "write", "base", True, 250.0, 100, 100, None),
@@ -70,9 +70,9 @@ def test_only_complete_trials_have_a_value(writer, reader):
     lost = measured(1e6, outcome=Outcome.CONNECTION_LOST, message="it went away")
     wrong = measured(1e6, outcome=Outcome.ERRORS, message="no such row", failed=3)
     writer.trials([(trial(1), lost), (trial(2), wrong), (trial(3), wrong), (trial(4), measured(1e6))])
-    assert [row["value"] for row in reader.values()] == [None, None, None, 1e6]
+    assert [row.value for row in reader.values()] == [None, None, None, 1e6]
     assert reader.totals() == {"trials": 4, "failed": 3}
-    assert [(row["outcome"], row["message"], row["trials"]) for row in reader.failures()] == [
+    assert [(row.outcome, row.message, row.trials) for row in reader.failures()] == [
         ("errors", "no such row", 2),
         ("connection lost", "it went away", 1),
     ]
@@ -83,16 +83,16 @@ def test_metrics_are_geometric_means_of_rounds(writer, reader):
     writer.trials([(trial(*place), measured(value)) for place, value in values.items()])
     writer.trials([(trial(2, 2), measured(1e6, outcome=Outcome.ERRORS))])
     (row,) = reader.metrics()
-    assert (row["variant"], row["again"], row["trials"], row["failed"]) == ("base", False, 4, 1)
-    assert [entry["round"] for entry in row["rounds"]] == [1, 2]
-    assert [entry["value"] for entry in row["rounds"]] == pytest.approx([2e6, 16e6])
-    assert row["value"] == pytest.approx(math.sqrt(2e6 * 16e6))
+    assert (row.variant, row.again, row.trials, row.failed) == ("base", False, 4, 1)
+    assert [entry["round"] for entry in row.rounds] == [1, 2]
+    assert [entry["value"] for entry in row.rounds] == pytest.approx([2e6, 16e6])
+    assert row.value == pytest.approx(math.sqrt(2e6 * 16e6))
 
 
 def test_an_arm_that_never_completed_has_no_metric(writer, reader):
     writer.trials([(trial(), measured(1e6, outcome=Outcome.DEADLINE))])
     (row,) = reader.metrics()
-    assert (row["trials"], row["failed"], row["value"], row["rounds"]) == (1, 1, None, None)
+    assert (row.trials, row.failed, row.value, row.rounds) == (1, 1, None, None)
 
 
 def test_costs_are_sums_over_operations(writer, reader):
@@ -137,7 +137,7 @@ def test_histograms_of_complete_trials_are_gathered_by_variant(writer, reader):
         ]
     )
     (row,) = reader.histograms()
-    assert (row["variant"], row["executions"], sorted(row["histograms"])) == ("base", 30, [b"one", b"two"])
+    assert (row.variant, row.executions, sorted(row.histograms)) == ("base", 30, [b"one", b"two"])
 
 
 def test_disturbances_are_counted_by_kind(writer, reader):
@@ -194,9 +194,7 @@ def test_of_plans_and_sizes_made_twice_the_newest_counts(writer, reader):
 def test_refusals_come_back_with_their_reason(writer, reader):
     writer.refusal(CELL, "read", "new", "wrong answer")
     writer.refusal(CELL, "read", "new", "wrong answer")
-    assert reader.refusals() == [
-        {"cell": "rows=10", "workload": "read", "variant": "new", "reason": "wrong answer"}
-    ]
+    assert reader.refusals() == [RefusalRow("rows=10", "read", "new", "wrong answer")]
 
 
 def test_the_files_of_a_run_come_back_as_they_were(tmp_path, writer, reader):
@@ -234,7 +232,7 @@ def test_a_full_disk_leaves_earlier_trials_readable_and_nothing_half_written(
         with pytest.raises(StoreError, match="No space left on device; free some space"):
             writer.trials([(trial(2), measured(1e6))])
     assert sorted(path.name for path in (tmp_path / "trials").iterdir()) == ["000001.parquet"]
-    assert [row["round"] for row in reader.values()] == [1]
+    assert [row.round for row in reader.values()] == [1]
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1 and then nothing", None])
@@ -244,7 +242,7 @@ def test_a_damaged_table_is_an_error_that_names_the_file(tmp_path, writer, reade
     path = tmp_path / "trials" / "000002.parquet"
     path.write_bytes(path.read_bytes()[:-20] if damage is None else damage)
     with pytest.raises(StoreError, match="damaged") as raised:
-        list(reader.values())
+        reader.values()
     assert "000002.parquet" in str(raised.value)
 
 

@@ -40,8 +40,9 @@ def experiment_figures(reader: RunReader) -> tuple[tuple[Figure, ...], tuple[Pla
 def _metric_figures(reader: RunReader, spec: Spec, known: Mapping[str, Cell]) -> Iterator[Figure]:
     arms: dict[str, tuple[str, list[float]]] = {}
     for row in reader.metrics():
-        if row["value"] and spec.workloads[row["workload"]].metric != "success":
-            arms.setdefault(_subject(row, known), (row["workload"], []))[1].append(math.log(row["value"]))
+        if row.value and spec.workloads[row.workload].metric != "success":
+            subject = f"{row.variant} on {row.workload}{known[row.cell].at}"
+            arms.setdefault(subject, (row.workload, []))[1].append(math.log(row.value))
     for subject, (workload, logs) in arms.items():
         metric = spec.workloads[workload].metric
         unit: FigureUnit = "/s" if metric == "throughput" else "ns"
@@ -51,7 +52,7 @@ def _metric_figures(reader: RunReader, spec: Spec, known: Mapping[str, Cell]) ->
 
 def _effect_figures(reader: RunReader, spec: Spec) -> Iterator[Figure]:
     ledger = stored_ledger(reader, spec)
-    refused = {(row["cell"], row["workload"], row["variant"]) for row in reader.refusals()}
+    refused = {(row.cell, row.workload, row.variant) for row in reader.refusals()}
     for judged in ledger.judgements():
         effect = judged.effect
         if not isinstance(effect, Effect) or (judged.cell.name, judged.workload, judged.variant) in refused:
@@ -73,11 +74,13 @@ def _effect_figures(reader: RunReader, spec: Spec) -> Iterator[Figure]:
 def _failure_figures(reader: RunReader, spec: Spec, known: Mapping[str, Cell]) -> Iterator[Figure]:
     """Yield the shares of requests that failed, also if the compared metric is their complement."""
     for row in reader.requests() if spec.http_workloads else ():
-        if row["workload"] in spec.http_workloads:
-            failed, of = row["failed"], row["started"]
-            yield Figure(
-                _subject(row, known), "failed", failed / of, "share", "lower", "share", count=failed, of=of
+        if row.workload in spec.http_workloads:
+            subject, failed, of = (
+                f"{row.variant} on {row.workload}{known[row.cell].at}",
+                row.failed,
+                row.started,
             )
+            yield Figure(subject, "failed", failed / of, "share", "lower", "share", count=failed, of=of)
 
 
 _COSTS: Final[tuple[tuple[str, tuple[str, ...], FigureUnit], ...]] = (

@@ -67,6 +67,7 @@ from uncork.stats.steady import Steadiness, find_steady_part
 from uncork.store.hosts import read_hosts
 from uncork.store.query import RunReader
 from uncork.store.system import read_system
+from uncork.store.trial_rows import ArmValues
 
 CURVE_POINTS = 160
 """Points of a latency curve: enough for a chart, few enough for a page with a hundred curves."""
@@ -301,18 +302,14 @@ class _Assembly:
 
     # ---- what explains it ----
 
-    def _metric(self, row: dict[str, Any]) -> ArmMetric:
-        if self.spec.workloads[row["workload"]].metric == "success":
-            row = {**row, "value": row["share"], "rounds": row["shares"]}
-        return ArmMetric(
-            cell=self.cells[row["cell"]].levels,
-            workload=row["workload"],
-            variant=row["variant"],
-            again=row["again"],
-            trials=row["trials"],
-            failed=row["failed"],
-            value=row["value"],
-            by_round=tuple((entry["round"], entry["value"]) for entry in row["rounds"] or ()),
+    def _metric(self, row: ArmValues) -> ArmMetric:
+        if self.spec.workloads[row.workload].metric == "success":
+            row = row._replace(value=row.share, rounds=row.shares)
+        return build_from(
+            ArmMetric,
+            row,
+            cell=self.cells[row.cell].levels,
+            by_round=tuple((entry["round"], entry["value"]) for entry in row.rounds or ()),
         )
 
     def _costs(self) -> Iterator[Cost]:
@@ -348,9 +345,9 @@ class _Assembly:
 
     def _data_checks(self) -> Iterator[DataCheckFacts]:
         order = list(self.spec.variants)
-        for row in sorted(self.reader.data_checks(), key=lambda row: order.index(row["variant"])):
-            title = self.spec.checks[row["name"]].title or row["name"]
-            yield DataCheckFacts(**{**row, "cell": self.cells[row["cell"]].levels, "title": title})
+        for row in sorted(self.reader.data_checks(), key=lambda row: order.index(row.variant)):
+            title = self.spec.checks[row.name].title or row.name
+            yield build_from(DataCheckFacts, row, cell=self.cells[row.cell].levels, title=title)
 
     def _sizes(self) -> Iterator[SizeFacts]:
         for row in self.reader.relations():
@@ -382,18 +379,12 @@ class _Assembly:
 
     def _latencies(self) -> Iterator[LatencyCurve]:
         for row in self.reader.histograms():
-            points = merge_histograms(row["histograms"])
+            points = merge_histograms(row.histograms)
             step = max(1, len(points) // CURVE_POINTS)
             kept = [
                 point for place, point in enumerate(points) if place % step == 0 or place == len(points) - 1
             ]
-            yield LatencyCurve(
-                cell=self.cells[row["cell"]].levels,
-                workload=row["workload"],
-                variant=row["variant"],
-                executions=row["executions"],
-                points=tuple(kept),
-            )
+            yield build_from(LatencyCurve, row, cell=self.cells[row.cell].levels, points=tuple(kept))
 
     # ---- the run itself ----
 
@@ -427,10 +418,9 @@ class _Assembly:
         if others:
             yield f"{others} other uncork run(s) were measuring on this machine when this run started"
         for failure in self.reader.failures()[:5]:
-            cell = failure["cell"]
             yield (
-                f"{failure['trials']} trial(s) of {failure['workload']} with {failure['variant']} at "
-                f"{cell} failed ({failure['outcome']}): {failure['message'] or 'no message'}"
+                f"{failure.trials} trial(s) of {failure.workload} with {failure.variant} at "
+                f"{failure.cell} failed ({failure.outcome}): {failure.message or 'no message'}"
             )
         trend = None if self.ledger.has_hosts else rounds_warning(self._baseline_rounds())
         if trend is not None:

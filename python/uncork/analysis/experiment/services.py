@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from uncork.experiment.spec.http_workloads import HttpFacts
 from uncork.experiment.spec.schema import Spec, Variant
+from uncork.model.records import build_from
 from uncork.model.redaction import is_secret
 from uncork.model.results.experiment import AnswerDifference, RequestCounts
 from uncork.model.trial import Cell
@@ -19,25 +20,19 @@ from uncork.store.query import RunReader
 def request_counts(reader: RunReader, spec: Spec, cells: Mapping[str, Cell]) -> Iterator[RequestCounts]:
     """Yield how the requests of each variant ended; nothing for workloads that send none."""
     for row in reader.requests() if spec.http_workloads else ():
-        if row["workload"] not in spec.http_workloads:
+        if row.workload not in spec.http_workloads:
             continue
-        errors = _summed(row["errors"])
-        low, high = share_interval(row["succeeded"], row["started"], spec.stop.confidence)
-        yield RequestCounts(
-            cell=cells[row["cell"]].levels,
-            workload=row["workload"],
-            variant=row["variant"],
-            started=row["started"],
-            succeeded=row["succeeded"],
-            failed=row["failed"],
+        errors = _summed(row.errors)
+        low, high = share_interval(row.succeeded, row.started, spec.stop.confidence)
+        yield build_from(
+            RequestCounts,
+            row,
+            cell=cells[row.cell].levels,
             timed_out=errors.get("timed out", 0),
             low=low,
             high=high,
-            statuses=_summed(row["statuses"]),
+            statuses=_summed(row.statuses),
             errors=errors,
-            throughput=row["throughput"],
-            mean_ns=row["mean_ns"],
-            longest_ns=row["longest_ns"],
         )
 
 
@@ -53,7 +48,7 @@ def shares_of_success(counts: Iterable[RequestCounts], spec: Spec) -> dict[tuple
 def answer_differences(reader: RunReader, cells: Mapping[str, Cell]) -> Iterator[AnswerDifference]:
     """Yield where answers differ from the baseline's although the variants are compared."""
     for row in reader.answers():
-        yield AnswerDifference(cells[row["cell"]].levels, row["workload"], row["variant"], row["difference"])
+        yield build_from(AnswerDifference, row, cell=cells[row.cell].levels)
 
 
 def own_services(variant: Variant) -> tuple[str, ...]:

@@ -20,15 +20,9 @@ def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:
     ledger = Ledger(spec, "block" if reader.manifest.unit == "block" else "round", hosts, waves)
     known = {cell.name: cell for cell in cells(spec)}
     for row in reader.values():
-        arm = Arm(row["variant"], row["again"])
-        place = (row["round"], row["block"], row["position"])
-        ledger.add_value(
-            Trial(*place, known[row["cell"]], row["workload"], arm),
-            row["value"],
-            row["succeeded"],
-            row["started"],
-            long_slices=row["long_slices"],
-        )
+        arm = Arm(row.variant, row.again)
+        trial = Trial(row.round, row.block, row.position, known[row.cell], row.workload, arm)
+        ledger.add_value(trial, row.value, row.succeeded, row.started, long_slices=row.long_slices)
     return ledger
 
 
@@ -41,5 +35,5 @@ def judged_ledger(reader: RunReader, spec: Spec) -> Ledger:
     ledger = stored_ledger(reader, spec)
     known = {cell.name: cell for cell in cells(spec)}
     for row in reader.refusals():
-        ledger.refused[known[row["cell"]], row["workload"], row["variant"]] = row["reason"]
+        ledger.refused[known[row.cell], row.workload, row.variant] = row.reason
     return ledger

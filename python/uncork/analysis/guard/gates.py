@@ -223,9 +223,7 @@ class _Stored:
             self.relations = {key[0]: rows for key, rows in _by(reader.relations(), "cell").items()}
             self.plans = _by(reader.plans(), "cell", "workload", "variant")
             self.refusals = {
-                (row["cell"], row["workload"]): row["reason"]
-                for row in reader.refusals()
-                if row["variant"] == CANDIDATE
+                (row.cell, row.workload): row.reason for row in reader.refusals() if row.variant == CANDIDATE
             }
 
 
