@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -51,3 +51,25 @@ def test_a_row_is_a_dataclass_without_default_values():
 def test_a_column_that_a_table_lacks_is_an_error():
     with pytest.raises(KeyError, match="sum_us"):
         typed_rows(pa.table({"number": [1], "kind": ["first"]}), ExampleRow)
+
+
+class NestedRow(StoredRow):
+    """Rows with defaults."""
+
+    started: int = column("operations")
+    late: int = column("of them, late", default=0)
+    errors: dict[str, int] = column("errors, as JSON", default_factory=dict)
+
+
+NESTED = table_of("nested", NestedRow, "started")
+
+
+def test_the_fields_of_a_class_are_known_before_its_first_row():
+    assert [field.name for field in fields(NestedRow)] == ["started", "late", "errors"]
+
+
+def test_columns_may_have_default_values_and_types_that_are_stored_as_text():
+    assert asdict(NestedRow(2)) == {"started": 2, "late": 0, "errors": {}}
+    assert NestedRow(2).errors is not NestedRow(2).errors
+    assert NestedRow(2) == NestedRow(2, 0, {}) != NestedRow(3)
+    assert [column.type for column in NESTED.columns] == ["integer", "integer", "text"]

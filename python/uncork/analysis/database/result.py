@@ -38,7 +38,7 @@ from uncork.model.results.database import (
     WatchFacts,
 )
 from uncork.model.tables.catalogue import CATALOGUE_TABLES
-from uncork.model.tables.database import DATABASE_TABLES
+from uncork.model.tables.database import DATABASE_TABLES, SettingRow
 from uncork.model.tables.rows import Rows
 from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.profile import activity, deltas
@@ -49,6 +49,7 @@ from uncork.profile.system import system_use
 from uncork.profile.transactions import in_transactions, row_writers
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.profile_tables import read_evidence, release_memory
+from uncork.store.rows import typed_rows
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
@@ -138,9 +139,9 @@ def database_evidence(
         counters=counter_facts,
         resets=deltas.resets(*counters) if counters[1] else (),
         settings=tuple(
-            SettingFacts(**row)
-            for row in tables["database_settings"].to_pylist()
-            if row["source"] not in _NOBODYS
+            build_from(SettingFacts, row)
+            for row in typed_rows(tables["database_settings"], SettingRow)
+            if row.source not in _NOBODYS
         ),
         missing=find_missing(facts, file_waits=activity.file_waits(tree)),
         transactions=in_transactions(_idle(sessions), by_process, whole, texts),

@@ -14,7 +14,9 @@ from uncork.analysis.experiment.stored_evidence import stored_evidence
 from uncork.analysis.stacks.result import of_measure, stack_result
 from uncork.model.results.experiment import RunResult
 from uncork.model.results.stacks import StackResult, StackRunFacts
+from uncork.model.tables.stacks import StackRow, SyscallRow
 from uncork.model.variant_evidence import CallShare, EvidenceFacts, WaitShare
+from uncork.store.rows import typed_rows
 
 _MOST_WAITS: Final = 6
 _MOST_CALLS: Final = 8
@@ -76,11 +78,11 @@ def _entered(told: StackResult) -> tuple[str, ...]:
 def _waits(stacks: pa.Table, operations: float, watched_ns: int) -> Iterator[WaitShare]:
     """Yield what sessions did: each sample stands for an equal part of the time."""
     seen: Counter[str] = Counter()
-    for row in of_measure(stacks, "sessions").to_pylist():
-        if row["backend"] == _CLIENT:
-            parts = row["stack"].split(";")
-            place = 1 + bool(row["application"])
-            seen[parts[place] if len(parts) > place else "CPU"] += row["value"]
+    for row in typed_rows(of_measure(stacks, "sessions"), StackRow):
+        if row.backend == _CLIENT:
+            parts = row.stack.split(";")
+            place = 1 + bool(row.application)
+            seen[parts[place] if len(parts) > place else "CPU"] += row.value
     samples = sum(seen.values())
     looks = max(1.0, watched_ns / 50e6)
     for name, many in seen.most_common(_MOST_WAITS):
@@ -90,13 +92,13 @@ def _waits(stacks: pa.Table, operations: float, watched_ns: int) -> Iterator[Wai
 
 def _calls(facts: Mapping[str, Any], table: pa.Table) -> Iterator[CallShare]:
     """Yield the system calls of an operation, in processes that talk to a client."""
-    rows = table.to_pylist()
-    answering = {row["pid"] for row in rows if row["syscall"] in _RECEIVES}
+    rows = typed_rows(table, SyscallRow)
+    answering = {row.pid for row in rows if row.syscall in _RECEIVES}
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
-        if row["pid"] in answering:
-            sums[row["syscall"]][0] += row["calls"]
-            sums[row["syscall"]][1] += row["time_ns"]
+        if row.pid in answering:
+            sums[row.syscall][0] += row.calls
+            sums[row.syscall][1] += row.time_ns
     # Traced processes are slow, so operations are counted in the trace itself: by answers sent.
     operations = sum(sums[name][0] for name in _SENDS if name in sums) / max(1, facts.get("answers", 1))
     if not facts.get("answers", 1):  # only the load counts requests, and it ran a little longer

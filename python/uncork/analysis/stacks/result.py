@@ -27,10 +27,11 @@ from uncork.model.results.stacks import (
     StackRunFacts,
     SyscallFacts,
 )
-from uncork.model.tables.stacks import STACK_TABLES
+from uncork.model.tables.stacks import STACK_TABLES, StackProcessRow, SyscallRow
 from uncork.profile.stacks import FrameSums, beside, sum_frames
 from uncork.store.layout import Manifest, find_run, read_manifest
 from uncork.store.profile_tables import read_evidence
+from uncork.store.rows import typed_rows
 
 MOST_FRAMES: Final = 200
 """The most frames that a report lists, by own share and by total share each."""
@@ -85,12 +86,13 @@ def stack_result(
         system_ns=cpu[1],
         measures=tuple(measures),
         processes=tuple(
-            ProcessFacts(**row)
+            build_from(ProcessFacts, row)
             for row in sorted(
-                tables["stack_processes"].to_pylist(), key=lambda row: -(row["user_ns"] + row["system_ns"])
+                typed_rows(tables["stack_processes"], StackProcessRow),
+                key=lambda row: -(row.user_ns + row.system_ns),
             )
         ),
-        syscalls=_syscalls(tables["stack_syscalls"].to_pylist()),
+        syscalls=_syscalls(typed_rows(tables["stack_syscalls"], SyscallRow)),
         syscalls_by=facts["syscalls"]["by"],
         syscalls_ns=facts["syscalls"]["watched_ns"],
         against=facts["against"],
@@ -184,14 +186,14 @@ def samples_of(total: int, unit: str) -> int | None:
     return round(total / _SAMPLE_NS) if unit in ("nanoseconds", "ns") else None
 
 
-def _syscalls(rows: Sequence[Mapping[str, Any]]) -> tuple[SyscallFacts, ...]:
+def _syscalls(rows: Sequence[SyscallRow]) -> tuple[SyscallFacts, ...]:
     sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for row in rows:
-        found = sums[row["syscall"], row["template"] or row["process"]]
-        for place, name in enumerate(("calls", "errors", "time_ns")):
-            found[place] += row[name]
-    told = [SyscallFacts(call, process, *figures) for (call, process), figures in sums.items()]
-    return tuple(sorted(told, key=lambda one: (-one.time_ns, -one.calls, one.syscall))[:_MOST_CALLS])
+        found = sums[row.syscall, row.template or row.process]
+        for place, amount in enumerate((row.calls, row.errors, row.time_ns)):
+            found[place] += amount
+    calls = [SyscallFacts(call, process, *figures) for (call, process), figures in sums.items()]
+    return tuple(sorted(calls, key=lambda call: (-call.time_ns, -call.calls, call.syscall))[:_MOST_CALLS])
 
 
 @dataclass(frozen=True, slots=True)

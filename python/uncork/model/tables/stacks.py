@@ -2,82 +2,76 @@
 
 from __future__ import annotations
 
-from uncork.model.tables.table import Column, Table
+from uncork.model.tables.table import StoredRow, column, table_of
 
-_PID = Column("pid", "integer", "", "process; null if the profiler does not report it")
-_PROCESS = Column("process", "text", "", "its name; empty if the profiler does not report it")
+_PROCESS = "its name; empty if the profiler does not report it"
+_BACKEND = "for a server's process: its kind, such as client backend"
+_TEMPLATE = "for a session: the statement at that moment, without literals"
 
-EVIDENCE = Table(
-    "evidence",
-    "Evidence gathered under a variant's load, after an experiment's timed trials. In its run the tables "
-    "stacks, stack_processes and stack_syscalls have the columns evidence, cell, workload and variant too.",
-    ("evidence",),
-    (
-        Column("evidence", "integer", "", "number of the evidence, from 1"),
-        Column("cell", "text", "", "factor levels, as factor=level"),
-        Column("workload", "text", "", "workload"),
-        Column("variant", "text", "", "variant"),
-        Column("operations", "integer", "", "operations that succeeded meanwhile"),
-        Column("elapsed_ns", "integer", "ns", "how long the load lasted"),
-        Column("watched_ns", "integer", "ns", "how long stacks and sessions were sampled"),
-        Column("tool", "text", "", "what found the stacks: perf, or /proc without frames of code"),
-        Column("user_ns", "integer", "ns", "processor time of the server in user mode; null if unknown"),
-        Column("system_ns", "integer", "ns", "processor time of the server in the kernel; null if unknown"),
-        Column("syscalls_by", "text", "", "what counted system calls; empty if nothing did"),
-        Column("syscalls_ns", "integer", "ns", "how long, in a separate load"),
-        Column("lacks", "text", "", "what could not be observed, and why, as JSON"),
-    ),
-)
 
+class EvidenceRow(StoredRow):
+    """Evidence gathered under a variant's load, after an experiment's timed trials. In its run the tables
+    stacks, stack_processes and stack_syscalls have the columns evidence, cell, workload and variant too.
+    """
+
+    evidence: int = column("number of the evidence, from 1")
+    cell: str | None = column("factor levels, as factor=level")
+    workload: str | None = column("workload")
+    variant: str | None = column("variant")
+    operations: int | None = column("operations that succeeded meanwhile")
+    elapsed_ns: int | None = column("how long the load lasted", "ns")
+    watched_ns: int | None = column("how long stacks and sessions were sampled", "ns")
+    tool: str | None = column("what found the stacks: perf, or /proc without frames of code")
+    user_ns: int | None = column("processor time of the server in user mode; null if unknown", "ns")
+    system_ns: int | None = column("processor time of the server in the kernel; null if unknown", "ns")
+    syscalls_by: str | None = column("what counted system calls; empty if nothing did")
+    syscalls_ns: int | None = column("how long, in a separate load", "ns")
+    lacks: str | None = column("what could not be observed, and why, as JSON")
+
+
+class StackRow(StoredRow):
+    """One stack of calls of one process, and how much was spent in it."""
+
+    measure: str = column("what was counted, such as cpu, off-cpu or inuse_space")
+    unit: str = column("unit of the value: samples, nanoseconds, bytes or another")
+    pid: int | None = column("process; null if the profiler does not report it")
+    process: str | None = column(_PROCESS)
+    backend: str | None = column(_BACKEND)
+    application: str | None = column("for a session: application_name at that moment")
+    template: str | None = column(_TEMPLATE)
+    route: str | None = column(
+        "route of the application, from labels of a pprof profile (http.route, route, endpoint, handler, "
+        "or controller and action), or for a session from its statement's comment; empty if unknown"
+    )
+    stack: str = column("frames from the root on, ; in between, _[k] behind the kernel's")
+    value: int = column("how much of the measure, in its unit")
+
+
+class StackProcessRow(StoredRow):
+    """One process that was profiled, and what the kernel counted of it meanwhile."""
+
+    pid: int = column("process")
+    process: str = column("its name")
+    backend: str = column(_BACKEND)
+    user_ns: int = column("processor time in user mode", "ns")
+    system_ns: int = column("processor time in the kernel", "ns")
+
+
+class SyscallRow(StoredRow):
+    """System calls of one process while they were counted."""
+
+    pid: int = column("process")
+    process: str = column(_PROCESS)
+    template: str = column(_TEMPLATE)
+    syscall: str = column("system call")
+    calls: int = column("calls that ended")
+    errors: int = column("calls that failed")
+    time_ns: int = column("time in them, waiting included", "ns")
+
+
+EVIDENCE = table_of("evidence", EvidenceRow, "evidence")
 STACK_TABLES = (
-    Table(
-        "stacks",
-        "One stack of calls of one process, and how much was spent in it.",
-        ("measure", "stack"),
-        (
-            Column("measure", "text", "", "what was counted, such as cpu, off-cpu or inuse_space"),
-            Column("unit", "text", "", "unit of the value: samples, nanoseconds, bytes or another"),
-            _PID,
-            _PROCESS,
-            Column("backend", "text", "", "for a server's process: its kind, such as client backend"),
-            Column("application", "text", "", "for a session: application_name at that moment"),
-            Column("template", "text", "", "for a session: the statement at that moment, without literals"),
-            Column(
-                "route",
-                "text",
-                "",
-                "route of the application, from labels of a pprof profile (http.route, route, endpoint, "
-                "handler, or controller and action), or for a session from its statement's comment; empty if "
-                "unknown",
-            ),
-            Column("stack", "text", "", "frames from the root on, ; in between, _[k] behind the kernel's"),
-            Column("value", "integer", "", "how much of the measure, in its unit"),
-        ),
-    ),
-    Table(
-        "stack_processes",
-        "One process that was profiled, and what the kernel counted of it meanwhile.",
-        ("pid",),
-        (
-            Column("pid", "integer", "", "process"),
-            Column("process", "text", "", "its name"),
-            Column("backend", "text", "", "for a server's process: its kind, such as client backend"),
-            Column("user_ns", "integer", "ns", "processor time in user mode"),
-            Column("system_ns", "integer", "ns", "processor time in the kernel"),
-        ),
-    ),
-    Table(
-        "stack_syscalls",
-        "System calls of one process while they were counted.",
-        ("pid", "syscall", "template"),
-        (
-            Column("pid", "integer", "", "process"),
-            _PROCESS,
-            Column("template", "text", "", "for a session: the statement at that moment, without literals"),
-            Column("syscall", "text", "", "system call"),
-            Column("calls", "integer", "", "calls that ended"),
-            Column("errors", "integer", "", "calls that failed"),
-            Column("time_ns", "integer", "ns", "time in them, waiting included"),
-        ),
-    ),
+    table_of("stacks", StackRow, "measure", "stack"),
+    table_of("stack_processes", StackProcessRow, "pid"),
+    table_of("stack_syscalls", SyscallRow, "pid", "syscall", "template"),
 )
