@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from uncork.model.units import share_text
+from uncork.model.units import format_duration, share_text
 
-__all__ = ["instant_text", "share_text", "span_text", "step_text"]
+__all__ = ["duration_text", "instant_text", "share_text", "span_text", "step_text"]
+
+
+def duration_text(nanoseconds: float | None) -> str:
+    """Format a duration; empty for None."""
+    return "" if nanoseconds is None else format_duration(nanoseconds)
 
 
 def instant_text(micros: int | None) -> str:

@@ -22,9 +22,6 @@ from uncork.report.blocks import (
     Step,
     Table,
 )
-from uncork.report.database.kernel import kernel_table
-from uncork.report.database.routes import route_templates_table, routes_table
-from uncork.report.database.steps import steps_table
 from uncork.report.database.tables import (
     background_table,
     blockers_table,
@@ -33,11 +30,15 @@ from uncork.report.database.tables import (
     foreign_keys_table,
     indexes_table,
     islands_table,
+    kernel_table,
     lacks_table,
     parts_of,
     referring_table,
+    route_templates_table,
+    routes_table,
     settings_table,
     statements_table,
+    steps_table,
     tables_table,
     template_id,
     templates_table,

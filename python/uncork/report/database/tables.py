@@ -2,23 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from uncork.model.database.wait_classes import IDLE
-from uncork.model.results.database import DatabaseResult, TableFacts, TemplateActivity, TimeNode, Usage
+from uncork.model.results.database import (
+    BlockerFacts,
+    DatabaseResult,
+    RouteActivity,
+    StatementFacts,
+    StepName,
+    TemplateActivity,
+    TimeNode,
+    Usage,
+)
 from uncork.model.template_words import short_template, short_templates
 from uncork.model.units import format_count, format_duration
-from uncork.report.blocks import Column, Table, Value
-from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
+from uncork.report.blocks import Table, Value
+from uncork.report.cells import (
+    bytes_cell,
+    column,
+    count_cell,
+    duration_cell,
+    facts_table,
+    header,
+    instant_cell,
+    mean_cell,
+    not_shown,
+    number,
+    rank_cells,
+    share_cell,
+    table_if_any,
+    table_of,
+)
 from uncork.report.database.words import blocker_words, class_words, node_words, sessions_text
 from uncork.report.figures import number_text
 from uncork.report.quantity_words import share_text
-from uncork.report.words import count_words
 
 _INDENT: Final = "\N{NO-BREAK SPACE}" * 2
 _LEAST_SHARE: Final = 0.01
 """Parts of the tree with a smaller share are grouped."""
+_STEPS: Final[Mapping[StepName, str]] = {
+    "plan": "planning",
+    "execute": "executing",
+    "commit": "waiting for the write-ahead log",
+    "idle in transaction": "idle in transaction",
+    "unknown": "unknown",
+}
+_UNCOUNTED: Final = "parsing, planning, statements that had not ended"
+_COUNTED: Final = "parsing, statements that had not ended"
+_ROUTE_WIDTH: Final = 70
+_SHORT: Final = 1e5
+"""The longest duration below which executions may count as a whole without a note."""
 _PARTS: Final = 200
 """Most templates with a section of their own."""
 
@@ -53,16 +88,19 @@ def background_table(result: DatabaseResult, *, width: int) -> Table | None:
 
 def _tree(title: str, tree: TimeNode, result: DatabaseResult, width: int, least: float, root: str) -> Table:
     texts = {template.number: template.text for template in result.templates}
-    return Table(
+    return table_of(
         title,
-        (Column("sessions", number=True), Column("share", number=True), Column("part", header=True)),
         tuple(_tree_rows(tree, 0, texts, width, least, root)),
+        number("sessions", lambda row: _sessions(row[0])),
+        number("share", lambda row: share_cell(row[1])),
+        header("part", lambda row: row[2]),
     )
 
 
 def _tree_rows(
     node: TimeNode, depth: int, texts: dict[int, str], width: int, least: float, root: str = ""
-) -> Iterator[tuple[Value, ...]]:
+) -> Iterator[tuple[float, float, str]]:
+    """Yield the sessions, the share and the indented name of a part, and of the parts below it."""
     room = width - len(_INDENT) * depth
     text = texts.get(-1 if node.template is None else node.template, "")
     words = node_words(node, text if node.kind == "template" else "", max(20, room))
@@ -71,15 +109,14 @@ def _tree_rows(
         beside = f" ({children[0].name})"
         words = f"{node_words(node, text, max(20, room - len(beside)))}{beside}"
         children = ()
-    yield _sessions(node.sessions), share_cell(node.share), Value(_INDENT * depth + (root or words))
+    yield node.sessions, node.share, _INDENT * depth + (root or words)
     large = [child for child in children if child.share >= least]
     for child in large:
         yield from _tree_rows(child, depth + 1, texts, width, least)
     small = [child for child in children if child.share < least]
     left = sum(child.share for child in small)
     if small and left >= least and (large or node.kind == "all"):
-        sessions = sum(child.sessions for child in small)
-        yield _sessions(sessions), share_cell(left), Value(f"{_INDENT * (depth + 1)}{len(small)} smaller")
+        yield sum(child.sessions for child in small), left, f"{_INDENT * (depth + 1)}{len(small)} smaller"
 
 
 def parts_of(result: DatabaseResult) -> tuple[TemplateActivity, ...]:
@@ -95,54 +132,51 @@ def template_id(template_activity: TemplateActivity) -> str:
 def templates_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:
     """Return templates by the time of busy sessions, with what they mostly did; None if there are none."""
     found = [template for template in result.templates if template.sessions]
-    if not found:
-        return None
-    texts = short_templates([activity.text for activity in found[:most]], width)
-    left = len(found) - most
-    more = f"; {count_words(left, 'other template')} not shown" if left > 0 else ""
+    shown = found[:most]
     counted = result.counted_ns is not None
-    links = {activity.number: template_id(activity) for activity in parts_of(result)}
-    columns = [
-        Column("#", number=True),
-        Column("sessions", number=True),
-        Column("share", number=True),
-        Column("mostly"),
-    ]
-    if counted:
-        columns += [Column("calls", number=True), Column("mean", number=True)]
-    return Table(
-        f"Templates by time of busy sessions{more}",
-        (*columns, Column("template", header=True)),
-        tuple(
-            (
-                Value(str(rank), sort=rank),
-                _sessions(activity.sessions),
-                share_cell(activity.share),
-                Value(class_words(activity.classes[0].name), note=_others(activity)),
-                *(_calls(activity) if counted else ()),
-                Value(text, code=True, link=links.get(activity.number, "")),
-            )
-            for rank, (activity, text) in enumerate(zip(found[:most], texts, strict=True), 1)
-        ),
+    return table_if_any(
+        f"Templates by time of busy sessions{not_shown(len(found) - most, 'other template')}",
+        shown,
+        number("#", rank_cells(len(shown))),
+        number("sessions", lambda template: _sessions(template.sessions)),
+        number("share", lambda template: share_cell(template.share)),
+        column("mostly", _mostly),
+        number("calls", _calls, when=counted),
+        number("mean", _mean, when=counted),
+        header("template", _template_cells(shown, width, parts_of(result))),
         sortable=True,
     )
 
 
-def _others(template_activity: TemplateActivity) -> str:
-    if template_activity.classes[0].share > 0.95:
-        return ""
-    first = template_activity.classes[0]
-    second = template_activity.classes[1] if len(template_activity.classes) > 1 else None
-    beside = f", {second.share:.0%} {class_words(second.name)}" if second is not None else ""
-    return f"{first.share:.0%}{beside}".replace("%", " %")
+def _mostly(template_activity: TemplateActivity) -> Value:
+    first, *others = template_activity.classes
+    words = class_words(first.name)
+    if first.share > 0.95:
+        return Value(words)
+    beside = f", {others[0].share:.0%} {class_words(others[0].name)}" if others else ""
+    return Value(words, note=f"{first.share:.0%}{beside}".replace("%", " %"))
 
 
-def _calls(template_activity: TemplateActivity) -> tuple[Value, Value]:
+def _template_cells(
+    shown: Sequence[TemplateActivity], width: int, linked: Sequence[TemplateActivity], *, back: bool = True
+) -> list[Value]:
+    """Return the texts of templates in `width` characters; `linked` ones have a section."""
+    texts = short_templates([activity.text for activity in shown], width)
+    links = {activity.number: template_id(activity) for activity in linked}
+    return [
+        Value(text, code=True, link=links.get(activity.number, ""), back=back)
+        for activity, text in zip(shown, texts, strict=True)
+    ]
+
+
+def _calls(template_activity: TemplateActivity) -> Value:
     figures = template_activity.statements
-    if figures is None:
-        return Value(""), Value("")
-    mean = figures.execution_ns / figures.calls if figures.calls else None
-    return count_cell(figures.calls), duration_cell(mean)
+    return count_cell(None if figures is None else figures.calls)
+
+
+def _mean(template_activity: TemplateActivity) -> Value:
+    figures = template_activity.statements
+    return duration_cell(None) if figures is None else mean_cell(figures.execution_ns, figures.calls)
 
 
 def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:
@@ -150,40 +184,122 @@ def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table 
     counted = [
         (template, template.statements) for template in result.templates if template.statements is not None
     ]
-    if not counted:
-        return None
     counted.sort(key=lambda item: -item[1].execution_ns)
-    texts = short_templates([activity.text for activity, _ in counted[:most]], width)
-    left = len(counted) - most
-    more = f"; {count_words(left, 'other template')} not shown" if left > 0 else ""
+    shown = [template for template, _ in counted[:most]]
     block = result.block_bytes
-    links = {activity.number: template_id(activity) for activity in parts_of(result) if not activity.sessions}
-    return Table(
-        f"Templates by time of completed executions, from pg_stat_statements{more}",
-        (
-            *(Column(name, number=True) for name in ("time", "share", "calls", "mean", "rows per call")),
-            *(Column(name, number=True) for name in ("in memory", "read", "temporary", "WAL", "planning")),
-            Column("jit", number=True),
-            Column("template", header=True),
-        ),
-        tuple(
-            (
-                duration_cell(figures.execution_ns),
-                share_cell(activity.execution_share),
-                *_calls(activity),
-                count_cell(figures.rows / figures.calls if figures.calls else None),
-                bytes_cell(figures.shared_hit * block),
-                bytes_cell(figures.shared_read * block),
-                bytes_cell((figures.temp_read + figures.temp_written) * block),
-                bytes_cell(figures.wal_bytes),
-                duration_cell(figures.planning_ns if figures.plans else None),
-                duration_cell(figures.jit_ns if figures.jit_functions else None),
-                Value(text, code=True, link=links.get(activity.number, ""), back=False),
-            )
-            for (activity, figures), text in zip(counted[:most], texts, strict=True)
-        ),
+    linked = [activity for activity in parts_of(result) if not activity.sessions]
+    left = not_shown(len(counted) - most, "other template")
+    return table_if_any(
+        f"Templates by time of completed executions, from pg_stat_statements{left}",
+        [figures for _, figures in counted[:most]],
+        number("time", lambda figures: duration_cell(figures.execution_ns)),
+        number("share", [share_cell(template.execution_share) for template in shown]),
+        number("calls", lambda figures: count_cell(figures.calls)),
+        number("mean", [_mean(template) for template in shown]),
+        number("rows per call", _rows_each),
+        number("in memory", lambda figures: bytes_cell(figures.shared_hit * block)),
+        number("read", lambda figures: bytes_cell(figures.shared_read * block)),
+        number("temporary", lambda figures: bytes_cell((figures.temp_read + figures.temp_written) * block)),
+        number("WAL", lambda figures: bytes_cell(figures.wal_bytes)),
+        number("planning", lambda figures: duration_cell(figures.planning_ns if figures.plans else None)),
+        number("jit", lambda figures: duration_cell(figures.jit_ns if figures.jit_functions else None)),
+        header("template", _template_cells(shown, width, linked, back=False)),
         sortable=True,
     )
+
+
+def _rows_each(figures: StatementFacts) -> Value:
+    return count_cell(figures.rows / figures.calls if figures.calls else None)
+
+
+def kernel_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:
+    """Return templates by processor time, in user mode and in the kernel; None without pg_stat_kcache."""
+    counted = [
+        (template, template.kernel, template.statements.execution_ns)
+        for template in result.templates
+        if template.kernel is not None and template.statements is not None
+    ]
+    counted.sort(key=lambda item: -(item[1].user_ns + item[1].system_ns))
+    shown = [template for template, _, _ in counted[:most]]
+    all_ns = sum(kernel.user_ns + kernel.system_ns for _, kernel, _ in counted)
+    whole_ns = result.kernel_whole_ns or 0.0
+    short = (
+        f"; executions shorter than {format_duration(whole_ns)} count as user time as a whole"
+        if whole_ns > _SHORT
+        else ""
+    )
+    return table_if_any(
+        f"Templates by processor time, from pg_stat_kcache{short}"
+        f"{not_shown(len(counted) - most, 'other template')}",
+        [
+            (kernel.user_ns + kernel.system_ns, kernel, execution_ns)
+            for _, kernel, execution_ns in counted[:most]
+        ],
+        number("processor", lambda row: duration_cell(row[0])),
+        number("share", lambda row: share_cell(row[0] / all_ns if all_ns else 0.0)),
+        number("user", lambda row: duration_cell(row[1].user_ns)),
+        number("system", lambda row: duration_cell(row[1].system_ns)),
+        # Parallel workers use several processors at a time.
+        number("waiting", lambda row: duration_cell(max(0.0, row[2] - row[0]))),
+        number("from disk", lambda row: bytes_cell(row[1].read_bytes)),
+        number("written", lambda row: bytes_cell(row[1].written_bytes)),
+        header("template", _template_cells(shown, width, parts_of(result), back=False)),
+        sortable=True,
+    )
+
+
+def steps_table(result: DatabaseResult) -> Table | None:
+    """Return how busy sessions' time divides into steps; None if pg_stat_statements was not read."""
+    planned = any(step.name == "plan" for step in result.steps)
+    notes: Mapping[StepName, str] = {
+        "plan": "pg_stat_statements",
+        "execute": "pg_stat_statements",
+        "commit": "commits",
+        "unknown": _COUNTED if planned else _UNCOUNTED,
+    }
+    return table_if_any(
+        "Busy sessions by step",
+        result.steps,
+        header("step", lambda step: Value(_STEPS[step.name], note=notes.get(step.name, ""))),
+        number("sessions", lambda step: _sessions(step.sessions)),
+        number("share", lambda step: share_cell(step.share)),
+    )
+
+
+def routes_table(result: DatabaseResult, most: int) -> Table | None:
+    """Return up to `most` routes with their sessions; None if no comment names a route."""
+    return table_if_any(
+        "Busy sessions by the route that comments in their statements name"
+        f"{not_shown(len(result.routes) - most, 'other')}",
+        result.routes[:most],
+        header("route", _route),
+        number("sessions", lambda route: _sessions(route.sessions)),
+        number("share", lambda route: share_cell(route.share)),
+        column("statement with most time", _costliest),
+        sortable=True,
+    )
+
+
+def route_templates_table(route_activity: RouteActivity, *, width: int) -> Table:
+    """Return the statements of a route."""
+    texts = short_templates([template.name for template in route_activity.templates], width)
+    return table_of(
+        f"Statements of {_route(route_activity)}",
+        route_activity.templates,
+        number("sessions", lambda template: _sessions(template.sessions)),
+        number("share", lambda template: share_cell(template.share)),
+        header("template", [Value(text, code=True) for text in texts]),
+        sortable=True,
+    )
+
+
+def _route(route_activity: RouteActivity) -> str:
+    return route_activity.name or "(no route)"
+
+
+def _costliest(route_activity: RouteActivity) -> Value:
+    first = route_activity.templates[0]
+    return Value(short_template(first.name, _ROUTE_WIDTH), note=share_text(first.share), code=True)
 
 
 def usage_tables(result: DatabaseResult) -> Iterator[Table]:
@@ -198,13 +314,12 @@ def usage_tables(result: DatabaseResult) -> Iterator[Table]:
 
 
 def _usage(name: str, found: Sequence[Usage]) -> Table:
-    return Table(
+    return table_of(
         f"By {name}",
-        (Column(name, header=True), Column("sessions", number=True), Column("share", number=True)),
-        tuple(
-            (Value(usage.name or "(unknown)"), _sessions(usage.sessions), share_cell(usage.share))
-            for usage in found
-        ),
+        found,
+        header(name, lambda usage: usage.name or "(unknown)"),
+        number("sessions", lambda usage: _sessions(usage.sessions)),
+        number("share", lambda usage: share_cell(usage.share)),
         sortable=True,
     )
 
@@ -216,64 +331,38 @@ def blockers_table(
 
     `most` limits the root blockers, `waiters` the blocked sessions listed for each.
     """
-    if not result.blockers:
-        return None
-    rows: list[tuple[Value, ...]] = []
+    rows: list[tuple[float, BlockerFacts | None, str]] = []
     shown = result.blockers[:most]
     left = len(result.blockers) - len(shown)
     more = f"; {left} smaller root blockers not shown" if left else ""
     for blocker in shown:
-        rows.append(
-            (
-                _sessions(blocker.sessions),
-                Value(str(blocker.most), sort=blocker.most),
-                Value(str(blocker.chain), sort=blocker.chain),
-                duration_cell(blocker.transaction_ns),
-                Value(blocker_words(blocker)),
-            )
-        )
+        rows.append((blocker.sessions, blocker, blocker_words(blocker)))
         for waiter in blocker.waiters[:waiters]:
             text = short_template(waiter.text, max(20, width - 40)) if waiter.text else "(unknown statement)"
             who = f"{waiter.application}: " if waiter.application else ""
-            words = f"{_INDENT}blocks {who}{text} ({waiter.event})"
-            rows.append((_sessions(waiter.sessions), *[Value("")] * 3, Value(words)))
-    return Table(
+            rows.append((waiter.sessions, None, f"{_INDENT}blocks {who}{text} ({waiter.event})"))
+    return table_if_any(
         f"Who blocks whom: blocked sessions on average, and their root blockers{more}",
-        (
-            Column("blocked", number=True),
-            Column("at most", number=True),
-            Column("chain", number=True),
-            Column("open for", number=True),
-            Column("by", header=True),
-        ),
-        tuple(rows),
+        rows,
+        number("blocked", lambda row: _sessions(row[0])),
+        number("at most", lambda row: Value(str(row[1].most), sort=row[1].most) if row[1] else ""),
+        number("chain", lambda row: Value(str(row[1].chain), sort=row[1].chain) if row[1] else ""),
+        number("open for", lambda row: duration_cell(row[1].transaction_ns if row[1] else None)),
+        header("by", lambda row: row[2]),
     )
 
 
 def counters_table(result: DatabaseResult) -> Table | None:
     """Return by how much the server's counters grew; None if none changed."""
-    if not result.counters:
-        return None
     seconds = (result.watch.ended_us - result.watch.begun_us) / 1e6
-    return Table(
+    return table_if_any(
         "The server's own counters: by how much they grew",
-        (
-            Column("view", header=True),
-            Column("object"),
-            Column("counter"),
-            Column("grew by", number=True),
-            Column("per second", number=True),
-        ),
-        tuple(
-            (
-                Value(counter.view),
-                Value(counter.object),
-                Value(counter.counter, code=True),
-                _amount(counter.counter, counter.delta),
-                _amount(counter.counter, counter.delta / seconds),
-            )
-            for counter in result.counters
-        ),
+        result.counters,
+        header("view", lambda counter: counter.view),
+        column("object", lambda counter: counter.object),
+        column("counter", lambda counter: Value(counter.counter, code=True)),
+        number("grew by", lambda counter: _amount(counter.counter, counter.delta)),
+        number("per second", lambda counter: _amount(counter.counter, counter.delta / seconds)),
         sortable=True,
     )
 
@@ -292,60 +381,46 @@ def tables_table(result: DatabaseResult, most: int, *, brief: bool = False) -> T
     `brief` leaves columns out for a narrow screen.
     """
     found = [table for table in result.tables if table.kind != "partitioned table"]
-    if not found:
-        return None
-    left = len(found) + result.tables_more - most
-    more = f"; {count_words(left, 'other')} not shown" if left > 0 else ""
-    columns = [name for name in _TABLE_COLUMNS if not (brief and name in _NOT_BRIEF)]
-    return Table(
-        f"Tables by size, with their activity{more}",
-        (Column("table", header=True), *(Column(name, number=True) for name in columns)),
-        tuple(
-            (Value(table.name), *(cells[name] for name in columns))
-            for table, cells in ((one, _table_cells(one)) for one in found[:most])
-        ),
+    left = not_shown(len(found) + result.tables_more - most, "other")
+    return table_if_any(
+        f"Tables by size, with their activity{left}",
+        found[:most],
+        header("table", lambda table: table.name),
+        number("size", lambda table: _size(table.bytes)),
+        number("indexes", lambda table: bytes_cell(table.index_bytes)),
+        number("rows", lambda table: count_cell(None if table.rows is None else round(table.rows))),
+        number("dead", lambda table: count_cell(table.dead)),
+        number("left empty", lambda table: _bloat(table.bloat_bytes)),
+        number("full scans", lambda table: count_cell(_rounded(table.whole_reads))),
+        number("rows scanned", lambda table: count_cell(table.seq_rows), when=not brief),
+        number("index scans", lambda table: count_cell(table.index_scans)),
+        number("inserted", lambda table: count_cell(table.inserted), when=not brief),
+        number("updated", lambda table: count_cell(table.updated)),
+        number("HOT", lambda table: share_cell(table.hot_updated / table.updated) if table.updated else ""),
+        number("deleted", lambda table: count_cell(table.deleted), when=not brief),
+        number("vacuumed", lambda table: instant_cell(table.vacuumed_us), when=not brief),
         sortable=True,
     )
 
 
-_TABLE_COLUMNS: Final = (
-    *("size", "indexes", "rows", "dead", "left empty", "full scans", "rows scanned", "index scans"),
-    *("inserted", "updated", "HOT", "deleted", "vacuumed"),
-)
-_UNKNOWN: Final = Value("unknown", sort=-1)
-_NOT_BRIEF: Final = frozenset({"rows scanned", "inserted", "deleted", "vacuumed"})
-
-
-def _table_cells(table: TableFacts) -> dict[str, Value]:
-    return {
-        "size": Value("(locked)") if table.bytes is None else bytes_cell(table.bytes),
-        "indexes": bytes_cell(table.index_bytes),
-        "rows": count_cell(None if table.rows is None else round(table.rows)),
-        "dead": count_cell(table.dead),
-        "left empty": _UNKNOWN if table.bloat_bytes is None else bytes_cell(table.bloat_bytes),
-        "full scans": count_cell(None if table.whole_reads is None else _rounded(table.whole_reads)),
-        "rows scanned": count_cell(table.seq_rows),
-        "index scans": count_cell(table.index_scans),
-        "inserted": count_cell(table.inserted),
-        "updated": count_cell(table.updated),
-        "HOT": share_cell(table.hot_updated / table.updated) if table.updated else Value(""),
-        "deleted": count_cell(table.deleted),
-        "vacuumed": instant_cell(table.vacuumed_us),
-    }
-
-
-def _rounded(times: float) -> float:
+def _rounded(times: float | None) -> float | None:
+    if times is None:
+        return None
     return round(times) if times >= 10 else float(f"{times:.2g}")
+
+
+def _size(size: int | None) -> Value:
+    return Value("(locked)") if size is None else bytes_cell(size)
+
+
+def _bloat(size: int | None) -> Value:
+    return Value("unknown", sort=-1) if size is None else bytes_cell(size)
 
 
 def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) -> Table | None:
     """Return indexes, the largest first; `doubtful` keeps only indexes that may not be worth their upkeep."""
     found = [index for index in result.indexes if index.warning or not doubtful]
-    if not found:
-        return None
     title = "Indexes that may not be worth their upkeep" if doubtful else "Indexes by size"
-    left = len(found) - most
-    more = f"; {count_words(left, 'other')} not shown" if left > 0 else ""
     words = {
         "": "",
         "invalid": "invalid: its creation failed",
@@ -353,68 +428,44 @@ def indexes_table(result: DatabaseResult, most: int, *, doubtful: bool = False) 
         "covered": "covered by",
         "unused": "never scanned",
     }
-    return Table(
-        title + more,
-        (
-            Column("index", header=True),
-            Column("table"),
-            *(Column(name, number=True) for name in ("size", "left empty", "scans", "scans since reset")),
-            Column("reason"),
-        ),
-        tuple(
-            (
-                Value(index.name),
-                Value(index.table),
-                Value("(locked)") if index.bytes is None else bytes_cell(index.bytes),
-                _UNKNOWN if index.bloat_bytes is None else bytes_cell(index.bloat_bytes),
-                count_cell(index.scans),
-                count_cell(index.scans_ever),
-                Value(f"{words[index.warning]} {index.same_as}".strip()),
-            )
-            for index in found[:most]
-        ),
+    return table_if_any(
+        f"{title}{not_shown(len(found) - most, 'other')}",
+        found[:most],
+        header("index", lambda index: index.name),
+        column("table", lambda index: index.table),
+        number("size", lambda index: _size(index.bytes)),
+        number("left empty", lambda index: _bloat(index.bloat_bytes)),
+        number("scans", lambda index: count_cell(index.scans)),
+        number("scans since reset", lambda index: count_cell(index.scans_ever)),
+        column("reason", lambda index: f"{words[index.warning]} {index.same_as}".strip()),
         sortable=True,
     )
 
 
 def islands_table(result: DatabaseResult) -> Table | None:
     """Return the islands of tables joined by foreign keys; None if there are none."""
-    if not result.islands:
-        return None
     alone = [table for table in result.tables if table.kind != "partitioned table"]
     total = sum((table.bytes or 0) + table.index_bytes for table in alone)
-    return Table(
+    return table_if_any(
         "Islands: tables joined by foreign keys",
-        (
-            Column("", number=True),
-            Column("size", number=True),
-            Column("share", number=True),
-            Column("tables", header=True),
-        ),
-        tuple(
-            (
-                Value(str(island.number)),
-                bytes_cell(island.bytes),
-                share_cell(min(1.0, island.bytes / total) if total else 0.0),
-                Value(", ".join(island.tables)),
-            )
-            for island in result.islands
-        ),
+        result.islands,
+        number("", lambda island: str(island.number)),
+        number("size", lambda island: bytes_cell(island.bytes)),
+        number("share", lambda island: share_cell(min(1.0, island.bytes / total) if total else 0.0)),
+        header("tables", lambda island: ", ".join(island.tables)),
     )
 
 
 def foreign_keys_table(result: DatabaseResult) -> Table | None:
     """Return foreign keys without an index; None if there are none."""
     bare = [foreign_key for foreign_key in result.foreign_keys if not foreign_key.indexed]
-    if not bare:
-        return None
-    return Table(
+    return table_if_any(
         "Foreign keys without an index",
-        (Column("table", header=True), Column("columns"), Column("references"), Column("constraint")),
-        tuple(
-            (Value(key.table), Value(key.columns, code=True), Value(key.referred), Value(key.name))
-            for key in bare
-        ),
+        bare,
+        header("table", lambda key: key.table),
+        column("columns", lambda key: Value(key.columns, code=True)),
+        column("references", lambda key: key.referred),
+        column("constraint", lambda key: key.name),
         sortable=True,
     )
 
@@ -422,24 +473,16 @@ def foreign_keys_table(result: DatabaseResult) -> Table | None:
 def referring_table(result: DatabaseResult, most: int) -> Table | None:
     """Return how many rows refer to one row by each foreign key, the most first; None if that is unknown."""
     known = [foreign_key for foreign_key in result.foreign_keys if foreign_key.rows_each is not None]
-    if not known:
-        return None
     known.sort(key=lambda one: (-(one.most_each or one.rows_each or 0.0), one.table, one.columns))
-    return Table(
+    return table_if_any(
         "Rows that refer to one row, estimated from ANALYZE",
-        (
-            *(Column("table", header=True), Column("columns"), Column("references")),
-            *(Column("on average", number=True), Column("at most", number=True), Column("index")),
-        ),
-        tuple(
-            (
-                *(Value(key.table), Value(key.columns, code=True), Value(key.referred)),
-                Value(_about(key.rows_each)),
-                Value(_about(key.most_each)),
-                Value("yes" if key.indexed else "no"),
-            )
-            for key in known[:most]
-        ),
+        known[:most],
+        header("table", lambda key: key.table),
+        column("columns", lambda key: Value(key.columns, code=True)),
+        column("references", lambda key: key.referred),
+        number("on average", lambda key: _about(key.rows_each)),
+        number("at most", lambda key: _about(key.most_each)),
+        column("index", lambda key: "yes" if key.indexed else "no"),
         sortable=True,
     )
 
@@ -450,34 +493,25 @@ def _about(number: float | None) -> str:
 
 def settings_table(result: DatabaseResult) -> Table | None:
     """Return settings that differ from PostgreSQL's defaults; None if there are none."""
-    if not result.settings:
-        return None
-    return Table(
+    return table_if_any(
         "Settings that differ from PostgreSQL's defaults",
-        (Column("setting", header=True), Column("value"), Column("default"), Column("set in")),
-        tuple(
-            (
-                Value(setting.name),
-                Value(short_template(setting.value), code=True),
-                Value(short_template(setting.default), code=True),
-                Value(setting.source),
-            )
-            for setting in result.settings
-        ),
+        result.settings,
+        header("setting", lambda setting: setting.name),
+        column("value", lambda setting: Value(short_template(setting.value), code=True)),
+        column("default", lambda setting: Value(short_template(setting.default), code=True)),
+        column("set in", lambda setting: setting.source),
         sortable=True,
     )
 
 
 def lacks_table(result: DatabaseResult) -> Table | None:
     """Return what is missing from the report, and how to get it; None if nothing is missing."""
-    if not result.missing:
-        return None
-    return Table(
+    return table_if_any(
         "What is missing",
-        (Column("needs", header=True), Column("missing"), Column("how to get it")),
-        tuple(
-            (Value(missing.what), Value(missing.lost), Value(missing.remedy)) for missing in result.missing
-        ),
+        result.missing,
+        header("needs", lambda missing: missing.what),
+        column("missing", lambda missing: missing.lost),
+        column("how to get it", lambda missing: missing.remedy),
     )
 
 
@@ -504,11 +538,7 @@ def watch_table(result: DatabaseResult) -> Table:
                 f"{format_duration(watch.server_ns)} ({_percent(watch.server_ns, length)} of one session)",
             )
         )
-    return Table(
-        "How the server was watched, and what that cost",
-        (Column("", header=True), Column("")),
-        tuple((Value(name), Value(text)) for name, text in rows),
-    )
+    return facts_table("How the server was watched, and what that cost", rows)
 
 
 def clocks_table(result: DatabaseResult) -> Table | None:
@@ -532,17 +562,12 @@ def clocks_table(result: DatabaseResult) -> Table | None:
             if child.name == "WalSync"
         )
         rows.append(("syncing the log", sum(seen), sum(synced)))
-    known = [(name, samples, own) for name, samples, own in rows if own is not None]
-    if not known:
-        return None
-    return Table(
+    return table_if_any(
         "Samples compared with the server's own clocks: sessions on average",
-        (
-            Column("", header=True),
-            Column("by samples", number=True),
-            Column("by the server", number=True),
-        ),
-        tuple((Value(name), _sessions(samples), _sessions(own)) for name, samples, own in known),
+        [(name, samples, own) for name, samples, own in rows if own is not None],
+        header("", lambda row: row[0]),
+        number("by samples", lambda row: _sessions(row[1])),
+        number("by the server", lambda row: _sessions(row[2])),
     )
 
 

@@ -12,9 +12,6 @@ from uncork.model.results.database import DatabaseResult
 from uncork.report.advice.document import write_findings
 from uncork.report.database.answer import uneven
 from uncork.report.database.document import build_database_document
-from uncork.report.database.kernel import kernel_table
-from uncork.report.database.routes import route_templates_table, routes_table
-from uncork.report.database.steps import steps_table
 from uncork.report.database.tables import (
     background_table,
     blockers_table,
@@ -23,9 +20,13 @@ from uncork.report.database.tables import (
     foreign_keys_table,
     indexes_table,
     islands_table,
+    kernel_table,
     referring_table,
+    route_templates_table,
+    routes_table,
     settings_table,
     statements_table,
+    steps_table,
     tables_table,
     templates_table,
     tree_table,

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from uncork.model.results.log import LogResult, ServerFacts
-from uncork.model.results.log_activity import HourFacts, SessionFacts, SessionTally, VacuumWork
+from uncork.model.results.log_activity import HourFacts, SessionFacts, SlowStatement, VacuumWork
 from uncork.model.template_words import short_template
 from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.blocks import Column, Table, Value
-from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell
-from uncork.report.log.servers import on_server, with_servers
+from uncork.report.blocks import Table, Value
+from uncork.report.cells import (
+    BoundColumn,
+    bytes_cell,
+    column,
+    count_cell,
+    duration_cell,
+    facts_table,
+    header,
+    instant_cell,
+    mean_cell,
+    not_shown,
+    number,
+    table_if_any,
+    table_of,
+)
+from uncork.report.log.servers import on_server
 from uncork.report.quantity_words import instant_text, share_text, step_text
 from uncork.report.words import count_words
 
@@ -39,37 +53,23 @@ def overall_words(result: LogResult) -> str:
 
 def slowest_table(result: LogResult, most: int) -> Table | None:
     """Return the slowest single statements; None if there are none."""
-    if not result.slowest:
-        return None
-    shown = result.slowest[:most]
-    table = Table(
+    return table_if_any(
         "Slowest single statements",
-        (
-            Column("duration", number=True),
-            Column("ended"),
-            Column("database"),
-            Column("user"),
-            Column("application"),
-            Column("host"),
-            Column("statement", header=True),
-        ),
-        tuple(
-            (
-                duration_cell(statement.duration_ns),
-                instant_cell(statement.time_us),
-                Value(statement.database),
-                Value(statement.user),
-                Value(statement.application),
-                Value(statement.host),
-                Value(
-                    one_line(statement.text, _WIDTH), code=True, note=one_line(statement.parameters, _WIDTH)
-                ),
-            )
-            for statement in shown
-        ),
+        result.slowest[:most],
+        number("duration", lambda statement: duration_cell(statement.duration_ns)),
+        column("ended", lambda statement: instant_cell(statement.time_us)),
+        column("database", lambda statement: statement.database),
+        column("user", lambda statement: statement.user),
+        column("application", lambda statement: statement.application),
+        column("host", lambda statement: statement.host),
+        header("statement", _slow_statement),
+        column("server", lambda statement: statement.server, when=result.servers),
         sortable=True,
     )
-    return with_servers(table, result, (statement.server for statement in shown))
+
+
+def _slow_statement(statement: SlowStatement) -> Value:
+    return Value(one_line(statement.text, _WIDTH), code=True, note=one_line(statement.parameters, _WIDTH))
 
 
 def one_line(text: str, width: int) -> str:
@@ -81,64 +81,49 @@ def hours_table(hours: Sequence[HourFacts], hour_s: int) -> Table | None:
     """Return statements and errors by the hour; None if the log has only one."""
     if len(hours) < 2:
         return None
-    step = _step(hour_s)
-    return Table(
-        f"By {step}, in UTC",
-        (
-            Column("from", header=True),
-            Column("statements", number=True),
-            Column("time", number=True),
-            Column("p50", number=True),
-            Column("p95", number=True),
-            Column("p99", number=True),
-            Column("errors and warnings", number=True),
-        ),
-        tuple(
-            (
-                Value(instant_text(hour.start_us)[:-3], sort=hour.start_us),
-                count_cell(hour.executions),
-                duration_cell(hour.sum_ns if hour.executions else None),
-                duration_cell(hour.p50_ns),
-                duration_cell(hour.p95_ns),
-                duration_cell(hour.p99_ns),
-                count_cell(hour.errors),
-            )
-            for hour in hours
-        ),
+    return table_of(
+        f"By {_step(hour_s)}, in UTC",
+        hours,
+        header("from", lambda hour: _minute(hour.start_us)),
+        number("statements", lambda hour: count_cell(hour.executions)),
+        number("time", lambda hour: duration_cell(hour.sum_ns if hour.executions else None)),
+        number("p50", lambda hour: duration_cell(hour.p50_ns)),
+        number("p95", lambda hour: duration_cell(hour.p95_ns)),
+        number("p99", lambda hour: duration_cell(hour.p99_ns)),
+        number("errors and warnings", lambda hour: count_cell(hour.errors)),
         sortable=True,
     )
+
+
+def _minute(micros: int) -> Value:
+    return Value(instant_text(micros)[:-3], sort=micros)
 
 
 def server_hours_table(result: LogResult) -> Table | None:
     """Return the hours of the busiest servers, side by side; None unless several have more than one."""
     shown = [server for server in result.servers if server.executions][:_SERVERS]
-    rows = {server.name: {hour.start_us: hour for hour in server.hours} for server in shown}
-    starts = sorted({start for hours in rows.values() for start in hours})
+    hours = {server.name: {hour.start_us: hour for hour in server.hours} for server in shown}
+    starts = sorted({start for of_server in hours.values() for start in of_server})
     if len(shown) < 2 or len(starts) < 2:
         return None
     left = len([server for server in result.servers if server.executions]) - len(shown)
-    more = f"; {count_words(left, 'other server')} not shown" if left else ""
-    return Table(
-        f"Statements and their p95 by {_step(result.hour_s)} and server, in UTC{more}",
-        (
-            Column("from", header=True),
-            *(Column(title, number=True) for server in shown for title in (server.name, "p95")),
-        ),
-        tuple(
-            (
-                Value(instant_text(start)[:-3], sort=start),
-                *(cell for server in shown for cell in _hour_cells(rows[server.name].get(start))),
-            )
-            for start in starts
-        ),
+    return table_of(
+        f"Statements and their p95 by {_step(result.hour_s)} and server, in UTC"
+        f"{not_shown(left, 'other server')}",
+        starts,
+        header("from", _minute),
+        *(bound for name, of_server in hours.items() for bound in _server_columns(name, starts, of_server)),
         sortable=True,
     )
 
 
-def _hour_cells(hour: HourFacts | None) -> tuple[Value, Value]:
-    if hour is None:
-        return count_cell(0), duration_cell(None)
-    return count_cell(hour.executions), duration_cell(hour.p95_ns)
+def _server_columns(
+    name: str, starts: Sequence[int], hours: Mapping[int, HourFacts]
+) -> Iterator[BoundColumn[int]]:
+    """Yield the columns of a server: its statements in each hour, and their p95."""
+    known = [hours.get(start) for start in starts]
+    yield number(name, [count_cell(0 if hour is None else hour.executions) for hour in known])
+    yield number("p95", [duration_cell(None if hour is None else hour.p95_ns) for hour in known])
 
 
 def _step(hour_s: int) -> str:
@@ -150,23 +135,17 @@ def session_tables(sessions: SessionFacts) -> Iterator[Table]:
     most = "" if sessions.most is None else format_count(sessions.most)
     since = instant_text(sessions.most_us) or ("at the beginning" if most else "")
     since += f", on server {sessions.most_server}" if sessions.most_server else ""
-    titles = ("began", "ended", "mean", "median", "p95", "longest", "most at once")
-    mean = sessions.sum_ns / sessions.ended if sessions.ended else None
-    yield Table(
+    yield table_of(
         "Sessions",
-        (*(Column(title, number=True) for title in titles), Column("since")),
-        (
-            (
-                count_cell(sessions.begun),
-                count_cell(sessions.ended),
-                duration_cell(mean),
-                duration_cell(sessions.p50_ns),
-                duration_cell(sessions.p95_ns),
-                duration_cell(sessions.max_ns if sessions.ended else None),
-                Value(most, sort=sessions.most),
-                Value(since),
-            ),
-        ),
+        [sessions],
+        number("began", lambda all_of: count_cell(all_of.begun)),
+        number("ended", lambda all_of: count_cell(all_of.ended)),
+        number("mean", lambda all_of: mean_cell(all_of.sum_ns, all_of.ended)),
+        number("median", lambda all_of: duration_cell(all_of.p50_ns)),
+        number("p95", lambda all_of: duration_cell(all_of.p95_ns)),
+        number("longest", lambda all_of: duration_cell(all_of.max_ns if all_of.ended else None)),
+        number("most at once", [Value(most, sort=sessions.most)]),
+        column("since", [since]),
     )
     for name, found in (
         ("user", sessions.users),
@@ -175,36 +154,17 @@ def session_tables(sessions: SessionFacts) -> Iterator[Table]:
         ("host", sessions.hosts),
     ):
         if found and (len(found) > 1 or found[0].name):
-            yield _sessions_by(name, found)
-
-
-def _by_name(
-    title: str, name: str, numbers: Sequence[str], rows: Iterable[tuple[str, tuple[Value, ...]]]
-) -> Table:
-    """Return a table of numbers whose rows have a name."""
-    return Table(
-        title,
-        (Column(name, header=True), *(Column(number, number=True) for number in numbers)),
-        tuple((Value(text), *values) for text, values in rows),
-        sortable=True,
-    )
-
-
-def _sessions_by(name: str, found: Sequence[SessionTally]) -> Table:
-    rows = (
-        (
-            tally.name or "(unknown)",
-            (
-                count_cell(tally.begun),
-                count_cell(tally.ended),
-                duration_cell(tally.sum_ns if tally.ended else None),
-                duration_cell(tally.sum_ns / tally.ended if tally.ended else None),
-                duration_cell(tally.max_ns if tally.ended else None),
-            ),
-        )
-        for tally in found
-    )
-    return _by_name(f"Sessions by {name}", name, ("began", "ended", "total", "mean", "longest"), rows)
+            yield table_of(
+                f"Sessions by {name}",
+                found,
+                header(name, lambda tally: tally.name or "(unknown)"),
+                number("began", lambda tally: count_cell(tally.begun)),
+                number("ended", lambda tally: count_cell(tally.ended)),
+                number("total", lambda tally: duration_cell(tally.sum_ns if tally.ended else None)),
+                number("mean", lambda tally: mean_cell(tally.sum_ns, tally.ended)),
+                number("longest", lambda tally: duration_cell(tally.max_ns if tally.ended else None)),
+                sortable=True,
+            )
 
 
 def checkpoint_tables(server: ServerFacts) -> Iterator[Table]:
@@ -212,11 +172,12 @@ def checkpoint_tables(server: ServerFacts) -> Iterator[Table]:
     points = server.checkpoints
     mean = format_duration(points.sum_ns / points.count) if points.count else ""
     if server.checkpoint_reasons:
-        yield Table(
+        yield table_of(
             f"Checkpoints: {format_count(points.count)} completed, {mean} on average, "
             f"{format_duration(points.max_ns)} at most",
-            (Column("reason", header=True), Column("started", number=True)),
-            tuple((Value(reason.name), count_cell(reason.count)) for reason in server.checkpoint_reasons),
+            server.checkpoint_reasons,
+            header("reason", lambda reason: reason.name),
+            number("started", lambda reason: count_cell(reason.count)),
         )
     work = server.checkpoint_work
     if work is None:
@@ -245,33 +206,25 @@ def checkpoint_tables(server: ServerFacts) -> Iterator[Table]:
             f"; estimate {format_bytes(work.estimate_bytes)}",
         ),
     )
-    yield Table(
-        "Work of checkpoints",
-        (Column("what", header=True), Column("amount")),
-        tuple((Value(name), Value(text)) for name, text in rows),
-    )
+    yield facts_table("Work of checkpoints", rows, "what", "amount")
 
 
 def vacuum_tables(work: Sequence[VacuumWork]) -> Iterator[Table]:
     """Yield what autovacuum and autoanalyze did to each table: rows and pages, then buffers and WAL."""
     vacuums = [vacuum_work for vacuum_work in work if not vacuum_work.analyze][:_VACUUMS]
     if vacuums:
-        numbers = ("runs", "total", "longest", "rows removed", "dead rows kept", "pages removed")
-        rows = (
-            (
-                vacuum.table,
-                (
-                    count_cell(vacuum.runs),
-                    duration_cell(vacuum.sum_ns),
-                    duration_cell(vacuum.max_ns),
-                    count_cell(vacuum.tuples_removed),
-                    count_cell(vacuum.tuples_dead),
-                    count_cell(vacuum.pages_removed),
-                ),
-            )
-            for vacuum in vacuums
+        yield table_of(
+            "Autovacuum by table",
+            vacuums,
+            header("table", lambda vacuum: vacuum.table),
+            number("runs", lambda vacuum: count_cell(vacuum.runs)),
+            number("total", lambda vacuum: duration_cell(vacuum.sum_ns)),
+            number("longest", lambda vacuum: duration_cell(vacuum.max_ns)),
+            number("rows removed", lambda vacuum: count_cell(vacuum.tuples_removed)),
+            number("dead rows kept", lambda vacuum: count_cell(vacuum.tuples_dead)),
+            number("pages removed", lambda vacuum: count_cell(vacuum.pages_removed)),
+            sortable=True,
         )
-        yield _by_name("Autovacuum by table", "table", numbers, rows)
         yield _buffers("Buffers and WAL of autovacuum, by table", vacuums)
     analyzes = [vacuum_work for vacuum_work in work if vacuum_work.analyze][:_VACUUMS]
     if analyzes:
@@ -279,18 +232,15 @@ def vacuum_tables(work: Sequence[VacuumWork]) -> Iterator[Table]:
 
 
 def _buffers(title: str, work: Sequence[VacuumWork]) -> Table:
-    rows = (
-        (
-            vacuum_work.table,
-            (
-                count_cell(vacuum_work.runs),
-                duration_cell(vacuum_work.sum_ns),
-                count_cell(vacuum_work.buffer_hits),
-                count_cell(vacuum_work.buffer_misses),
-                count_cell(vacuum_work.buffers_dirtied),
-                bytes_cell(vacuum_work.wal_bytes),
-            ),
-        )
-        for vacuum_work in work
+    return table_of(
+        title,
+        work,
+        header("table", lambda vacuum: vacuum.table),
+        number("runs", lambda vacuum: count_cell(vacuum.runs)),
+        number("total", lambda vacuum: duration_cell(vacuum.sum_ns)),
+        number("buffer hits", lambda vacuum: count_cell(vacuum.buffer_hits)),
+        number("misses", lambda vacuum: count_cell(vacuum.buffer_misses)),
+        number("dirtied", lambda vacuum: count_cell(vacuum.buffers_dirtied)),
+        number("WAL", lambda vacuum: bytes_cell(vacuum.wal_bytes)),
+        sortable=True,
     )
-    return _by_name(title, "table", ("runs", "total", "buffer hits", "misses", "dirtied", "WAL"), rows)

@@ -19,7 +19,8 @@ from uncork.model.results.log_comparison import (
 )
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration
-from uncork.report.blocks import Column, Document, Section, Step, Table, Tone, Value
+from uncork.report.blocks import Document, Section, Step, Table, Tone, Value
+from uncork.report.cells import column, header, not_shown, number, table_of
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words, effect_text
 from uncork.report.write.terminal_text import TerminalPart, as_text, wrapped, write_lines, write_report
@@ -95,56 +96,41 @@ def _comparison_tables(comparison: LogComparison) -> Iterator[Table]:
 
 def _totals_table(comparison: LogComparison) -> Table:
     before, after = comparison.before, comparison.after
+    totals: tuple[tuple[str, float | None, float | None, Callable[[float], str]], ...] = (
+        ("length", before.seconds, after.seconds, _seconds),
+        ("executions", before.executions, after.executions, format_count),
+        ("executions per second", before.rate, after.rate, format_count),
+        ("mean", before.mean_ns, after.mean_ns, format_duration),
+        ("longest", before.max_ns, after.max_ns, format_duration),
+        ("statement time per second", before.busy, after.busy, _seconds),
+    )
 
-    def row(name: str, read: Any, shown: Any) -> tuple[Value, ...]:
-        values = (read(before), read(after))
-        change = _effect(*values) if None not in values else ""
-        return (
-            Value(name),
-            *(Value("" if value is None else shown(value)) for value in values),
-            Value(change),
-        )
+    def change(old: float | None, new: float | None) -> str:
+        return "" if old is None or new is None else _effect(old, new)
 
-    return Table(
+    return table_of(
         "Both logs",
-        (
-            Column("", header=True),
-            Column("before", number=True),
-            Column("after", number=True),
-            Column("change", number=True),
-        ),
-        (
-            row("length", lambda one: one.seconds, _seconds),
-            row("executions", lambda one: one.executions, format_count),
-            row("executions per second", lambda one: one.rate, format_count),
-            row("mean", lambda one: one.mean_ns, format_duration),
-            row("longest", lambda one: one.max_ns, format_duration),
-            row(
-                "statement time per second",
-                lambda one: one.busy,
-                lambda value: format_duration(value * 1e9),
-            ),
-        ),
+        totals,
+        header("", lambda total: total[0]),
+        number("before", lambda total: "" if total[1] is None else total[3](total[1])),
+        number("after", lambda total: "" if total[2] is None else total[3](total[2])),
+        number("change", lambda total: change(total[1], total[2])),
     )
 
 
 def _durations_table(comparison: LogComparison) -> Table:
-    periods = (comparison.before, comparison.after)
-    rows = []
-    for place, name in enumerate(DURATION_PARTS):
-        cells = [Value(name)]
-        for period in periods:
-            count = period.histogram[place]
-            cells += [Value(format_count(count)), Value(share_text(count / max(1, period.executions)))]
-        rows.append(tuple(cells))
-    return Table(
+    def share(period: Period, count: int) -> str:
+        return share_text(count / max(1, period.executions))
+
+    before, after = comparison.before, comparison.after
+    return table_of(
         "Executions by duration",
-        (
-            Column("duration", header=True),
-            *(Column("before", number=True), Column("", number=True)),
-            *(Column("after", number=True), Column("", number=True)),
-        ),
-        tuple(rows),
+        zip(before.histogram, after.histogram, strict=True),
+        header("duration", DURATION_PARTS),
+        number("before", lambda counts: format_count(counts[0])),
+        number("", lambda counts: share(before, counts[0])),
+        number("after", lambda counts: format_count(counts[1])),
+        number("", lambda counts: share(after, counts[1])),
     )
 
 
@@ -154,74 +140,60 @@ def _applications_table(comparison: LogComparison) -> Table | None:
         return None
 
     def pair(
-        change: ApplicationChange,
         read: Callable[[Part], float | None],
         shown: Any,
         of: Callable[[Part], float] | None = None,
-    ) -> Value:
-        parts = (change.before, change.after)
-        texts = ("–" if (value := read(part)) is None else shown(value) for part in parts)
-        shares = "" if of is None else " → ".join(share_text(of(part)) for part in parts)
-        return Value(" → ".join(texts), note=shares)
+    ) -> Callable[[ApplicationChange], Value]:
+        def cell(change: ApplicationChange) -> Value:
+            parts = (change.before, change.after)
+            texts = ("–" if (value := read(part)) is None else shown(value) for part in parts)
+            shares = "" if of is None else " → ".join(share_text(of(part)) for part in parts)
+            return Value(" → ".join(texts), note=shares)
 
-    return Table(
+        return cell
+
+    return table_of(
         "By application, before → after, with the share of the log",
-        (
-            Column("", header=True),
-            Column("executions", number=True),
-            Column("time", number=True),
-            Column("mean", number=True),
+        comparison.applications,
+        header("", lambda application: application.name or "(unknown)"),
+        number(
+            "executions",
+            pair(lambda part: part.executions, format_count, lambda part: part.of_executions),
         ),
-        tuple(
-            (
-                Value(application.name or "(unknown)"),
-                pair(
-                    application, lambda part: part.executions, format_count, lambda part: part.of_executions
-                ),
-                pair(application, lambda part: part.sum_ns, format_duration, lambda part: part.of_time),
-                pair(application, lambda part: part.mean_ns, format_duration),
-            )
-            for application in comparison.applications
-        ),
+        number("time", pair(lambda part: part.sum_ns, format_duration, lambda part: part.of_time)),
+        number("mean", pair(lambda part: part.mean_ns, format_duration)),
     )
 
 
 def _templates_table(comparison: LogComparison, most: int, width: int) -> Table:
-    shown = comparison.templates[:most]
-    left = len(comparison.templates) - len(shown)
-    more = f"; {count_words(left, 'other template')} not shown" if left else ""
-    return Table(
-        f"Templates by change of time{more}",
-        (
-            Column("change"),
-            Column("time per second", number=True),
-            Column("by count", number=True),
-            Column("by mean", number=True),
-            Column("executions per second", number=True),
-            Column("mean", number=True),
-            Column("template", header=True),
-        ),
-        tuple(
-            (
-                Value(change.change, tone=_TONES.get(change.change, "plain")),
-                *(
-                    Value(_signed(busy).removesuffix(" a second"), sort=busy)
-                    for busy in (change.busy, change.by_count, change.by_mean)
-                ),
-                Value(
-                    _pair(change, lambda period: period.rate if period.executions else None, format_count),
-                    sort=change.after.rate,
-                ),
-                Value(
-                    _pair(change, lambda period: period.mean_ns, format_duration),
-                    sort=change.after.mean_ns or 0,
-                ),
-                Value(short_template(change.text, width), note=_lists(change), code=True),
-            )
-            for change in shown
+    left = not_shown(len(comparison.templates) - most, "other template")
+    return table_of(
+        f"Templates by change of time{left}",
+        comparison.templates[:most],
+        column("change", lambda change: Value(change.change, tone=_TONES.get(change.change, "plain"))),
+        number("time per second", lambda change: _busy_cell(change.busy)),
+        number("by count", lambda change: _busy_cell(change.by_count)),
+        number("by mean", lambda change: _busy_cell(change.by_mean)),
+        number("executions per second", lambda change: Value(_rates(change), sort=change.after.rate)),
+        number("mean", lambda change: Value(_means(change), sort=change.after.mean_ns or 0)),
+        header(
+            "template",
+            lambda change: Value(short_template(change.text, width), note=_lists(change), code=True),
         ),
         sortable=True,
     )
+
+
+def _busy_cell(seconds: float) -> Value:
+    return Value(_signed(seconds).removesuffix(" a second"), sort=seconds)
+
+
+def _rates(change: TemplateChange) -> str:
+    return _pair(change, lambda period: period.rate if period.executions else None, format_count)
+
+
+def _means(change: TemplateChange) -> str:
+    return _pair(change, lambda period: period.mean_ns, format_duration)
 
 
 def _lists(change: TemplateChange) -> str:

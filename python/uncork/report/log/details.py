@@ -8,8 +8,8 @@ from typing import Final
 from uncork.model.results.log import DURATION_PARTS, Contribution, Example, LogResult, TemplateFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration
-from uncork.report.blocks import Beside, Block, Code, Column, Facts, Fold, Paragraph, Spark, Table, Value
-from uncork.report.cells import count_cell, share_cell
+from uncork.report.blocks import Beside, Block, Code, Facts, Fold, Paragraph, Spark, Table
+from uncork.report.cells import count_cell, header, number, share_cell, table_of
 from uncork.report.log.tables import template_id
 from uncork.report.quantity_words import instant_text, share_text, step_text
 from uncork.report.words import count_words, series_words
@@ -109,23 +109,23 @@ def _words(template: TemplateFacts) -> Iterator[str]:
 def _histogram(template: TemplateFacts) -> Table:
     """Return the histogram of durations, from the shortest execution to the longest."""
     places = [place for place, count in enumerate(template.histogram) if count]
-    rows = [(DURATION_PARTS[place], template.histogram[place]) for place in range(places[0], places[-1] + 1)]
-    return Table(
+    occupied = slice(places[0], places[-1] + 1)
+    return table_of(
         "Executions by duration",
-        (Column("duration", header=True), Column("count", number=True), Column("share", number=True)),
-        tuple(
-            (Value(name), count_cell(count), share_cell(count / template.executions)) for name, count in rows
-        ),
+        template.histogram[occupied],
+        header("duration", DURATION_PARTS[occupied]),
+        number("count", [count_cell(count) for count in template.histogram[occupied]]),
+        number("share", lambda count: share_cell(count / template.executions)),
     )
 
 
 def _contributions(name: str, found: Sequence[Contribution]) -> Table:
-    return Table(
+    return table_of(
         f"By {name}",
-        (Column(name, header=True), Column("count", number=True), Column("time", number=True)),
-        tuple(
-            (Value(of.name or "(unknown)"), count_cell(of.executions), share_cell(of.share)) for of in found
-        ),
+        found,
+        header(name, lambda part: part.name or "(unknown)"),
+        number("count", lambda part: count_cell(part.executions)),
+        number("time", lambda part: share_cell(part.share)),
     )
 
 

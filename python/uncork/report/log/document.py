@@ -21,7 +21,6 @@ from uncork.report.log.activity import (
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log.details import template_folds
 from uncork.report.log.pool import pool_tables
-from uncork.report.log.protocol import protocol_table
 from uncork.report.log.routes import route_folds, routes_table
 from uncork.report.log.servers import servers_table
 from uncork.report.log.tables import (
@@ -32,6 +31,7 @@ from uncork.report.log.tables import (
     histogram_table,
     lines_words,
     notices_table,
+    protocol_table,
     rejected_table,
     templates_table,
     transactions_table,

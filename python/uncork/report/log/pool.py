@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.results.log import PoolFacts
+from uncork.model.results.log import PoolConnections, PoolFacts
 from uncork.model.units import format_count, format_duration
-from uncork.report.blocks import Column, Table, Value
-from uncork.report.cells import bytes_cell, count_cell
+from uncork.report.blocks import Table, Value
+from uncork.report.cells import bytes_cell, column, count_cell, header, not_shown, number, table_of
 from uncork.report.words import count_words
 
 _WAITING: Final = 0.1
@@ -70,58 +70,37 @@ def pool_reasons(pool: PoolFacts) -> Iterator[str]:
 def pool_tables(pool: PoolFacts, most: int) -> Iterator[Table]:
     """Yield the tables: averages of PgBouncer's periods, and connections by why they ended."""
     if pool.reports:
-        titles = (
-            *("transactions per second", "queries per second", "time per transaction", "time per query"),
-            *("clients in transactions", "of them waiting", "waiting in the worst period"),
-            *("received per second", "sent per second"),
-        )
-        yield Table(
+        yield table_of(
             f"PgBouncer, mean of {count_words(pool.reports, 'period')}",
-            tuple(Column(title, number=True) for title in titles),
-            (
-                (
-                    Value(format_count(round(pool.transactions_s))),
-                    Value(format_count(round(pool.queries_s))),
-                    Value(format_duration(pool.transaction_ns)),
-                    Value(format_duration(pool.query_ns)),
-                    *(Value(_clients(value)) for value in (pool.working, pool.waiting, pool.waiting_max)),
-                    *(bytes_cell(round(value)) for value in (pool.bytes_in_s, pool.bytes_out_s)),
-                ),
-            ),
+            [pool],
+            number("transactions per second", lambda mean: format_count(round(mean.transactions_s))),
+            number("queries per second", lambda mean: format_count(round(mean.queries_s))),
+            number("time per transaction", lambda mean: format_duration(mean.transaction_ns)),
+            number("time per query", lambda mean: format_duration(mean.query_ns)),
+            number("clients in transactions", lambda mean: _clients(mean.working)),
+            number("of them waiting", lambda mean: _clients(mean.waiting)),
+            number("waiting in the worst period", lambda mean: _clients(mean.waiting_max)),
+            number("received per second", lambda mean: bytes_cell(round(mean.bytes_in_s))),
+            number("sent per second", lambda mean: bytes_cell(round(mean.bytes_out_s))),
         )
     if pool.connections:
-        left = len(pool.connections) - most
-        more = f"; {count_words(left, 'other')} not shown" if left > 0 else ""
-        yield Table(
-            f"Connections of PgBouncer{more}",
-            (
-                Column("connection", header=True),
-                Column("database"),
-                Column("user"),
-                Column("host"),
-                Column("count", number=True),
-                Column("open on average", number=True),
-                Column("longest", number=True),
-            ),
-            tuple(
-                (
-                    Value(f"{connection.side}: {connection.ended or 'opened'}"),
-                    Value(connection.database),
-                    Value(connection.user),
-                    Value(connection.host),
-                    count_cell(connection.count),
-                    *(
-                        _age(value) if connection.ended else Value("")
-                        for value in (connection.mean_ns, connection.max_ns)
-                    ),
-                )
-                for connection in pool.connections[:most]
-            ),
+        yield table_of(
+            f"Connections of PgBouncer{not_shown(len(pool.connections) - most, 'other')}",
+            pool.connections[:most],
+            header("connection", lambda connection: f"{connection.side}: {connection.ended or 'opened'}"),
+            column("database", lambda connection: connection.database),
+            column("user", lambda connection: connection.user),
+            column("host", lambda connection: connection.host),
+            number("count", lambda connection: count_cell(connection.count)),
+            number("open on average", lambda connection: _age(connection, connection.mean_ns)),
+            number("longest", lambda connection: _age(connection, connection.max_ns)),
             sortable=True,
         )
 
 
-def _age(nanoseconds: float) -> Value:
-    """Format how long a connection was open; the log has whole seconds."""
+def _age(connection: PoolConnections, nanoseconds: float) -> Value:
+    """Return how long connections that ended were open; the log has whole seconds."""
+    if not connection.ended:
+        return Value("")
     text = format_duration(nanoseconds) if nanoseconds >= _SHORT_NS else "under 1 s"
     return Value(text, sort=round(nanoseconds))

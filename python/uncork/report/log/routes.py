@@ -9,8 +9,19 @@ from uncork.model.results.log import LogResult
 from uncork.model.results.log_activity import RouteFacts
 from uncork.model.template_words import short_template, short_templates
 from uncork.model.units import format_count, format_duration
-from uncork.report.blocks import Block, Column, Fold, Table, Value
-from uncork.report.cells import count_cell, duration_cell, share_cell
+from uncork.report.blocks import Block, Fold, Table, Value
+from uncork.report.cells import (
+    column,
+    count_cell,
+    duration_cell,
+    header,
+    mean_cell,
+    not_shown,
+    number,
+    share_cell,
+    table_if_any,
+    table_of,
+)
 from uncork.report.quantity_words import share_text
 from uncork.report.words import count_words
 
@@ -26,38 +37,23 @@ def has_routes(result: LogResult) -> bool:
 
 def routes_table(result: LogResult, most: int) -> Table | None:
     """Return up to `most` senders, the one with most time first; None if the log names no sender."""
-    if not result.routes:
-        return None
     shown = result.routes[:most]
     ids = {template.number: f"template-{template.number}" for template in result.templates}
-    requests, rows = any(route.requests for route in shown), any(route.rows is not None for route in shown)
-    left = len(result.routes) - len(shown)
+    requests = any(route.requests for route in shown)
+    has_rows = any(route.rows is not None for route in shown)
     title = "Time by route" if has_routes(result) else "Time by application"
-    return Table(
-        f"{title}; {count_words(left, 'other')} not shown" if left else title,
-        (
-            Column("sender", header=True),
-            Column("time", number=True),
-            Column("share", number=True),
-            Column("count", number=True),
-            Column("mean", number=True),
-            *((Column("requests", number=True), Column("per request", number=True)) if requests else ()),
-            *((Column("rows a call", number=True),) if rows else ()),
-            Column("statement with most time"),
-        ),
-        tuple(
-            (
-                _sender(route),
-                duration_cell(route.sum_ns),
-                share_cell(route.share),
-                count_cell(route.executions),
-                duration_cell(route.sum_ns / route.executions),
-                *((count_cell(route.requests), _per_request(route)) if requests else ()),
-                *((_rows(route.rows),) if rows else ()),
-                _costliest(route, ids),
-            )
-            for route in shown
-        ),
+    return table_if_any(
+        f"{title}{not_shown(len(result.routes) - len(shown), 'other')}",
+        shown,
+        header("sender", _sender),
+        number("time", lambda route: duration_cell(route.sum_ns)),
+        number("share", lambda route: share_cell(route.share)),
+        number("count", lambda route: count_cell(route.executions)),
+        number("mean", lambda route: mean_cell(route.sum_ns, route.executions)),
+        number("requests", lambda route: count_cell(route.requests), when=requests),
+        number("per request", _per_request, when=requests),
+        number("rows a call", lambda route: _rows(route.rows), when=has_rows),
+        column("statement with most time", lambda route: _costliest(route, ids)),
         sortable=True,
     )
 
@@ -79,36 +75,42 @@ def route_folds(result: LogResult) -> Iterator[Block]:
 def statement_tables(result: LogResult, most: int) -> Iterator[Table]:
     """Yield, for each of up to `most` senders, its statements."""
     ids = {template.number: f"template-{template.number}" for template in result.templates}
-    for route in result.routes[:most]:
-        rows = any(statement.rows is not None for statement in route.statements)
-        texts = short_templates([statement.text for statement in route.statements], _LINE)
-        yield Table(
-            f"Statements of {_name(route)}",
-            (
-                Column("time", number=True),
-                Column("share of its time", number=True),
-                Column("count", number=True),
-                *((Column("per request", number=True),) if route.requests else ()),
-                Column("mean", number=True),
-                Column("longest", number=True),
-                *((Column("rows a call", number=True),) if rows else ()),
-                Column("template", header=True),
-            ),
-            tuple(
-                (
-                    duration_cell(statement.sum_ns),
-                    share_cell(statement.sum_ns / route.sum_ns if route.sum_ns else 0.0),
-                    count_cell(statement.executions),
-                    *((_number(statement.executions / route.requests),) if route.requests else ()),
-                    duration_cell(statement.sum_ns / statement.executions),
-                    duration_cell(statement.max_ns),
-                    *((_rows(statement.rows),) if rows else ()),
-                    Value(text, code=True, link=ids.get(statement.number, ""), back=False),
-                )
+    return (_statements(route, ids) for route in result.routes[:most])
+
+
+def _part(part: float, whole: float | None) -> float:
+    return part / whole if whole else 0.0
+
+
+def _statements(route: RouteFacts, ids: dict[int, str]) -> Table:
+    texts = short_templates([statement.text for statement in route.statements], _LINE)
+    return table_of(
+        f"Statements of {_name(route)}",
+        route.statements,
+        number("time", lambda statement: duration_cell(statement.sum_ns)),
+        number("share of its time", lambda statement: share_cell(_part(statement.sum_ns, route.sum_ns))),
+        number("count", lambda statement: count_cell(statement.executions)),
+        number(
+            "per request",
+            lambda statement: _number(_part(statement.executions, route.requests)),
+            when=route.requests,
+        ),
+        number("mean", lambda statement: mean_cell(statement.sum_ns, statement.executions)),
+        number("longest", lambda statement: duration_cell(statement.max_ns)),
+        number(
+            "rows a call",
+            lambda statement: _rows(statement.rows),
+            when=any(statement.rows is not None for statement in route.statements),
+        ),
+        header(
+            "template",
+            [
+                Value(text, code=True, link=ids.get(statement.number, ""), back=False)
                 for statement, text in zip(route.statements, texts, strict=True)
-            ),
-            sortable=True,
-        )
+            ],
+        ),
+        sortable=True,
+    )
 
 
 def _sender(route: RouteFacts) -> Value:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Final
 
 from uncork.model.results.log import LogResult, NameCount, TemplateFacts
+from uncork.model.results.log_activity import LogServer
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count
-from uncork.report.blocks import Column, Table, Value
-from uncork.report.cells import count_cell, duration_cell, share_cell
+from uncork.report.blocks import Table, Value
+from uncork.report.cells import (
+    column,
+    count_cell,
+    duration_cell,
+    header,
+    not_shown,
+    number,
+    share_cell,
+    table_if_any,
+)
 from uncork.report.quantity_words import share_text
-from uncork.report.words import count_words
 
 _WIDTH: Final = 80
 _SHOWN: Final = 3
@@ -21,43 +29,28 @@ _SHARES: Final = 2
 
 def servers_table(result: LogResult, most: int) -> Table | None:
     """Return what up to `most` servers logged, the one with most time first; None if there is only one."""
-    if not result.servers:
-        return None
     ids = {template.number: f"template-{template.number}" for template in result.templates}
-    left = len(result.servers) - most
-    return Table(
-        f"Servers; {count_words(left, 'other server')} not shown" if left > 0 else "Servers",
-        (
-            Column("server", header=True),
-            Column("entries", number=True),
-            Column("time", number=True),
-            Column("share", number=True),
-            Column("count", number=True),
-            Column("p95", number=True),
-            Column("errors", number=True),
-            Column("template with most time"),
-        ),
-        tuple(
-            (
-                Value(server.name or "(unnamed)"),
-                count_cell(server.entries),
-                duration_cell(server.sum_ns),
-                share_cell(server.share),
-                count_cell(server.executions),
-                duration_cell(server.p95_ns),
-                count_cell(server.errors),
-                Value(
-                    short_template(server.template_text, _WIDTH),
-                    note=share_text(server.template_share) if server.template_text else "",
-                    code=bool(server.template_text),
-                    link=ids.get(-1 if server.template_number is None else server.template_number, ""),
-                    back=False,
-                ),
-            )
-            for server in result.servers[:most]
-        ),
+    return table_if_any(
+        f"Servers{not_shown(len(result.servers) - most, 'other server')}",
+        result.servers[:most],
+        header("server", lambda server: server.name or "(unnamed)"),
+        number("entries", lambda server: count_cell(server.entries)),
+        number("time", lambda server: duration_cell(server.sum_ns)),
+        number("share", lambda server: share_cell(server.share)),
+        number("count", lambda server: count_cell(server.executions)),
+        number("p95", lambda server: duration_cell(server.p95_ns)),
+        number("errors", lambda server: count_cell(server.errors)),
+        column("template with most time", lambda server: _costliest(server, ids)),
         sortable=True,
     )
+
+
+def _costliest(server: LogServer, ids: dict[int, str]) -> Value:
+    if not server.template_text:
+        return Value("")
+    text, share = short_template(server.template_text, _WIDTH), share_text(server.template_share)
+    link = "" if server.template_number is None else ids.get(server.template_number, "")
+    return Value(text, note=share, code=True, link=link, back=False)
 
 
 def on_server(result: LogResult, name: str) -> str:
@@ -73,17 +66,6 @@ def server_shares(template: TemplateFacts) -> str:
         return f"only on {template.servers[0].name}"
     shown = ", ".join(f"{part.name} {share_text(part.share)}" for part in template.servers[:_SHARES])
     return shown + (f", {len(template.servers) - _SHARES} more" if len(template.servers) > _SHARES else "")
-
-
-def with_servers(table: Table, result: LogResult, names: Iterable[str]) -> Table:
-    """Return a table with the server of each row, if the logs are of several servers."""
-    if not result.servers:
-        return table
-    return replace(
-        table,
-        columns=(*table.columns, Column("server")),
-        rows=tuple((*row, Value(name)) for row, name in zip(table.rows, names, strict=True)),
-    )
 
 
 def server_counts(counts: Sequence[NameCount]) -> str:

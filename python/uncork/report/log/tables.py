@@ -7,34 +7,35 @@ from typing import Final
 
 from uncork.model.results.log import (
     DURATION_PARTS,
-    Blocking,
     Contribution,
     ErrorFacts,
-    Incident,
     LogResult,
     Tally,
     TemplateFacts,
 )
 from uncork.model.template_words import short_template, short_templates
 from uncork.model.units import format_count
-from uncork.report.blocks import Column, Table, Value
-from uncork.report.cells import bytes_cell, count_cell, duration_cell, instant_cell, share_cell
+from uncork.report.blocks import Table, Value
+from uncork.report.cells import (
+    bytes_cell,
+    column,
+    count_cell,
+    duration_cell,
+    header,
+    instant_cell,
+    mean_cell,
+    not_shown,
+    number,
+    rank_cells,
+    share_cell,
+    table_if_any,
+    table_of,
+)
 from uncork.report.log.activity import checkpoint_tables, vacuum_tables
-from uncork.report.log.servers import server_counts, server_shares, with_servers
-from uncork.report.words import count_words
+from uncork.report.log.servers import server_counts, server_shares
 
-_TIME: Final = (
-    Column("time", number=True),
-    Column("share", number=True),
-    Column("count", number=True),
-    Column("mean", number=True),
-)
-_QUANTILES: Final = (
-    Column("p50", number=True),
-    Column("p95", number=True),
-    Column("p99", number=True),
-    Column("longest", number=True),
-)
+_INCIDENTS: Final = 20
+"""Most lock waits and temporary files that a table lists."""
 
 
 def templates_table(result: LogResult, most: int, *, width: int) -> Table:
@@ -44,29 +45,66 @@ def templates_table(result: LogResult, most: int, *, width: int) -> Table:
     texts = short_templates([template.text for template in shown], width)
     repeated = loop_notes(result)
     left = len(executed) + result.templates_more - len(shown)
-    more = f"; {count_words(left, 'other template')} not shown" if left else ""
-    return Table(
-        f"Templates by total time{more}",
-        (Column("#", number=True), *_TIME, *_QUANTILES, Column("template", header=True)),
-        tuple(
-            (
-                Value(str(rank), sort=rank),
-                duration_cell(template.sum_ns),
-                share_cell(template.share),
-                count_cell(template.executions),
-                duration_cell(template.mean_ns),
-                *(
-                    duration_cell(value)
-                    for value in (template.p50_ns, template.p95_ns, template.p99_ns, template.max_ns)
-                ),
+    return table_of(
+        f"Templates by total time{not_shown(left, 'other template')}",
+        shown,
+        number("#", rank_cells(len(shown))),
+        number("time", lambda template: duration_cell(template.sum_ns)),
+        number("share", lambda template: share_cell(template.share)),
+        number("count", lambda template: count_cell(template.executions)),
+        number("mean", lambda template: duration_cell(template.mean_ns)),
+        number("p50", lambda template: duration_cell(template.p50_ns)),
+        number("p95", lambda template: duration_cell(template.p95_ns)),
+        number("p99", lambda template: duration_cell(template.p99_ns)),
+        number("longest", lambda template: duration_cell(template.max_ns)),
+        header(
+            "template",
+            [
                 Value(
                     text,
                     note=_notes(template, repeated.get(template.number, "")),
                     code=True,
                     link=template_id(template),
-                ),
-            )
-            for rank, (template, text) in enumerate(zip(shown, texts, strict=True), 1)
+                )
+                for template, text in zip(shown, texts, strict=True)
+            ],
+        ),
+        sortable=True,
+    )
+
+
+def _before_share(template: TemplateFacts) -> float:
+    whole = _before_ns(template) + template.sum_ns
+    return _before_ns(template) / whole if whole else 0.0
+
+
+def _before_ns(template: TemplateFacts) -> float:
+    return template.parse.sum_ns + template.bind.sum_ns
+
+
+def protocol_table(result: LogResult, most: int, *, width: int) -> Table | None:
+    """Return how long each template was parsed, bound and executed; None if the log has no such durations.
+
+    The log has them for the extended protocol only. A bind contains the planning of the statement.
+    """
+    found = [template for template in result.templates if template.parse.count or template.bind.count]
+    found.sort(key=lambda template: -_before_ns(template))
+    shown = found[:most]
+    texts = short_templates([template.text for template in shown], width)
+    return table_if_any(
+        "Templates by time before they execute: parse, and bind with planning"
+        f"{not_shown(len(found) - most, 'other template')}",
+        shown,
+        number("parse", lambda template: duration_cell(template.parse.sum_ns)),
+        number("bind", lambda template: duration_cell(template.bind.sum_ns)),
+        number("execute", lambda template: duration_cell(template.sum_ns)),
+        number("before", lambda template: share_cell(_before_share(template))),
+        header(
+            "template",
+            [
+                Value(text, code=True, link=template_id(template), back=False)
+                for template, text in zip(shown, texts, strict=True)
+            ],
         ),
         sortable=True,
     )
@@ -108,22 +146,15 @@ def contributions_tables(result: LogResult) -> Iterator[Table]:
 
 
 def _contributions(name: str, found: Sequence[Contribution]) -> Table:
-    return Table(
+    return table_of(
         f"By {name}",
-        (Column(name, header=True), *_TIME, Column("longest", number=True)),
-        tuple(
-            (
-                Value(contribution.name or "(unknown)"),
-                duration_cell(contribution.sum_ns),
-                share_cell(contribution.share),
-                count_cell(contribution.executions),
-                duration_cell(
-                    contribution.sum_ns / contribution.executions if contribution.executions else None
-                ),
-                duration_cell(contribution.max_ns),
-            )
-            for contribution in found
-        ),
+        found,
+        header(name, lambda part: part.name or "(unknown)"),
+        number("time", lambda part: duration_cell(part.sum_ns)),
+        number("share", lambda part: share_cell(part.share)),
+        number("count", lambda part: count_cell(part.executions)),
+        number("mean", lambda part: mean_cell(part.sum_ns, part.executions)),
+        number("longest", lambda part: duration_cell(part.max_ns)),
         sortable=True,
     )
 
@@ -133,13 +164,12 @@ def histogram_table(result: LogResult) -> Table | None:
     total = sum(result.histogram)
     if not total:
         return None
-    return Table(
+    return table_of(
         "Executions by duration",
-        (Column("duration", header=True), Column("count", number=True), Column("share", number=True)),
-        tuple(
-            (Value(name), count_cell(count), share_cell(count / total))
-            for name, count in zip(DURATION_PARTS, result.histogram, strict=True)
-        ),
+        result.histogram,
+        header("duration", DURATION_PARTS),
+        number("count", [count_cell(count) for count in result.histogram]),
+        number("share", lambda count: share_cell(count / total)),
     )
 
 
@@ -154,32 +184,17 @@ def notices_table(notices: Sequence[ErrorFacts], most: int) -> Table | None:
 
 
 def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | None:
-    if not found:
-        return None
-    left = len(found) - most
-    by_server = any(error.servers for error in found)
-    return Table(
-        f"{title}; {count_words(left, 'more kind')} not shown" if left > 0 else title,
-        (
-            Column("count", number=True),
-            Column("severity"),
-            Column("SQLSTATE"),
-            Column("message", header=True),
-            Column("first"),
-            Column("last"),
-            *((Column("servers"),) if by_server else ()),
-        ),
-        tuple(
-            (
-                count_cell(error.count),
-                Value(error.severity.lower()),
-                Value(error.sqlstate),
-                Value(short_template(error.message, 120)),
-                instant_cell(error.first_us),
-                instant_cell(error.last_us),
-                *((Value(server_counts(error.servers)),) if by_server else ()),
-            )
-            for error in found[:most]
+    return table_if_any(
+        f"{title}{not_shown(len(found) - most, 'more kind')}",
+        found[:most],
+        number("count", lambda error: count_cell(error.count)),
+        column("severity", lambda error: error.severity.lower()),
+        column("SQLSTATE", lambda error: error.sqlstate),
+        header("message", lambda error: short_template(error.message, 120)),
+        column("first", lambda error: instant_cell(error.first_us)),
+        column("last", lambda error: instant_cell(error.last_us)),
+        column(
+            "servers", lambda error: server_counts(error.servers), when=any(error.servers for error in found)
         ),
         sortable=True,
     )
@@ -187,174 +202,107 @@ def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | Non
 
 def transactions_table(result: LogResult) -> Table | None:
     """Return transactions by application, user and database; None when the log shows none."""
-    if not result.transactions:
-        return None
-    table = Table(
+    return table_if_any(
         "Transactions from BEGIN to their end",
-        (
-            Column("application", header=True),
-            Column("user"),
-            Column("database"),
-            Column("count", number=True),
-            Column("open", number=True),
-            Column("in statements", number=True),
-            Column("in pauses over 1 s", number=True),
-            Column("statements, median", number=True),
-            Column("statements, most", number=True),
-        ),
-        tuple(
-            (
-                Value(transaction.application or "(unknown)"),
-                Value(transaction.user),
-                Value(transaction.database),
-                count_cell(transaction.count),
-                duration_cell(transaction.elapsed_ns),
-                duration_cell(transaction.working_ns),
-                duration_cell(transaction.pause_ns),
-                count_cell(transaction.statements_p50),
-                count_cell(transaction.statements_max),
-            )
-            for transaction in result.transactions
-        ),
+        result.transactions,
+        header("application", lambda transaction: transaction.application or "(unknown)"),
+        column("user", lambda transaction: transaction.user),
+        column("database", lambda transaction: transaction.database),
+        number("count", lambda transaction: count_cell(transaction.count)),
+        number("open", lambda transaction: duration_cell(transaction.elapsed_ns)),
+        number("in statements", lambda transaction: duration_cell(transaction.working_ns)),
+        number("in pauses over 1 s", lambda transaction: duration_cell(transaction.pause_ns)),
+        number("statements, median", lambda transaction: count_cell(transaction.statements_p50)),
+        number("statements, most", lambda transaction: count_cell(transaction.statements_max)),
+        column("server", lambda transaction: transaction.server, when=result.servers),
         sortable=True,
     )
-    return with_servers(table, result, (transaction.server for transaction in result.transactions))
 
 
 def activity_tables(result: LogResult) -> Iterator[Table]:
     """Yield what the server logged about locks, files, checkpoints, autovacuum and cancellations."""
     server = result.server
-    if server.lock_waits:
-        yield _tallies("Completed lock waits longer than deadlock_timeout", "lock", server.lock_waits)
-    blocking = blocking_table(result.blocking)
-    if blocking is not None:
-        yield with_servers(blocking, result, (blocking.server for blocking in result.blocking))
-    if server.longest_waits:
-        waits = server.longest_waits[:20]
-        yield with_servers(_longest_waits(waits), result, (wait.server for wait in waits))
-    if server.temporary_files:
-        yield _tallies("Temporary files", "statement", server.temporary_files, size=True)
-    if server.largest_files:
-        files = server.largest_files[:20]
-        yield with_servers(_largest_files(files), result, (file.server for file in files))
-    yield from checkpoint_tables(server)
-    yield from vacuum_tables(server.vacuum_work)
-    if server.cancellations:
-        yield Table(
+    tables = (
+        _tallies("Completed lock waits longer than deadlock_timeout", "lock", server.lock_waits),
+        blocking_table(result),
+        _longest_waits(result),
+        _tallies("Temporary files", "statement", server.temporary_files, size=True),
+        _largest_files(result),
+        *checkpoint_tables(server),
+        *vacuum_tables(server.vacuum_work),
+        table_if_any(
             "Cancelled and terminated",
-            (Column("reason", header=True), Column("count", number=True)),
-            tuple(
-                (Value(cancellation.name), count_cell(cancellation.count))
-                for cancellation in server.cancellations
-            ),
-        )
+            server.cancellations,
+            header("reason", lambda cancellation: cancellation.name),
+            number("count", lambda cancellation: count_cell(cancellation.count)),
+        ),
+    )
+    return filter(None, tables)
 
 
-def _tallies(title: str, of: str, found: Sequence[Tally], *, size: bool = False) -> Table:
-    shown: Callable[[int], Value] = bytes_cell if size else duration_cell
-    return Table(
+def _tallies(title: str, of: str, found: Sequence[Tally], *, size: bool = False) -> Table | None:
+    amount: Callable[[int], Value] = bytes_cell if size else duration_cell
+    return table_if_any(
         title,
-        (
-            Column(of, header=True),
-            Column("count", number=True),
-            Column("total", number=True),
-            Column("largest" if size else "longest", number=True),
-        ),
-        tuple(
-            (
-                Value(short_template(tally.name) or "(unknown)"),
-                count_cell(tally.count),
-                shown(tally.sum),
-                shown(tally.max),
-            )
-            for tally in found
-        ),
+        found,
+        header(of, lambda tally: short_template(tally.name) or "(unknown)"),
+        number("count", lambda tally: count_cell(tally.count)),
+        number("total", lambda tally: amount(tally.sum)),
+        number("largest" if size else "longest", lambda tally: amount(tally.max)),
         sortable=True,
     )
 
 
-def _longest_waits(waits: Sequence[Incident]) -> Table:
-    return Table(
+def _longest_waits(result: LogResult) -> Table | None:
+    return table_if_any(
         "Longest lock waits, and the last statement of the session that held the lock",
-        (
-            Column("waited", number=True),
-            Column("when"),
-            Column("process", number=True),
-            Column("lock", header=True),
-            Column("relation"),
-            Column("statement"),
-            Column("holder's statement"),
-        ),
-        tuple(
-            (
-                duration_cell(wait.amount),
-                instant_cell(wait.time_us),
-                Value(str(wait.pid), sort=wait.pid),
-                Value(short_template(wait.what), note=wait.detail),
-                Value(wait.relation),
-                Value(short_template(wait.statement), code=True),
-                Value(short_template(wait.holder), code=True),
-            )
-            for wait in waits
-        ),
+        result.server.longest_waits[:_INCIDENTS],
+        number("waited", lambda wait: duration_cell(wait.amount)),
+        column("when", lambda wait: instant_cell(wait.time_us)),
+        number("process", lambda wait: Value(str(wait.pid), sort=wait.pid)),
+        header("lock", lambda wait: Value(short_template(wait.what), note=wait.detail)),
+        column("relation", lambda wait: wait.relation),
+        column("statement", lambda wait: Value(short_template(wait.statement), code=True)),
+        column("holder's statement", lambda wait: Value(short_template(wait.holder), code=True)),
+        column("server", lambda wait: wait.server, when=result.servers),
         sortable=True,
     )
 
 
-def _largest_files(files: Sequence[Incident]) -> Table:
-    return Table(
+def _largest_files(result: LogResult) -> Table | None:
+    return table_if_any(
         "Largest temporary files",
-        (
-            Column("size", number=True),
-            Column("when"),
-            Column("process", number=True),
-            Column("what", header=True),
-            Column("statement"),
-        ),
-        tuple(
-            (
-                bytes_cell(file.amount),
-                instant_cell(file.time_us),
-                Value(str(file.pid), sort=file.pid),
-                Value(short_template(file.what), note=file.detail),
-                Value(short_template(file.statement), code=True),
-            )
-            for file in files
-        ),
+        result.server.largest_files[:_INCIDENTS],
+        number("size", lambda file: bytes_cell(file.amount)),
+        column("when", lambda file: instant_cell(file.time_us)),
+        number("process", lambda file: Value(str(file.pid), sort=file.pid)),
+        header("what", lambda file: Value(short_template(file.what), note=file.detail)),
+        column("statement", lambda file: Value(short_template(file.statement), code=True)),
+        column("server", lambda file: file.server, when=result.servers),
         sortable=True,
     )
 
 
 def files_table(result: LogResult) -> Table:
     """Return the files that were read."""
-    table = Table(
+    return table_of(
         "Files",
-        (
-            Column("file", header=True),
-            Column("size", number=True),
-            Column("dialect"),
-            Column("log_line_prefix"),
-            Column("entries", number=True),
-            Column("lines", number=True),
-            Column("continuation lines", number=True),
-            Column("not understood", number=True),
-        ),
-        tuple(
-            (
-                Value(file.name),
-                bytes_cell(file.bytes),
-                Value(file.dialect or "unknown"),
-                Value("" if file.prefix is None else f"'{file.prefix}'", code=True),
-                count_cell(file.entries),
-                count_cell(file.lines),
-                count_cell(file.continuations),
-                count_cell(file.rejected, note=file.trouble or ""),
-            )
-            for file in result.files
-        ),
+        result.files,
+        header("file", lambda file: file.name),
+        number("size", lambda file: bytes_cell(file.bytes)),
+        column("dialect", lambda file: file.dialect or "unknown"),
+        column("log_line_prefix", lambda file: Value(_quoted(file.prefix), code=True)),
+        number("entries", lambda file: count_cell(file.entries)),
+        number("lines", lambda file: count_cell(file.lines)),
+        number("continuation lines", lambda file: count_cell(file.continuations)),
+        number("not understood", lambda file: count_cell(file.rejected, note=file.trouble or "")),
+        column("server", lambda file: file.server, when=result.servers),
         sortable=True,
     )
-    return with_servers(table, result, (file.server for file in result.files))
+
+
+def _quoted(prefix: str | None) -> str:
+    return "" if prefix is None else f"'{prefix}'"
 
 
 def lines_words(result: LogResult) -> str:
@@ -376,19 +324,12 @@ def lines_words(result: LogResult) -> str:
 
 def rejected_table(result: LogResult) -> Table | None:
     """Return the first lines that belong to no entry; None if there are none."""
-    if not result.rejected_lines:
-        return None
-    return Table(
+    return table_if_any(
         f"Lines that belong to no entry: the first of {format_count(result.rejected)}",
-        (Column("file", header=True), Column("line", number=True), Column("text")),
-        tuple(
-            (
-                Value(rejected_line.file),
-                Value("" if rejected_line.line is None else str(rejected_line.line)),
-                Value(rejected_line.text, code=True),
-            )
-            for rejected_line in result.rejected_lines
-        ),
+        result.rejected_lines,
+        header("file", lambda rejected: rejected.file),
+        number("line", lambda rejected: "" if rejected.line is None else str(rejected.line)),
+        column("text", lambda rejected: Value(rejected.text, code=True)),
     )
 
 
@@ -406,38 +347,22 @@ def loop_notes(result: LogResult) -> dict[int, str]:
     return found
 
 
-# ---- lock waits in a log: who waited for whom, as a table ----
-
-
-_UNKNOWN = "(still running, or not logged)"
-
-
-def blocking_table(found: Sequence[Blocking]) -> Table | None:
+def blocking_table(result: LogResult) -> Table | None:
     """Return who waited for whom; None when the log does not show it."""
-    if not found:
-        return None
-    return Table(
+    return table_if_any(
         "Who waited for whom: lock waits longer than deadlock_timeout, and the holder's last statement",
-        (
-            Column("waiting statement", header=True),
-            Column("application"),
-            Column("holder's statement", header=True),
-            Column("holder's application"),
-            Column("waits", number=True),
-            Column("waited", number=True),
-            Column("longest", number=True),
-        ),
-        tuple(
-            (
-                Value(short_template(blocking.waiting_text) or _UNKNOWN, code=bool(blocking.waiting_text)),
-                Value(blocking.waiting_application),
-                Value(short_template(blocking.holding_text) or _UNKNOWN, code=bool(blocking.holding_text)),
-                Value(blocking.holding_application),
-                count_cell(blocking.waits),
-                duration_cell(blocking.sum_ns),
-                duration_cell(blocking.max_ns),
-            )
-            for blocking in found
-        ),
+        result.blocking,
+        header("waiting statement", lambda blocking: _statement(blocking.waiting_text)),
+        column("application", lambda blocking: blocking.waiting_application),
+        header("holder's statement", lambda blocking: _statement(blocking.holding_text)),
+        column("holder's application", lambda blocking: blocking.holding_application),
+        number("waits", lambda blocking: count_cell(blocking.waits)),
+        number("waited", lambda blocking: duration_cell(blocking.sum_ns)),
+        number("longest", lambda blocking: duration_cell(blocking.max_ns)),
+        column("server", lambda blocking: blocking.server, when=result.servers),
         sortable=True,
     )
+
+
+def _statement(text: str) -> Value:
+    return Value(short_template(text) or "(still running, or not logged)", code=bool(text))

@@ -14,7 +14,6 @@ from uncork.report.advice.document import write_findings
 from uncork.report.log.activity import hours_table, one_line, overall_words, session_tables
 from uncork.report.log.document import build_log_document
 from uncork.report.log.pool import pool_tables
-from uncork.report.log.protocol import protocol_table
 from uncork.report.log.routes import route_tables
 from uncork.report.log.servers import servers_table
 from uncork.report.log.tables import (
@@ -24,6 +23,7 @@ from uncork.report.log.tables import (
     files_table,
     histogram_table,
     lines_words,
+    protocol_table,
     templates_table,
 )
 from uncork.report.quantity_words import instant_text
