@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from uncork.model.system import SERVER, Bounds, ProcessUse, SystemUse
+from uncork.model.system import SERVER, Bounds, SystemUse
 from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.blocks import Block, Column, Layer, Paragraph, StackChart, Table, Value
-from uncork.report.cells import count_cell
+from uncork.report.blocks import Block, Layer, Paragraph, StackChart, Table, Value
+from uncork.report.cells import count_cell, facts_table, header, number, table_of, without_empty_columns
 from uncork.report.quantity_words import instant_text, share_text, step_text
 from uncork.report.words import count_words, series_words
 
@@ -49,16 +49,16 @@ def system_blocks(use: SystemUse, operations: int | None = None) -> Iterator[Blo
         yield _processes_table(use, operations)
     if use.devices:
         yield _devices_table(use)
-    pressure = tuple(
-        (Value(_STALL_WORDS[name]), Value(share_text(share), sort=share, bar=share))
-        for name, share in use.stalls.items()
-    )
-    if pressure:
-        columns = (Column("pressure", header=True), Column("share of the time", number=True))
-        yield Table("Waiting for resources, as counted by the kernel", columns, pressure)
-    bounds = [row for bound in use.bounds for row in _bounds_rows(bound, use)]
+    if use.stalls:
+        yield table_of(
+            "Waiting for resources, as counted by the kernel",
+            use.stalls.items(),
+            header("pressure", lambda stall: _STALL_WORDS[stall[0]]),
+            number("share of the time", lambda stall: _share(stall[1])),
+        )
+    bounds = [fact for bound in use.bounds for fact in _bounds_facts(bound, use)]
     if bounds:
-        yield Table("Limits of the processes", (Column("", header=True), Column("")), tuple(bounds))
+        yield facts_table("Limits of the processes", bounds)
     yield Paragraph(" ".join(_how(use)))
 
 
@@ -101,131 +101,101 @@ def modes_chart(use: SystemUse) -> StackChart | None:
 
 
 def _modes_table(use: SystemUse) -> Table:
-    modes = use.modes or {}
     cpus = use.cpus or 1
-    rows = tuple(
-        (
-            Value(MODE_WORDS[mode]),
-            Value(share_text(share), sort=share, bar=share),
-            Value(f"{share * cpus:.2f}", sort=share),
-        )
-        for mode, share in modes.items()
-        if share or mode in ("user", "system", "idle", "steal")
-    )
-    return Table(
+    modes = (use.modes or {}).items()
+    return table_of(
         f"The machine's processor time by mode ({count_words(cpus, 'processor')})",
-        (Column("mode", header=True), Column("share", number=True), Column("processors", number=True)),
-        rows,
+        [(mode, share) for mode, share in modes if share or mode in ("user", "system", "idle", "steal")],
+        header("mode", lambda mode: MODE_WORDS[mode[0]]),
+        number("share", lambda mode: _share(mode[1])),
+        number("processors", lambda mode: Value(f"{mode[1] * cpus:.2f}", sort=mode[1])),
     )
 
 
-_Read = Callable[[ProcessUse], Value]
+def _share(share: float) -> Value:
+    return Value(share_text(share), sort=share, bar=share)
+
+
+def _part(share: float) -> Value:
+    return Value(share_text(share), sort=share)
 
 
 def _processes_table(use: SystemUse, operations: int | None) -> Table:
-    elapsed = max(1, use.elapsed_ns)
-    columns: list[tuple[str, _Read]] = [
-        ("processes", lambda one: count_cell(one.processes)),
-        ("of a processor", lambda one: Value(share_text(one.cpu_ns / elapsed), sort=one.cpu_ns / elapsed)),
-        ("CPU", lambda one: _time(one.cpu_ns)),
-        ("user", lambda one: _time(one.user_ns)),
-        ("system", lambda one: _time(one.system_ns)),
-    ]
-    if operations:
-        columns += [
-            ("user per operation", lambda one: _time(one.user_ns / operations)),
-            ("system per operation", lambda one: _time(one.system_ns / operations)),
-        ]
-    columns += [
-        ("voluntary switches", lambda one: count_cell(one.voluntary_switches)),
-        ("forced switches", lambda one: count_cell(one.involuntary_switches)),
-        ("page faults", lambda one: count_cell(one.minor_faults)),
-        ("page faults from disk", lambda one: count_cell(one.major_faults)),
-        ("read", lambda one: _bytes(one.read_bytes)),
-        ("written", lambda one: _bytes(one.written_bytes)),
-        ("peak memory", lambda one: _bytes(one.pss_bytes or one.rss_bytes)),
-    ]
-    shown = [process for process in use.processes if process.cpu_ns / elapsed >= _TINY] or list(
-        use.processes[:1]
-    )
+    elapsed, each = max(1, use.elapsed_ns), operations or 1
+    shown = [process for process in use.processes if process.cpu_ns / elapsed >= _TINY]
+    shown = shown or list(use.processes[:1])
     left = len(use.processes) - len(shown)
     more = f"; {count_words(left, 'kind')} under {share_text(_TINY)} not shown" if left > 0 else ""
-    used = [
-        (name, read)
-        for name, read in columns
-        if name in ("CPU", "user", "system") or any(read(process_use).text for process_use in shown)
-    ]
-    rows = tuple(
-        (Value(f"{process_use.role}: {process_use.kind}"), *(read(process_use) for _, read in used))
-        for process_use in shown
-    )
-    return Table(
+    table = table_of(
         f"Resources used by processes{more}",
-        (Column("processes of", header=True), *(Column(name, number=True) for name, _ in used)),
-        rows,
+        shown,
+        header("processes of", lambda process: f"{process.role}: {process.kind}"),
+        number("processes", lambda process: count_cell(process.processes)),
+        number("of a processor", lambda process: _part(process.cpu_ns / elapsed)),
+        number("CPU", lambda process: _time(process.cpu_ns)),
+        number("user", lambda process: _time(process.user_ns)),
+        number("system", lambda process: _time(process.system_ns)),
+        number("user per operation", lambda process: _time(process.user_ns / each), when=operations),
+        number(
+            "system per operation",
+            lambda process: _time(process.system_ns / each),
+            when=operations,
+        ),
+        number("voluntary switches", lambda process: count_cell(process.voluntary_switches)),
+        number("forced switches", lambda process: count_cell(process.involuntary_switches)),
+        number("page faults", lambda process: count_cell(process.minor_faults)),
+        number("page faults from disk", lambda process: count_cell(process.major_faults)),
+        number("read", lambda process: _bytes(process.read_bytes)),
+        number("written", lambda process: _bytes(process.written_bytes)),
+        number("peak memory", lambda process: _bytes(process.pss_bytes or process.rss_bytes)),
         sortable=True,
     )
+    return without_empty_columns(table, "CPU", "user", "system")
 
 
 def _devices_table(use: SystemUse) -> Table:
     seconds = max(1e-9, use.elapsed_ns / 1e9)
 
-    def rate(number: float) -> Value:
-        return Value(f"{format_bytes(number / seconds)}/s" if number else "", sort=number)
+    def rate(size: float) -> Value:
+        return Value(f"{format_bytes(size / seconds)}/s" if size else "", sort=size)
 
-    rows = tuple(
-        (
-            Value(device.name, note="network" if device.network else ""),
-            rate(device.read_bytes),
-            rate(device.written_bytes),
-            Value(format_count(round(device.reads / seconds)), sort=device.reads),
-            Value(format_count(round(device.writes / seconds)), sort=device.writes),
-            _time(device.read_mean_ns),
-            _time(device.write_mean_ns),
-            Value("")
-            if device.busy is None
-            else Value(share_text(device.busy), sort=device.busy, bar=device.busy),
-        )
-        for device in use.devices
-    )
-    titles = (
-        "read",
-        "written",
-        "reads a second",
-        "writes a second",
-        "time per read",
-        "time per write",
-        "busy",
-    )
-    return Table(
+    def times(count: float) -> Value:
+        return Value(format_count(round(count / seconds)), sort=count)
+
+    return table_of(
         "Disks and networks (network reads are received data)",
-        (Column("device", header=True), *(Column(title, number=True) for title in titles)),
-        rows,
+        use.devices,
+        header("device", lambda device: Value(device.name, note="network" if device.network else "")),
+        number("read", lambda device: rate(device.read_bytes)),
+        number("written", lambda device: rate(device.written_bytes)),
+        number("reads a second", lambda device: times(device.reads)),
+        number("writes a second", lambda device: times(device.writes)),
+        number("time per read", lambda device: _time(device.read_mean_ns)),
+        number("time per write", lambda device: _time(device.write_mean_ns)),
+        number("busy", lambda device: "" if device.busy is None else _share(device.busy)),
     )
 
 
-def _bounds_rows(one: Bounds, use: SystemUse) -> Iterator[tuple[Value, ...]]:
-    if one.quota_cpus is not None:
-        burst = f", bursts of {format_duration(one.burst_ns)}" if one.burst_ns else ""
-        yield Value(f"{one.role}: quota"), Value(f"{one.quota_cpus:g} processors{burst}")
-    if one.periods:
+def _bounds_facts(bounds: Bounds, use: SystemUse) -> Iterator[tuple[str, str]]:
+    if bounds.quota_cpus is not None:
+        burst = f", bursts of {format_duration(bounds.burst_ns)}" if bounds.burst_ns else ""
+        yield f"{bounds.role}: quota", f"{bounds.quota_cpus:g} processors{burst}"
+    if bounds.periods:
         yield (
-            Value(f"{one.role}: throttled"),
-            Value(
-                f"in {share_text(one.throttled)} of {count_words(one.periods, 'period')}, "
-                f"{format_duration(one.throttled_ns)} in total"
-            ),
+            f"{bounds.role}: throttled",
+            f"in {share_text(bounds.throttled)} of {count_words(bounds.periods, 'period')}, "
+            f"{format_duration(bounds.throttled_ns)} in total",
         )
-    if one.burst_periods:
-        share = share_text(one.burst_periods / max(1, one.periods))
-        beyond = f"{format_duration(one.burst_used_ns or 0)} beyond the quota"
-        yield Value(f"{one.role}: bursts"), Value(f"in {share} of the periods, {beyond}")
-    if one.allowed_cpus is not None and use.cpus is not None and one.allowed_cpus < use.cpus:
-        yield Value(f"{one.role}: allowed processors"), Value(f"{one.allowed_cpus} of {use.cpus} processors")
-    if one.memory_bytes is not None:
-        hits = f", reached {count_words(one.memory_hits, 'time')}" if one.memory_hits else ""
-        kills = f", {count_words(one.oom_kills, 'process')} killed" if one.oom_kills else ""
-        yield Value(f"{one.role}: memory"), Value(f"{format_bytes(one.memory_bytes)}{hits}{kills}")
+    if bounds.burst_periods:
+        share = share_text(bounds.burst_periods / max(1, bounds.periods))
+        beyond = f"{format_duration(bounds.burst_used_ns or 0)} beyond the quota"
+        yield f"{bounds.role}: bursts", f"in {share} of the periods, {beyond}"
+    if bounds.allowed_cpus is not None and use.cpus is not None and bounds.allowed_cpus < use.cpus:
+        yield f"{bounds.role}: allowed processors", f"{bounds.allowed_cpus} of {use.cpus} processors"
+    if bounds.memory_bytes is not None:
+        hits = f", reached {count_words(bounds.memory_hits, 'time')}" if bounds.memory_hits else ""
+        kills = f", {count_words(bounds.oom_kills, 'process')} killed" if bounds.oom_kills else ""
+        yield f"{bounds.role}: memory", f"{format_bytes(bounds.memory_bytes)}{hits}{kills}"
 
 
 def system_doubts(use: SystemUse) -> Iterator[str]:

@@ -15,16 +15,14 @@ from uncork.report.blocks import (
     Block,
     Bullets,
     Code,
-    Column,
     Document,
     Fold,
     Legend,
     Paragraph,
     Section,
     Step,
-    Table,
-    Value,
 )
+from uncork.report.cells import facts_table
 from uncork.report.findings import careful_last, finding_sections, finding_sentence, finding_step, proof_steps
 from uncork.report.load.bottlenecks import bottleneck_lines, resource_title
 from uncork.report.load.charts import (
@@ -50,6 +48,7 @@ from uncork.report.load.tables import (
     use_table,
 )
 from uncork.report.load.words import arrivals_words, clients_words, operation_word, stop_words
+from uncork.report.quantity_words import duration_text
 from uncork.report.system_blocks import system_blocks
 
 _OTHER_PROTOCOL = "other protocol"
@@ -229,7 +228,9 @@ def _sections(result: LoadResult) -> Iterable[Section]:
         yield Section("machine", "The machine", (*_remote(result), *blocks))
     yield Section("definitions", "What was sent", tuple(_definitions(result)))
     tables = tuple(
-        _pairs(title, tuple(facts.items())) for title, facts in result.environment.items() if facts
+        facts_table(title, facts.items(), "name", "value")
+        for title, facts in result.environment.items()
+        if facts
     )
     if tables:
         yield Section("environment", "Environment", tables)
@@ -269,7 +270,7 @@ def _definitions(result: LoadResult) -> Iterator[Block]:
         ("threads", format_count(settings.threads)),
         ("protocol", settings.protocol),
         ("warm-up", f"{format_duration(settings.warmup_ns)}, not counted" if settings.warmup_ns else ""),
-        ("request timeout", _time(settings.request_timeout_ns)),
+        ("request timeout", duration_text(settings.request_timeout_ns)),
         ("when the server closes a connection", settings.on_close or ""),
         ("arrivals", arrivals_words(settings)),
         ("ends after", stop_words(settings)),
@@ -284,7 +285,7 @@ def _definitions(result: LoadResult) -> Iterator[Block]:
         ("latency limit", "" if limit is None else format_duration(limit)),
         (f"new connection for each {operation_word(result)}", "yes" if settings.connect_each else ""),
     ]
-    yield _pairs("Settings", tuple((name, text) for name, text in pairs if text))
+    yield facts_table("Settings", [(name, text) for name, text in pairs if text], "name", "value")
 
 
 def _sent(result: LoadResult) -> Iterator[Block]:
@@ -296,12 +297,3 @@ def _sent(result: LoadResult) -> Iterator[Block]:
         yield Fold(
             summary, (Code(script.text, "text" if result.http else "sql"),), open=len(result.scripts) == 1
         )
-
-
-def _time(nanoseconds: int | None) -> str:
-    return "" if nanoseconds is None else format_duration(nanoseconds)
-
-
-def _pairs(title: str, pairs: tuple[tuple[str, str], ...]) -> Table:
-    rows = tuple((Value(name), Value(text)) for name, text in pairs)
-    return Table(title, (Column("name", header=True), Column("value")), rows)

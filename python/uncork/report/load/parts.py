@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from uncork.model.results.load import LoadResult, PartFacts, PartsFacts
 from uncork.model.units import format_count, format_duration
-from uncork.report.blocks import Column, Table, Value
+from uncork.report.blocks import Table
+from uncork.report.cells import column, header, number, table_of
 from uncork.report.load.words import operation_word, rate_text
+from uncork.report.quantity_words import duration_text
 from uncork.report.words import count_words, series_words
 
 _LATE_NS: Final = 50_000_000
@@ -98,7 +100,8 @@ def _limits(found: PartsFacts) -> Iterator[str]:
         sentence = f"{len(limited)} of {found.count} generators were the limit (part {names})"
         if found.without is not None:
             rate, p50, p99 = found.without
-            sentence += f"; without them: {rate_text(rate)} a second, p50 {_time(p50)}, p99 {_time(p99)}"
+            sentence += f"; without them: {rate_text(rate)} a second, "
+            sentence += f"p50 {duration_text(p50)}, p99 {duration_text(p99)}"
         yield f"{sentence}."
     elif perhaps:
         yield f"{len(perhaps)} of {found.count} generators were perhaps the limit."
@@ -111,42 +114,41 @@ def parts_table(result: LoadResult) -> Table | None:
     found = result.parts
     if found is None:
         return None
-    numbers = ("planned", "started", "not started", "unknown", "per second", "p50", "p99")
-    clocks = any(part.clock_bound_ns is not None for part in found.parts)
-    columns = (
-        *(Column("part", header=True), Column("machine"), Column("ended")),
-        *(Column(name, number=True) for name in numbers),
-        *((Column("clock", number=True),) if clocks else ()),
-        *(Column("generator"), Column("run")),
+    parts, whole = found.parts, result.operation
+    limits = {"yes": "the limit", "perhaps": "perhaps the limit", "no": "not the limit"}
+
+    def of_parts(read: Callable[[PartFacts], str], total: str = "") -> list[str]:
+        return [*map(read, parts), total]
+
+    def counts(read: Callable[[PartFacts], int | None]) -> list[str]:
+        return of_parts(lambda part: _count(read(part)), _sum([read(part) for part in parts]))
+
+    return table_of(
+        f"Parts: planned {operation_word(result)}s are started, not started or unknown",
+        range(len(parts) + 1),
+        header("part", of_parts(lambda part: f"{part.number}/{found.count}", "all")),
+        column("machine", of_parts(lambda part: part.host)),
+        column("ended", of_parts(_ended)),
+        number("planned", counts(lambda part: part.planned)),
+        number("started", counts(lambda part: part.started)),
+        number("not started", counts(lambda part: part.not_started)),
+        number("unknown", counts(lambda part: part.unknown)),
+        number("per second", of_parts(_rate, rate_text(result.operations_per_second))),
+        number("p50", of_parts(lambda part: duration_text(part.p50_ns), duration_text(whole.p50_ns))),
+        number("p99", of_parts(lambda part: duration_text(part.p99_ns), duration_text(whole.p99_ns))),
+        number("clock", of_parts(_clock), when=any(part.clock_bound_ns is not None for part in parts)),
+        column("generator", of_parts(lambda part: limits.get(part.limit or "", ""))),
+        column("run", of_parts(lambda part: part.run or "")),
     )
-    rows = [_row(part, found, clocks=clocks) for part in found.parts]
-    total = (
-        *(Value("all"), Value(""), Value("")),
-        *(
-            Value(_sum([getattr(part, name) for part in found.parts]))
-            for name in ("planned", "started", "not_started", "unknown")
-        ),
-        *(Value(rate_text(result.operations_per_second)), Value(_time(result.operation.p50_ns))),
-        *(Value(_time(result.operation.p99_ns)), *((Value(""),) if clocks else ()), Value(""), Value("")),
-    )
-    word = operation_word(result)
-    caption = f"Parts: planned {word}s are started, not started or unknown"
-    return Table(caption, columns, (*rows, total))
 
 
-def _row(part: PartFacts, found: PartsFacts, *, clocks: bool) -> tuple[Value, ...]:
-    limits = {"yes": "the limit", "perhaps": "perhaps the limit", "no": "not the limit", None: ""}
-    ended = (
-        part.ended if part.ended in ("complete", "missing") else f"{part.ended}, second {part.seconds:.0f}"
-    )
-    return (
-        *(Value(f"{part.number}/{found.count}"), Value(part.host), Value(ended)),
-        *(Value(_count(number)) for number in (part.planned, part.started, part.not_started, part.unknown)),
-        Value(rate_text(part.operations_per_second)),
-        *(Value(_time(part.p50_ns)), Value(_time(part.p99_ns))),
-        *((Value(_clock(part)),) if clocks else ()),
-        *(Value(limits[part.limit]), Value(part.run or "")),
-    )
+def _rate(part: PartFacts) -> str:
+    return rate_text(part.operations_per_second)
+
+
+def _ended(part: PartFacts) -> str:
+    done = part.ended in ("complete", "missing")
+    return part.ended if done else f"{part.ended}, second {part.seconds:.0f}"
 
 
 def _name(part: PartFacts) -> str:
@@ -178,7 +180,3 @@ def _sum(values: Sequence[int | None]) -> str:
     """Return a sum as text; empty if a part of it is not known."""
     known = [value for value in values if value is not None]
     return format_count(sum(known)) if len(known) == len(values) else ""
-
-
-def _time(nanoseconds: int | None) -> str:
-    return "" if nanoseconds is None else format_duration(nanoseconds)

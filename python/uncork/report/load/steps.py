@@ -7,8 +7,8 @@ from typing import Final
 
 from uncork.model.results.load import LoadResult, LoadStep, LoadStepName, StepGap
 from uncork.model.units import format_count, format_duration, share_text
-from uncork.report.blocks import Column, Table, Value
-from uncork.report.cells import duration_cell, share_cell
+from uncork.report.blocks import Table, Value
+from uncork.report.cells import duration_cell, header, number, share_cell, table_if_any
 
 _NAMES: Final[Mapping[LoadStepName, str]] = {
     "generator": "in the generator",
@@ -41,21 +41,14 @@ _LEAST_SHARE: Final = 0.25
 
 def steps_table(result: LoadResult) -> Table | None:
     """Return where the time of a transaction went; None unless the load was watched."""
-    if not result.steps:
-        return None
     notes = {**_NOTES, **dict(_rest_notes({step.name for step in result.steps}))}
-    return Table(
+    return table_if_any(
         f"Where the time of a transaction went, {format_duration(sum(step.ns for step in result.steps))} on "
         "average, while the load was sent again",
-        (Column("step", header=True), Column("each", number=True), Column("share", number=True)),
-        tuple(
-            (
-                Value(_NAMES[step.name], note=notes.get(step.name, "")),
-                duration_cell(step.ns),
-                share_cell(step.share),
-            )
-            for step in result.steps
-        ),
+        result.steps,
+        header("step", lambda step: Value(_NAMES[step.name], note=notes.get(step.name, ""))),
+        number("each", lambda step: duration_cell(step.ns)),
+        number("share", lambda step: share_cell(step.share)),
     )
 
 

@@ -11,7 +11,6 @@ from uncork.model.units import count_words, format_duration, series_words
 from uncork.report.blocks import (
     Block,
     Bullets,
-    Column,
     Document,
     Legend,
     Line,
@@ -22,10 +21,12 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
+from uncork.report.cells import column, header, number, table_of
 from uncork.report.findings import careful_last, finding_sections, finding_sentence, finding_step
 from uncork.report.load.bottlenecks import bottleneck_lines, resource_title
 from uncork.report.load.sweep_answer import AXIS_WORDS, is_undecided, level_words
 from uncork.report.load.words import rate_text, share_text
+from uncork.report.quantity_words import duration_text
 from uncork.stats.load.knee import FLAT
 from uncork.stats.load.scalability import scalable_throughput
 
@@ -56,54 +57,53 @@ def build_sweep_document(result: SweepResult) -> Document:
 def levels_table(result: SweepResult, *, brief: bool = False) -> Table:
     """Return the results of each level; `brief` leaves columns out for a narrow place."""
     rate = "tps" if result.operation == "transaction" else "req/s"
-    columns = [Column(result.axis, header=True, number=True), Column(rate, number=True)]
-    quantiles = ("p50", "p99") if brief else ("p50", "p90", "p99", "longest")
-    columns += [Column(name, number=True) for name in (*quantiles, "failed")]
     visible = any(level.server_cpus is not None for level in result.levels)
-    if visible:
-        whose = "server's" if result.operation == "transaction" else "service's"
-        columns.append(Column("cpus" if brief else f"{whose} processors", number=True))
-    if not brief:
-        columns += [Column("generator's processors", number=True), Column("load steps", number=True)]
-    if not brief:
-        columns += [Column(objective.text) for objective in result.objectives]
-    columns.append(Column(""))
+    whose, who = (
+        ("server's", "the server")
+        if result.operation == "transaction"
+        else ("service's", "the service and its database")
+    )
     caption = f"Levels: {result.operation}s a second ({rate}), latency, share failed or never sent"
-    if visible:
-        who = "the server" if result.operation == "transaction" else "the service and its database"
-        caption += f", processors used by {who}"
-    return Table(
-        caption, tuple(columns), tuple(_row(result, level, visible, brief) for level in result.levels)
+    return table_of(
+        f"{caption}, processors used by {who}" if visible else caption,
+        result.levels,
+        header(result.axis, lambda level: Value(rate_text(level.level), sort=level.level), number=True),
+        number(rate, lambda level: _throughput_cell(level, brief)),
+        number("p50", lambda level: _time(level.p50_ns)),
+        number("p90", lambda level: _time(level.p90_ns), when=not brief),
+        number("p99", lambda level: _time(level.p99_ns)),
+        number("longest", lambda level: _time(level.max_ns), when=not brief),
+        number("failed", lambda level: _wrong(level.wrong, level.works)),
+        number(
+            "cpus" if brief else f"{whose} processors", lambda level: _cpus(level.server_cpus), when=visible
+        ),
+        number("generator's processors", lambda level: _cpus(level.client_cpus), when=not brief),
+        number("load steps", lambda level: str(level.steps), when=not brief),
+        *(
+            column(objective.text, [_held(objective, level.level) for level in result.levels])
+            for objective in (() if brief else result.objectives)
+        ),
+        column("", lambda level: "; ".join(_marks(result, level, brief))),
     )
 
 
-def _row(result: SweepResult, level: LevelFacts, visible: bool, brief: bool) -> tuple[Value, ...]:
-    times = (
-        (level.p50_ns, level.p99_ns) if brief else (level.p50_ns, level.p90_ns, level.p99_ns, level.max_ns)
-    )
+def _throughput_cell(level: LevelFacts, brief: bool) -> Value:
     interval = ""
     if level.low is not None and level.high is not None and not brief:
         interval = f"{rate_text(level.low)} to {rate_text(level.high)}"
-    server = "" if level.server_cpus is None else f"{level.server_cpus:.2f}"
-    wrong = share_text(level.wrong, 1) if level.wrong else "0"
-    return (
-        Value(rate_text(level.level), sort=level.level),
-        Value(rate_text(level.throughput), note=interval, sort=level.throughput),
-        *(Value("" if value is None else format_duration(value), sort=value) for value in times),
-        Value(wrong, tone="plain" if level.works else "refused"),
-        *([Value(server)] if visible else []),
-        *([] if brief else [Value(f"{level.client_cpus:.2f}"), Value(str(level.steps))]),
-        *([] if brief else [_held(objective, level.level) for objective in result.objectives]),
-        Value("; ".join(_marks(result, level, brief))),
-    )
+    return Value(rate_text(level.throughput), note=interval, sort=level.throughput)
+
+
+_HOLDS: Final = Value("holds", tone="faster")
+_FAILS: Final = Value("fails", tone="slower")
 
 
 def _held(objective: ObjectiveFacts, level: float) -> Value:
     """Return whether a level holds an objective."""
     if objective.fails is not None and level >= objective.fails:
-        return Value("fails", tone="slower")
+        return _FAILS
     if objective.holds is not None and level <= objective.holds:
-        return Value("holds", tone="faster")
+        return _HOLDS
     return Value("not known", tone="unsure")
 
 
@@ -165,21 +165,6 @@ def _sections(result: SweepResult) -> Iterator[Section]:
 
 def _verified(result: SweepResult, found: VerifiedFacts) -> tuple[Block, ...]:
     """Return the load that followed the sweep, and what it does not show."""
-    columns = [Column(name, number=True) for name in ("arrivals a second", "succeeded a second")]
-    columns += [Column(name, number=True) for name in ("p50", "p99", "longest", "failed")]
-    columns += [Column(objective.text) for objective in found.objectives]
-    times = (found.p50_ns, found.p99_ns, found.max_ns)
-    row = (
-        Value(rate_text(found.rate)),
-        Value(rate_text(found.throughput)),
-        *(Value("" if value is None else format_duration(value)) for value in times),
-        Value(share_text(found.wrong, 1) if found.wrong else "0", tone="plain" if found.works else "refused"),
-        *(
-            Value("holds", tone="faster") if objective.holds else Value("fails", tone="slower")
-            for objective in found.objectives
-        ),
-    )
-    caption = f"{found.share * 100:.0f} % of the throughput at {level_words(result, found.knee)}"
     words = (
         f"One load of {format_duration(found.elapsed_ns)} with arrivals that do not wait for the server; "
         "latency counts from when each was due. One load has no interval: a checkpoint or a vacuum may be "
@@ -187,7 +172,24 @@ def _verified(result: SweepResult, found: VerifiedFacts) -> tuple[Block, ...]:
     )
     if found.refused:
         words += f" The server refused {count_words(found.refused, 'additional connection')}."
-    return Table(caption, tuple(columns), (row,)), Paragraph(words)
+    table = table_of(
+        f"{found.share * 100:.0f} % of the throughput at {level_words(result, found.knee)}",
+        [found],
+        number("arrivals a second", lambda load: rate_text(load.rate)),
+        number("succeeded a second", lambda load: rate_text(load.throughput)),
+        number("p50", lambda load: duration_text(load.p50_ns)),
+        number("p99", lambda load: duration_text(load.p99_ns)),
+        number("longest", lambda load: duration_text(load.max_ns)),
+        number("failed", lambda load: _wrong(load.wrong, load.works)),
+        *(
+            column(
+                objective.text,
+                [_HOLDS if objective.holds else _FAILS],
+            )
+            for objective in found.objectives
+        ),
+    )
+    return table, Paragraph(words)
 
 
 def _throughput(result: SweepResult) -> LineChart | None:
@@ -247,6 +249,18 @@ def _latency(result: SweepResult) -> LineChart | None:
         limits=_limits(result),
         shaded=_shaded(result),
     )
+
+
+def _cpus(cpus: float | None) -> str:
+    return "" if cpus is None else f"{cpus:.2f}"
+
+
+def _time(nanoseconds: float | None) -> Value:
+    return Value(duration_text(nanoseconds), sort=nanoseconds)
+
+
+def _wrong(share: float, works: bool) -> Value:
+    return Value(share_text(share, 1) if share else "0", tone="plain" if works else "refused")
 
 
 def _bottlenecks(result: SweepResult) -> Bullets:

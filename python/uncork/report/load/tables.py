@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from uncork.model.results.load import Distribution, FailureFacts, HttpFacts, LoadResult, ScriptFacts
 from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.blocks import Column, Table, Value
+from uncork.report.blocks import Table, Value
+from uncork.report.cells import BoundColumn, column, header, number, table_if_any, table_of
 from uncork.report.load.words import (
     code_name,
     code_words,
@@ -16,6 +18,7 @@ from uncork.report.load.words import (
     share_text,
     short_sql,
 )
+from uncork.report.quantity_words import duration_text
 
 
 def latency_table(result: LoadResult) -> Table:
@@ -33,31 +36,22 @@ def latency_table(result: LoadResult) -> Table:
             columns.append(("connect", result.connect))
         if result.http.tls is not None:
             columns.append(("of which TLS", result.http.tls))
-    quantiles = ("p50", "p90", "p95", "p99", "p999", "p9999")
-    rows: list[tuple[str, list[float | None]]] = [
-        ("mean", [found.mean_ns for _, found in columns]),
-        ("standard deviation", [found.stddev_ns for _, found in columns]),
-        ("shortest", [found.min_ns for _, found in columns]),
-        *((_percentile(name), [getattr(found, f"{name}_ns") for _, found in columns]) for name in quantiles),
-        ("longest", [found.max_ns for _, found in columns]),
-    ]
-    return Table(
+    return table_of(
         caption,
-        (Column("", header=True), *(Column(name, number=True) for name, _ in columns)),
-        tuple((Value(name), *(Value(_time(value)) for value in values)) for name, values in rows),
+        _STATISTICS,
+        header("", lambda statistic: statistic[0]),
+        *(number(title, [duration_text(read(found)) for _, read in _STATISTICS]) for title, found in columns),
     )
 
 
 def counts_table(result: LoadResult) -> Table:
     """Return the counts of operations, with the meaning of each."""
-    rows = tuple(
-        (Value(name), Value(format_count(number)), Value(meaning))
-        for name, number, meaning in _counts(result)
-    )
-    return Table(
+    return table_of(
         f"{operation_word(result).capitalize()}s counted",
-        (Column("", header=True), Column("count", number=True), Column("meaning")),
-        rows,
+        _counts(result),
+        header("", lambda counted: counted[0]),
+        number("count", lambda counted: format_count(counted[1])),
+        column("meaning", lambda counted: counted[2]),
     )
 
 
@@ -68,79 +62,53 @@ def scripts_table(result: LoadResult) -> Table | None:
     what = "script" if result.http is None else "request"
     seconds = result.run.elapsed_ns / 1e9
     counted = any(script.received_bytes for script in result.scripts)
-    rows = tuple(
-        (
-            Value(script.name),
-            Value(f"{script.share * 100:.3g} %"),
-            Value(format_count(script.executions)),
-            Value(rate_text((script.executions - script.errors) / seconds) if seconds else ""),
-            Value(format_count(script.errors)),
-            *_times(script.latency),
-            *(_bytes_each(script) if counted else ()),
-        )
-        for script in result.scripts
+    return table_of(
+        f"{what.capitalize()}s",
+        result.scripts,
+        header(what, lambda script: script.name),
+        number("share", lambda script: f"{script.share * 100:.3g} %"),
+        number("count", lambda script: format_count(script.executions)),
+        number("per second", lambda script: _rate(script.executions - script.errors, seconds)),
+        number("failed", lambda script: format_count(script.errors)),
+        *_times(script.latency for script in result.scripts),
+        number("sent each", lambda script: _bytes_each(script, script.sent_bytes), when=counted),
+        number("received each", lambda script: _bytes_each(script, script.received_bytes), when=counted),
     )
-    columns = (
-        *(Column(what, header=True), Column("share", number=True), Column("count", number=True)),
-        *(Column("per second", number=True), Column("failed", number=True)),
-        *_TIMES,
-        *((Column("sent each", number=True), Column("received each", number=True)) if counted else ()),
-    )
-    return Table(f"{what.capitalize()}s", columns, rows)
 
 
-def _bytes_each(script: ScriptFacts) -> tuple[Value, ...]:
-    totals = (script.sent_bytes or 0, script.received_bytes or 0)
-    return tuple(
-        Value(format_bytes(total / script.executions) if script.executions else "") for total in totals
-    )
+def _rate(count: int, seconds: float) -> str:
+    return rate_text(count / seconds) if seconds else ""
+
+
+def _bytes_each(script: ScriptFacts, total: int | None) -> str:
+    return format_bytes((total or 0) / script.executions) if script.executions else ""
 
 
 def logins_table(result: LoadResult) -> Table | None:
     """Return the steps of the login; None when there are none."""
-    if result.http is None or not result.http.logins:
-        return None
-    rows = tuple(
-        (
-            Value(login.name),
-            Value(format_count(login.executions)),
-            Value(format_count(login.errors)),
-            *_times(login.latency),
-        )
-        for login in result.http.logins
+    logins = () if result.http is None else result.http.logins
+    return table_if_any(
+        "Logins, before the measured requests",
+        logins,
+        header("step", lambda login: login.name),
+        number("count", lambda login: format_count(login.executions)),
+        number("failed", lambda login: format_count(login.errors)),
+        *_times(login.latency for login in logins),
     )
-    columns = (
-        *(Column("step", header=True), Column("count", number=True), Column("failed", number=True)),
-        *_TIMES,
-    )
-    return Table("Logins, before the measured requests", columns, rows)
 
 
 def statements_table(result: LoadResult) -> Table | None:
     """Return the statements with their service times; None when there are none."""
-    if not result.statements:
-        return None
-    many = len(result.scripts) > 1
-    rows = tuple(
-        (
-            *((Value(statement.script),) if many else ()),
-            Value("" if statement.line is None else str(statement.line)),
-            Value(format_count(statement.executions)),
-            Value(format_count(statement.errors)),
-            *_times(statement.latency),
-            Value(short_sql(statement.name), code=True),
-        )
-        for statement in result.statements
+    return table_if_any(
+        "Statements and their service times",
+        result.statements,
+        header("script", lambda statement: statement.script, when=len(result.scripts) > 1),
+        number("line", lambda statement: "" if statement.line is None else str(statement.line)),
+        number("executions", lambda statement: format_count(statement.executions)),
+        number("failed", lambda statement: format_count(statement.errors)),
+        *_times(statement.latency for statement in result.statements),
+        column("statement", lambda statement: Value(short_sql(statement.name), code=True)),
     )
-    columns = (
-        *((Column("script", header=True),) if many else ()),
-        Column("line", number=True),
-        Column("executions", number=True),
-        Column("failed", number=True),
-        *_TIMES,
-        Column("statement"),
-    )
-    return Table("Statements and their service times", columns, rows)
 
 
 def errors_table(result: LoadResult) -> Table | None:
@@ -155,18 +123,20 @@ def errors_table(result: LoadResult) -> Table | None:
         (f"{operation_word(result)}s retried", counts.retries),
         ("connections not opened", counts.connect_errors),
     )
-    rows = tuple(
-        (Value(what), Value(code_words(code)), Value(format_count(number)))
-        for what, by_code in kinds
-        for code, number in sorted(by_code.items(), key=lambda pair: (-pair[1], pair[0]))
-    )
-    if not rows:
-        return None
-    name = code_name(result)
     # If nothing succeeded, the answer has the message.
     first = f"; first message: {counts.first_error}" if counts.first_error and counts.succeeded else ""
-    caption = f"Errors by {name}{first}"
-    return Table(caption, (Column("what", header=True), Column(name), Column("count", number=True)), rows)
+    return table_if_any(
+        f"Errors by {code_name(result)}{first}",
+        [(what, code, times) for what, by_code in kinds for code, times in _most_frequent(by_code)],
+        header("what", lambda error: error[0]),
+        column(code_name(result), lambda error: code_words(error[1])),
+        number("count", lambda error: format_count(error[2])),
+    )
+
+
+def _most_frequent(by_code: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return codes with their counts, the most frequent first."""
+    return sorted(by_code.items(), key=lambda counted: (-counted[1], counted[0]))
 
 
 def _statement_errors(result: LoadResult) -> Table:
@@ -176,22 +146,22 @@ def _statement_errors(result: LoadResult) -> Table:
         ("transactions failed", failure.code, failure.number, _place(failure), failure.message)
         for failure in counts.failures
     ]
-    for code, number in sorted(counts.errors.items()):
-        rest = number - sum(failure.number for failure in counts.failures if failure.code == code)
+    for code, times in sorted(counts.errors.items()):
+        rest = times - sum(failure.number for failure in counts.failures if failure.code == code)
         rows += [("transactions failed", code, rest, "other statements", "")] if rest > 0 else []
     other = (("transactions retried", counts.retries), ("connections not opened", counts.connect_errors))
     rows += [
-        (what, code, number, "", "") for what, by_code in other for code, number in sorted(by_code.items())
+        (what, code, times, "", "") for what, by_code in other for code, times in sorted(by_code.items())
     ]
-    columns = (
-        *(Column("what", header=True), Column("SQLSTATE"), Column("count", number=True)),
-        *(Column("statement"), Column("first message")),
+    return table_of(
+        "Errors by SQLSTATE and statement",
+        rows,
+        header("what", lambda error: error[0]),
+        column("SQLSTATE", lambda error: code_words(error[1])),
+        number("count", lambda error: format_count(error[2])),
+        column("statement", lambda error: error[3]),
+        column("first message", lambda error: error[4]),
     )
-    values = tuple(
-        (Value(what), Value(code_words(code)), Value(format_count(n)), Value(place), Value(text))
-        for what, code, n, place, text in rows
-    )
-    return Table("Errors by SQLSTATE and statement", columns, values)
 
 
 def _place(failure: FailureFacts) -> str:
@@ -202,23 +172,23 @@ def _place(failure: FailureFacts) -> str:
 def _request_errors(result: LoadResult) -> Table:
     """Return errors by request and kind, with the first message of each."""
     rows = [
-        (script.name, kind, number, script.examples.get(kind, ""))
+        (script.name, kind, times, script.examples.get(kind, ""))
         for script in result.scripts
-        for kind, number in sorted(script.errors_by_kind.items(), key=lambda pair: (-pair[1], pair[0]))
+        for kind, times in _most_frequent(script.errors_by_kind)
     ]
     other = (
         ("requests retried", result.counts.retries),
         ("connections not opened", result.counts.connect_errors),
     )
-    rows += [(what, kind, number, "") for what, by_kind in other for kind, number in sorted(by_kind.items())]
-    columns = (
-        *(Column("request", header=True), Column("kind"), Column("count", number=True)),
-        Column("first message"),
+    rows += [(what, kind, times, "") for what, by_kind in other for kind, times in sorted(by_kind.items())]
+    return table_of(
+        "Errors by request and kind",
+        rows,
+        header("request", lambda error: error[0]),
+        column("kind", lambda error: error[1]),
+        number("count", lambda error: format_count(error[2])),
+        column("first message", lambda error: error[3]),
     )
-    values = tuple(
-        (Value(name), Value(kind), Value(format_count(n)), Value(text)) for name, kind, n, text in rows
-    )
-    return Table("Errors by request and kind", columns, values)
 
 
 def connections_table(result: LoadResult) -> Table:
@@ -227,48 +197,61 @@ def connections_table(result: LoadResult) -> Table:
     pairs = [("opened", format_count(found.opened)), ("open at once, at most", format_count(found.most))]
     if found.mean_ns is not None:
         pairs += [
-            ("time to open, mean", _time(found.mean_ns)),
-            ("time to open, longest", _time(found.max_ns)),
+            ("time to open, mean", duration_text(found.mean_ns)),
+            ("time to open, longest", duration_text(found.max_ns)),
         ]
     pairs.append(("lost while in use", format_count(found.lost)))
     if result.http is not None:
         pairs.append(("closed by the server", format_count(result.http.closed)))
     refused = result.counts.connect_errors
     pairs.append(("could not be opened", codes_words(refused) if refused else "0"))
-    rows = tuple((Value(name), Value(text)) for name, text in pairs)
-    return Table("Connections", (Column("", header=True), Column("value", number=True)), rows)
+    return table_of(
+        "Connections",
+        pairs,
+        header("", lambda pair: pair[0]),
+        number("value", lambda pair: pair[1]),
+    )
 
 
 def use_table(result: LoadResult) -> Table:
     """Return bytes and processor time, in total and per operation."""
     started = result.counts.started
-    rows = []
-    for name, total, show in _uses(result):
-        each = show(total / started) if started else ""
-        rows.append((Value(name), Value(show(total)), Value(each)))
-    busiest = f"{result.generator.busiest_thread * 100:.0f} %"
-    rows.append((Value("busiest thread of the generator"), Value(busiest), Value("")))
+    rows = [
+        (name, show(total), show(total / started) if started else "") for name, total, show in _uses(result)
+    ]
+    rows.append(("busiest thread of the generator", f"{result.generator.busiest_thread * 100:.0f} %", ""))
     if result.generator.steal_ns:
-        rows.append((Value("taken by the hypervisor"), Value(_time(result.generator.steal_ns)), Value("")))
-    each = f"per {operation_word(result)}"
-    columns = (Column("", header=True), Column("total", number=True), Column(each, number=True))
-    return Table("Bytes and processor time", columns, tuple(rows))
+        rows.append(("taken by the hypervisor", duration_text(result.generator.steal_ns), ""))
+    return table_of(
+        "Bytes and processor time",
+        rows,
+        header("", lambda use: use[0]),
+        number("total", lambda use: use[1]),
+        number(f"per {operation_word(result)}", lambda use: use[2]),
+    )
 
 
-_TIMES = tuple(Column(name, number=True) for name in ("mean", "p50", "p99", "longest"))
+def _times(latencies: Iterable[Distribution]) -> Iterator[BoundColumn[Any]]:
+    """Yield the columns of service times, with one cell for each distribution."""
+    found = list(latencies)
+    yield number("mean", [duration_text(latency.mean_ns) for latency in found])
+    yield number("p50", [duration_text(latency.p50_ns) for latency in found])
+    yield number("p99", [duration_text(latency.p99_ns) for latency in found])
+    yield number("longest", [duration_text(latency.max_ns) for latency in found])
 
 
-def _times(found: Distribution) -> tuple[Value, ...]:
-    return tuple(Value(_time(value)) for value in (found.mean_ns, found.p50_ns, found.p99_ns, found.max_ns))
-
-
-def _time(nanoseconds: float | None) -> str:
-    return "" if nanoseconds is None else format_duration(nanoseconds)
-
-
-def _percentile(name: str) -> str:
-    digits = name[1:]
-    return f"p{digits[:2]}" + (f".{digits[2:]}" if digits[2:] else "")
+_STATISTICS: Final[tuple[tuple[str, Callable[[Distribution], float | None]], ...]] = (
+    ("mean", lambda found: found.mean_ns),
+    ("standard deviation", lambda found: found.stddev_ns),
+    ("shortest", lambda found: found.min_ns),
+    ("p50", lambda found: found.p50_ns),
+    ("p90", lambda found: found.p90_ns),
+    ("p95", lambda found: found.p95_ns),
+    ("p99", lambda found: found.p99_ns),
+    ("p99.9", lambda found: found.p999_ns),
+    ("p99.99", lambda found: found.p9999_ns),
+    ("longest", lambda found: found.max_ns),
+)
 
 
 def _counts(result: LoadResult) -> Iterator[tuple[str, int, str]]:
@@ -312,15 +295,15 @@ def _failures(http: HttpFacts) -> Iterator[tuple[str, int, str]]:
 
 def answers_table(result: LoadResult) -> Table | None:
     """Return the answers of an HTTP load by status; None when there are none."""
-    if result.http is None or not result.http.statuses:
-        return None
-    total = sum(result.http.statuses.values())
-    rows = tuple(
-        (Value(status), Value(format_count(number)), Value(share_text(number, total)))
-        for status, number in sorted(result.http.statuses.items())
+    statuses = {} if result.http is None else result.http.statuses
+    total = sum(statuses.values())
+    return table_if_any(
+        "Answers by status",
+        sorted(statuses.items()),
+        header("status", lambda answers: answers[0]),
+        number("count", lambda answers: format_count(answers[1])),
+        number("share", lambda answers: share_text(answers[1], total)),
     )
-    columns = (Column("status", header=True), Column("count", number=True), Column("share", number=True))
-    return Table("Answers by status", columns, rows)
 
 
 def _uses(result: LoadResult) -> Iterator[tuple[str, float, Callable[[float], str]]]:

@@ -11,13 +11,15 @@ from rich.console import Console
 from uncork.model.load import LoadOutcome
 from uncork.model.results.load import LoadOfTogether, LoadResult, TogetherResult
 from uncork.model.units import format_count, format_duration
-from uncork.report.blocks import Block, Code, Column, Document, Legend, Line, LineChart, Section, Table, Value
+from uncork.report.blocks import Block, Code, Document, Legend, Line, LineChart, Section, Table
+from uncork.report.cells import header, number, table_of
 from uncork.report.headline import capital, fitting, uncapital
 from uncork.report.load.answer import answer_load
 from uncork.report.load.charts import p99_points, throughput_points
 from uncork.report.load.document import build_load_document
 from uncork.report.load.tables import counts_table, errors_table, latency_table
 from uncork.report.load.words import operation_word, rate_text, share_text
+from uncork.report.quantity_words import duration_text
 from uncork.report.write.terminal_text import write_report
 
 _APART_NS: Final = 50_000_000
@@ -159,10 +161,10 @@ def _side_by_side(result: TogetherResult) -> Table:
         ("operations", operation_word),
         ("measured", lambda load: format_duration(load.run.elapsed_ns)),
         ("succeeded a second", lambda load: rate_text(load.operations_per_second)),
-        ("p50", lambda load: _time(load.operation.p50_ns)),
-        ("p99", lambda load: _time(load.operation.p99_ns)),
-        ("p99.9", lambda load: _time(load.operation.p999_ns)),
-        ("longest", lambda load: _time(load.operation.max_ns)),
+        ("p50", lambda load: duration_text(load.operation.p50_ns)),
+        ("p99", lambda load: duration_text(load.operation.p99_ns)),
+        ("p99.9", lambda load: duration_text(load.operation.p999_ns)),
+        ("longest", lambda load: duration_text(load.operation.max_ns)),
         ("arrivals", lambda load: "" if load.counts.arrivals is None else format_count(load.counts.arrivals)),
         ("… skipped", lambda load: _open(load, load.counts.skipped)),
         ("… never sent", lambda load: _open(load, load.counts.unsent)),
@@ -170,11 +172,15 @@ def _side_by_side(result: TogetherResult) -> Table:
         ("… succeeded", lambda load: format_count(load.counts.succeeded)),
         ("… failed", _failed),
     ]
-    shown = [(name, [text(load) for load in loads]) for name, text in rows]
-    return Table(
+    shown = [(name, texts) for name, text in rows if any(texts := [text(load) for load in loads])]
+    return table_of(
         "The loads side by side; latency counts from the intended start in an open loop",
-        (Column("", header=True), *(Column(together.name, number=True) for together in result.loads)),
-        tuple((Value(name), *map(Value, texts)) for name, texts in shown if any(texts)),
+        shown,
+        header("", lambda row: row[0]),
+        *(
+            number(together.name, [texts[place] for _, texts in shown])
+            for place, together in enumerate(result.loads)
+        ),
     )
 
 
@@ -186,10 +192,6 @@ def _failed(load: LoadResult) -> str:
     counts = load.counts
     share = f" ({share_text(counts.failed, counts.started)})" if counts.failed else ""
     return f"{format_count(counts.failed)}{share}"
-
-
-def _time(nanoseconds: int | None) -> str:
-    return "" if nanoseconds is None else format_duration(nanoseconds)
 
 
 def _over_time(result: TogetherResult) -> Iterator[Section]:

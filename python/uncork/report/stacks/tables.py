@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from uncork.model.results.stacks import FrameFacts, LabelShare, MeasureFacts, RouteFrames, StackResult
+from uncork.model.results.stacks import (
+    FrameFacts,
+    LabelShare,
+    MeasureFacts,
+    ProcessFacts,
+    RouteFrames,
+    StackResult,
+)
 from uncork.model.template_words import short_template
-from uncork.model.units import format_count, format_duration
-from uncork.report.blocks import Column, Table, Value
+from uncork.model.units import format_duration
+from uncork.report.blocks import Table, Value
+from uncork.report.cells import column, count_cell, duration_cell, header, number, table_if_any, table_of
 from uncork.report.quantity_words import share_text
 from uncork.report.stacks.answer import frame_text, measure_words, sampled_share
 
@@ -24,13 +32,13 @@ def frames_table(measure: MeasureFacts, most: int, *, by: str = "own") -> Table 
         return frame.own if by == "own" else frame.total
 
     frames = sorted(filter(key, measure.frames), key=lambda frame: (-key(frame), frame.name))[:most]
-    if not frames:
-        return None
     words = "without what they call" if by == "own" else "including what they call"
-    return Table(
-        caption=f"Hottest frames of {measure_words(measure)}, {words}",
-        columns=(Column("self", number=True), Column("total", number=True), Column("frame")),
-        rows=tuple((_share(frame.own, bar=True), _share(frame.total), _frame(frame)) for frame in frames),
+    return table_if_any(
+        f"Hottest frames of {measure_words(measure)}, {words}",
+        frames,
+        number("self", lambda frame: _share(frame.own, bar=True)),
+        number("total", lambda frame: _share(frame.total)),
+        column("frame", _frame),
         sortable=True,
     )
 
@@ -38,29 +46,15 @@ def frames_table(measure: MeasureFacts, most: int, *, by: str = "own") -> Table 
 def changes_table(measure: MeasureFacts, against: str, most: int) -> Table | None:
     """Return the frames whose self share changed most since another run."""
     frames = [change for change in measure.changes if change.own != (change.own_before or 0.0)][:most]
-    if not frames:
-        return None
-    return Table(
-        caption=f"Frames whose share of {measure_words(measure)} changed most since {against}",
-        columns=(
-            Column("change", number=True),
-            Column("before", number=True),
-            Column("now", number=True),
-            Column("total before", number=True),
-            Column("total now", number=True),
-            Column("frame"),
-        ),
-        rows=tuple(
-            (
-                _change(frame.own - (frame.own_before or 0.0)),
-                _share(frame.own_before or 0.0),
-                _share(frame.own),
-                _share(frame.total_before or 0.0),
-                _share(frame.total),
-                _frame(frame),
-            )
-            for frame in frames
-        ),
+    return table_if_any(
+        f"Frames whose share of {measure_words(measure)} changed most since {against}",
+        frames,
+        number("change", lambda frame: _change(frame.own - (frame.own_before or 0.0))),
+        number("before", lambda frame: _share(frame.own_before or 0.0)),
+        number("now", lambda frame: _share(frame.own)),
+        number("total before", lambda frame: _share(frame.total_before or 0.0)),
+        number("total now", lambda frame: _share(frame.total)),
+        column("frame", _frame),
         sortable=True,
     )
 
@@ -69,52 +63,36 @@ def entries_table(measure: MeasureFacts, most: int) -> Table | None:
     """Return which functions entered the kernel, and for what."""
     if not any(entry.user not in ("", "[kernel]") for entry in measure.entries):
         return None
-    return Table(
-        caption="Who entered the kernel, and for what",
-        columns=(Column("share", number=True), Column("entered by"), Column("called by"), Column("kernel")),
-        rows=tuple(
-            (
-                _share(entry.share, bar=True),
-                Value(entry.user or "(the kernel itself)", code=True),
-                Value(entry.caller, code=True),
-                Value(entry.kernel, code=True),
-            )
-            for entry in measure.entries[:most]
-        ),
+    return table_of(
+        "Who entered the kernel, and for what",
+        measure.entries[:most],
+        number("share", lambda entry: _share(entry.share, bar=True)),
+        column("entered by", lambda entry: Value(entry.user or "(the kernel itself)", code=True)),
+        column("called by", lambda entry: Value(entry.caller, code=True)),
+        column("kernel", lambda entry: Value(entry.kernel, code=True)),
         sortable=True,
     )
 
 
 def labels_table(caption: str, title: str, labels: Sequence[LabelShare], most: int) -> Table | None:
     """Return shares by process, application or template."""
-    if not labels:
-        return None
-    return Table(
-        caption=caption,
-        columns=(Column("share", number=True), Column(title)),
-        rows=tuple(
-            (_share(label.share, bar=True), Value(short_template(label.name) if label.name else "(unknown)"))
-            for label in labels[:most]
-        ),
+    return table_if_any(
+        caption,
+        labels[:most],
+        number("share", lambda label: _share(label.share, bar=True)),
+        column(title, lambda label: short_template(label.name) if label.name else "(unknown)"),
         sortable=True,
     )
 
 
 def routes_table(measure: MeasureFacts, most: int) -> Table | None:
     """Return what routes of the application spent, each with its hottest frame; None without routes."""
-    if not measure.routes:
-        return None
-    return Table(
-        caption=f"{measure.name} by route",
-        columns=(Column("share", number=True), Column("route", header=True), Column("hottest frame")),
-        rows=tuple(
-            (
-                _share(route.share, bar=True),
-                Value(route.name or "(no route)"),
-                hottest_frame(route),
-            )
-            for route in measure.routes[:most]
-        ),
+    return table_if_any(
+        f"{measure.name} by route",
+        measure.routes[:most],
+        number("share", lambda route: _share(route.share, bar=True)),
+        header("route", lambda route: route.name or "(no route)"),
+        column("hottest frame", hottest_frame),
         sortable=True,
     )
 
@@ -130,35 +108,30 @@ def joined_routes_table(result: StackResult, most: int) -> Table | None:
         (),
     )
     busy = next((measure.routes for measure in result.measures if measure.name == _SESSIONS), ())
-    if not spent or not any(one.name for one in busy):
+    if not spent or not any(route.name for route in busy):
         return None
     functions, sessions = ({route.name: route for route in routes} for routes in (spent, busy))
     nothing = RouteFrames("", 0.0, ())
-    largest = {
-        name: max(of.get(name, nothing).share for of in (functions, sessions))
-        for name in (*functions, *sessions)
+    joined = [
+        (name, functions.get(name, nothing), sessions.get(name, nothing))
+        for name in dict.fromkeys((*functions, *sessions))
         if name
-    }
-    rows = []
-    for name in sorted(largest, key=lambda name: (-largest[name], name))[:most]:
-        own, sent = functions.get(name, nothing), sessions.get(name, nothing)
-        statement = sent.frames[0] if sent.frames else None
-        rows.append(
-            (
-                Value(name),
-                _share(own.share, bar=True),
-                hottest_frame(own),
-                _share(sent.share, bar=True),
-                Value(
-                    "" if statement is None else short_template(statement.name), code=statement is not None
-                ),
-            )
-        )
-    columns = (
-        *(Column("route", header=True), Column("application", number=True), Column("hottest function")),
-        *(Column("sessions", number=True), Column("statement with most time")),
+    ]
+    joined.sort(key=lambda route: (-max(route[1].share, route[2].share), route[0]))
+    return table_of(
+        "Routes: functions and statements",
+        joined[:most],
+        header("route", lambda route: route[0]),
+        number("application", lambda route: _share(route[1].share, bar=True)),
+        column("hottest function", lambda route: hottest_frame(route[1])),
+        number("sessions", lambda route: _share(route[2].share, bar=True)),
+        column("statement with most time", lambda route: _costliest(route[2])),
+        sortable=True,
     )
-    return Table("Routes: functions and statements", columns, tuple(rows), sortable=True)
+
+
+def _costliest(route: RouteFrames) -> Value:
+    return Value(short_template(route.frames[0].name), code=True) if route.frames else Value("")
 
 
 def hottest_frame(route: RouteFrames) -> Value:
@@ -172,55 +145,34 @@ def hottest_frame(route: RouteFrames) -> Value:
 def processes_table(result: StackResult, most: int) -> Table | None:
     """Return the processor time of processes, as the kernel counted it."""
     found = [process for process in result.processes if process.user_ns or process.system_ns][:most]
-    if not found:
-        return None
-    return Table(
-        caption="Processor time by process, from the kernel's own count",
-        columns=(
-            Column("user", number=True),
-            Column("system", number=True),
-            Column("pid", number=True),
-            Column("process"),
-        ),
-        rows=tuple(
-            (
-                Value(format_duration(process.user_ns), sort=process.user_ns),
-                Value(format_duration(process.system_ns), sort=process.system_ns),
-                Value(str(process.pid), sort=process.pid),
-                Value(f"{process.process} ({process.backend})" if process.backend else process.process),
-            )
-            for process in found
-        ),
+    return table_if_any(
+        "Processor time by process, from the kernel's own count",
+        found,
+        number("user", lambda process: duration_cell(process.user_ns)),
+        number("system", lambda process: duration_cell(process.system_ns)),
+        number("pid", lambda process: Value(str(process.pid), sort=process.pid)),
+        column("process", _process),
         sortable=True,
     )
 
 
 def syscalls_table(result: StackResult, most: int) -> Table | None:
     """Return system calls by time."""
-    if not result.syscalls:
-        return None
     span = format_duration(result.syscalls_ns)
-    return Table(
-        caption=f"System calls in {span}, counted by {result.syscalls_by}; time includes waiting",
-        columns=(
-            Column("time", number=True),
-            Column("calls", number=True),
-            Column("errors", number=True),
-            Column("call"),
-            Column("process"),
-        ),
-        rows=tuple(
-            (
-                Value(format_duration(syscall.time_ns), sort=syscall.time_ns),
-                Value(format_count(syscall.calls), sort=syscall.calls),
-                Value(format_count(syscall.errors), sort=syscall.errors),
-                Value(syscall.syscall, code=True),
-                Value(short_template(syscall.process)),
-            )
-            for syscall in result.syscalls[:most]
-        ),
+    return table_if_any(
+        f"System calls in {span}, counted by {result.syscalls_by}; time includes waiting",
+        result.syscalls[:most],
+        number("time", lambda syscall: duration_cell(syscall.time_ns)),
+        number("calls", lambda syscall: count_cell(syscall.calls)),
+        number("errors", lambda syscall: count_cell(syscall.errors)),
+        column("call", lambda syscall: Value(syscall.syscall, code=True)),
+        column("process", lambda syscall: short_template(syscall.process)),
         sortable=True,
     )
+
+
+def _process(process: ProcessFacts) -> str:
+    return f"{process.process} ({process.backend})" if process.backend else process.process
 
 
 def _share(share: float, *, bar: bool = False) -> Value:
