@@ -15,7 +15,6 @@ from uncork.report.blocks import (
     Block,
     Bullets,
     Code,
-    Column,
     Document,
     Facts,
     Fold,
@@ -27,7 +26,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
-from uncork.report.cells import count_cell, duration_cell
+from uncork.report.cells import bytes_cell, column, count_cell, duration_cell, header, number, table_of
 from uncork.report.cure.answer import cure_steps, proven_change
 from uncork.report.cure.words import (
     SIGNS,
@@ -99,8 +98,8 @@ def _sections(result: CureResult) -> Iterator[Section]:
         yield Section("changes", "All changes that were tried", tuple(_changes(result)))
     if result.usual and proven_change(result) is not None:
         yield Section("usual", "What people often try first", tuple(_usual(result)))
-    for number, tried in enumerate(result.tried, 1):
-        yield Section(f"finding-{number}", finding_title(number, tried), tuple(_finding(result, tried)))
+    for place, tried in enumerate(result.tried, 1):
+        yield Section(f"finding-{place}", finding_title(place, tried), tuple(_finding(result, tried)))
     if result.copy is not None:
         yield Section("copy", "The copy", tuple(_copy(result)))
     yield Section("workload", "The captured workload", tuple(_workload(result)))
@@ -118,21 +117,22 @@ def proven_blocks(result: CureResult) -> Iterator[Block]:
     chosen = proven_change(result)
     if chosen is None or chosen.net is None:
         return
-    rows = []
-    for name, bill in (("as it is", result.bill_before), ("with the change", result.bill_after)):
-        if bill is not None:
-            rows.append(
-                (Value(name), Value(f"{seconds_text(bill.seconds_per_hour)} s"), Value(bill_span(bill)))
-            )
+    bills = [
+        (name, seconds_text(bill.seconds_per_hour), bill_span(bill))
+        for name, bill in (("as it is", result.bill_before), ("with the change", result.bill_after))
+        if bill is not None
+    ]
     net = chosen.net
-    span = f"{seconds_text(net.low)} s to {seconds_text(net.high)} s"
-    rows.append((Value("saved"), Value(f"{seconds_text(net.saved)} s"), Value(span)))
-    columns = (
-        Column("measured statements", header=True),
-        Column("sessions' time an hour", number=True),
-        Column("95 % interval", whole=True),
+    bills.append(
+        ("saved", seconds_text(net.saved), f"{seconds_text(net.low)} s to {seconds_text(net.high)} s")
     )
-    yield Table("The bill: time that sessions spend in the measured statements", columns, tuple(rows))
+    yield table_of(
+        "The bill: time that sessions spend in the measured statements",
+        bills,
+        header("measured statements", lambda bill: bill[0]),
+        number("sessions' time an hour", lambda bill: f"{bill[1]} s"),
+        column("95 % interval", lambda bill: bill[2], whole=True),
+    )
     yield from _change_blocks(chosen)
 
 
@@ -159,54 +159,51 @@ def _changes(result: CureResult) -> Iterator[Block]:
 
 def changes_table(result: CureResult) -> Table:
     """Return the table of all changes: outcome, gain, the statement harmed most, and size."""
-    columns = (
-        Column("change", header=True),
-        Column("outcome", whole=True),
-        Column("workload's time", whole=True),
-        Column("worst statement", whole=True),
-        Column("WAL", number=True),
-        Column("size", number=True),
-    )
-    rows = [_row(f"{number} {change_words(change)}", change) for number, _, change in named_changes(result)]
-    if result.chosen is not None:
-        rows.insert(0, _row(f"{_TOGETHER}: {change_words(result.chosen)}", result.chosen))
-    return Table(
-        "Change of the workload's time with its 95 % interval; negative is better", columns, tuple(rows)
+    return _changes_table(
+        "Change of the workload's time with its 95 % interval; negative is better",
+        result,
+        [(f"{place} {change_words(change)}", change) for place, _, change in named_changes(result)],
     )
 
 
 def _usual(result: CureResult) -> Iterator[Block]:
     """Yield the usual remedies beside the proven changes, and the statements of each."""
     yield Paragraph("uncork measured these too, with the same copy and statements, to show what they bring.")
-    columns = (
-        Column("change", header=True),
-        Column("workload's time", whole=True),
-        Column("worst statement", whole=True),
-        Column("size", number=True),
-    )
-    chosen = [
-        (f"{_TOGETHER}: {change_words(change)}", change) for change in [result.chosen] if change is not None
-    ]
-    rows = [
-        _row(name, change)
-        for name, change in (*chosen, *((change_words(change), change) for change in result.usual))
-    ]
-    yield Table("", columns, tuple((row[0], row[2], row[3], row[5]) for row in rows))
-    for change in result.usual:
-        yield Fold(change_words(change), tuple(_change_blocks(change, with_reason=True)))
+    usual = [(change_words(change), change) for change in result.usual]
+    yield _changes_table("", result, usual, tried=False)
+    for words, change in usual:
+        yield Fold(words, tuple(_change_blocks(change, with_reason=True)))
 
 
-def _row(name: str, change: Change) -> tuple[Value, ...]:
+def _worst(change: Change) -> str:
     worst = worst_effect(change)
-    size = "" if change.size is None else format_bytes(change.size)
-    ratio = None if change.net is None else net_ratio(change.net)[0]
-    return (
-        Value(name),
-        Value(state_text(change.state), tone=TONES[change.state]),
-        Value(gain_cell(change.net), sort=ratio),
-        Value("" if worst is None else effect_cell(worst)),
-        Value(_wal(change.effects)),
-        Value(size, sort=change.size),
+    return "" if worst is None else effect_cell(worst)
+
+
+def _gain(change: Change) -> Value:
+    return Value(gain_cell(change.net), sort=None if change.net is None else net_ratio(change.net)[0])
+
+
+def _changes_table(
+    caption: str, result: CureResult, named: list[tuple[str, Change]], *, tried: bool = True
+) -> Table:
+    """Return the chosen changes together, then each by its name; `tried` adds outcome and WAL."""
+    if result.chosen is not None:
+        named = [(f"{_TOGETHER}: {change_words(result.chosen)}", result.chosen), *named]
+    return table_of(
+        caption,
+        [change for _, change in named],
+        header("change", [name for name, _ in named]),
+        column(
+            "outcome",
+            lambda change: Value(state_text(change.state), tone=TONES[change.state]),
+            whole=True,
+            when=tried,
+        ),
+        column("workload's time", _gain, whole=True),
+        column("worst statement", _worst, whole=True),
+        number("WAL", lambda change: _wal(change.effects), when=tried),
+        number("size", lambda change: "" if change.size is None else bytes_cell(change.size)),
     )
 
 
@@ -292,25 +289,26 @@ def _effects_table(change: Change) -> Table:
     """Return the table of the effects of a change on each statement, or on requests or transactions."""
     word, effects = operation_word(change), change.effects
     each, rate, what = _MEASURED.get(word, ("statement", "calls an hour", "each statement"))
-    columns = (
-        Column(each, header=True),
-        Column(rate, number=True),
-        Column("before", number=True),
-        Column("after", number=True),
-        Column("change", whole=True),
-    )
     texts = short_templates([effect.sql for effect in effects], _STATEMENT_WIDTH)
-    rows = tuple(
-        (
-            Value(text, note=_effect_note(effect), code=True),
-            count_cell(round(effect.calls_per_hour)),
-            duration_cell(effect.before_ns),
-            duration_cell(effect.after_ns),
-            Value(effect_cell(effect) or "not measured", sort=effect.ratio),
-        )
-        for text, effect in zip(texts, effects, strict=True)
+    return table_of(
+        f"Mean time of {what}, with the 95 % interval of its change",
+        effects,
+        header(
+            each,
+            [
+                Value(text, note=_effect_note(effect), code=True)
+                for text, effect in zip(texts, effects, strict=True)
+            ],
+        ),
+        number(rate, lambda effect: count_cell(round(effect.calls_per_hour))),
+        number("before", lambda effect: duration_cell(effect.before_ns)),
+        number("after", lambda effect: duration_cell(effect.after_ns)),
+        column(
+            "change",
+            lambda effect: Value(effect_cell(effect) or "not measured", sort=effect.ratio),
+            whole=True,
+        ),
     )
-    return Table(f"Mean time of {what}, with the 95 % interval of its change", columns, rows)
 
 
 def _effect_note(effect: StatementEffect) -> str:
@@ -349,31 +347,28 @@ def _copy(result: CureResult) -> Iterator[Block]:
             "A sample has smaller tables and indexes. Gains on a large table are usually larger on the whole "
             "table, and building an index takes longer."
         )
-        sampled = (
-            Column("sampled table", header=True),
-            Column("rows copied", number=True),
-            Column("rows of the source", number=True),
-            Column("part", number=True),
+        yield table_of(
+            "Tables with a part of their rows",
+            sorted(partial, key=lambda table: -table.source_rows),
+            header("sampled table", lambda table: table.name),
+            number("rows copied", lambda table: count_cell(table.rows)),
+            number("rows of the source", lambda table: count_cell(round(table.source_rows), "estimate")),
+            number("part", lambda table: _part(table.rows / table.source_rows)),
         )
-        rows = tuple(
-            (
-                Value(table.name),
-                count_cell(table.rows),
-                count_cell(round(table.source_rows), "estimate"),
-                Value(share_text(table.rows / table.source_rows), sort=table.rows / table.source_rows),
-            )
-            for table in sorted(partial, key=lambda one: -one.source_rows)
-        )
-        yield Table("Tables with a part of their rows", sampled, rows)
     if copy.missing:
-        columns = (Column("not copied", header=True), Column("why"), Column("what that means"))
-        lacks = tuple(
-            (Value(copied.what), Value(copied.why), Value(capitalised(copied.lost)))
-            for copied in copy.missing
+        yield table_of(
+            "What the copy lacks",
+            copy.missing,
+            header("not copied", lambda copied: copied.what),
+            column("why", lambda copied: copied.why),
+            column("what that means", lambda copied: capitalised(copied.lost)),
         )
-        yield Table("What the copy lacks", columns, lacks)
     else:
         yield Paragraph("No object was left out.")
+
+
+def _part(share: float) -> Value:
+    return Value(share_text(share), sort=share)
 
 
 def _workload(result: CureResult) -> Iterator[Block]:
@@ -400,9 +395,11 @@ def _files(result: CureResult) -> Iterator[Block]:
         return
     if result.folder:
         yield Paragraph(f"In {result.folder}:")
-    columns = (Column("file", header=True), Column("what it is for"))
-    yield Table(
-        "", columns, tuple((Value(handed.path, code=True), Value(handed.text)) for handed in result.handed)
+    yield table_of(
+        "",
+        result.handed,
+        header("file", lambda handed: Value(handed.path, code=True)),
+        column("what it is for", lambda handed: handed.text),
     )
 
 

@@ -7,7 +7,8 @@ from typing import Final
 
 from uncork.model.results.experiment import BatchFacts, Cost, Levels, PublishedFigure
 from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.blocks import Block, Column, Paragraph, Section, Table, Value
+from uncork.report.blocks import Block, Paragraph, Section, Table, Value
+from uncork.report.cells import column, header, number, table_if_any, table_of
 from uncork.report.experiment.view import View
 from uncork.report.figures import number_text
 from uncork.report.words import effect_text, series_words
@@ -93,38 +94,35 @@ def _costs_a_row(view: View, workload: str) -> Iterable[Table]:
     known = {(b.cell, b.variant): b for b in view.result.batches if b.workload == workload}
     costs = {(c.cell, c.variant): c for c in view.result.costs if c.workload == workload}
     used = [entry for entry in _A_ROW if any(entry[1](cost) for cost in costs.values())]
-    rows = []
-    for cell in sorted({cell for cell, _ in known}, key=view.cell_order):
-        base, theirs = known[cell, view.baseline], costs.get((cell, view.baseline))
-        for name in view.variants:
-            batch, cost = known[cell, name], costs.get((cell, name))
-            if cost is None:
-                continue
-            figures = [
-                _changed(
-                    _a_row(read(cost), batch), None if theirs is None else _a_row(read(theirs), base), show
-                )
-                for _, read, show in used
-            ]
-            rows.append(
-                (
-                    Value(view.cell(cell)),
-                    Value(name),
-                    _time_a_row(view, workload, batch, base),
-                    Value(number_text(batch.round_trips / batch.rows)),
-                    Value(number_text(batch.executions / batch.rows)),
-                    *figures,
-                )
+    places = [
+        (cell, name)
+        for cell in sorted({cell for cell, _ in known}, key=view.cell_order)
+        for name in view.variants
+        if (cell, name) in costs
+    ]
+    base = view.baseline
+
+    def cells(read: Read, show: Show) -> list[Value]:
+        return [
+            _changed(
+                _a_row(read(costs[cell, name]), known[cell, name]),
+                _a_row(read(costs[cell, base]), known[cell, base]) if (cell, base) in costs else None,
+                show,
             )
-    if not rows:
-        return
-    titles = ["time", "round trips", "statements", *(title for title, _, _ in used)]
-    columns = (
-        Column("cell", header=True),
-        Column("variant", header=True),
-        *(Column(title, number=True) for title in titles),
+            for cell, name in places
+        ]
+
+    table = table_if_any(
+        f"{workload}: cost per row, with the change from {base}",
+        [known[place] for place in places],
+        header("cell", lambda batch: view.cell(batch.cell)),
+        header("variant", lambda batch: batch.variant),
+        number("time", lambda batch: _time_a_row(view, workload, batch, known[batch.cell, base])),
+        number("round trips", lambda batch: number_text(batch.round_trips / batch.rows)),
+        number("statements", lambda batch: number_text(batch.executions / batch.rows)),
+        *(number(title, cells(read, show)) for title, read, show in used),
     )
-    yield Table(f"{workload}: cost per row, with the change from {view.baseline}", columns, tuple(rows))
+    return () if table is None else (table,)
 
 
 def _time_a_row(view: View, workload: str, batch: BatchFacts, base: BatchFacts) -> Value:
@@ -174,27 +172,28 @@ def _units(view: View, workload: str) -> Table:
             batch.variant not in largest or batch.rows > largest[batch.variant].rows
         ):
             largest[batch.variant] = batch
-    columns = (
-        Column("variant", header=True),
-        Column("how rows are sent"),
-        Column("waits", number=True),
-        Column("commits", number=True),
-        Column("if a row fails"),
-        Column("row locks"),
-    )
-    rows = tuple(
-        (
-            Value(batch.variant, note="baseline" if batch.variant == view.baseline else ""),
-            Value(_WAYS[batch.strategy].format(chunk=format_count(batch.chunk))),
-            Value(format_count(batch.round_trips)),
-            Value(format_count(batch.commits)),
-            Value(_failure(batch)),
-            Value("each until its row commits" if batch.commits > 1 else "all until the batch ends"),
-        )
-        for batch in (largest[name] for name in view.variants if name in largest)
-    )
     size = format_count(max(batch.rows for batch in largest.values()))
-    return Table(f"{workload}: a batch of {size} rows", columns, rows)
+    return table_of(
+        f"{workload}: a batch of {size} rows",
+        (largest[name] for name in view.variants if name in largest),
+        header(
+            "variant",
+            lambda batch: Value(batch.variant, note="baseline" if batch.variant == view.baseline else ""),
+        ),
+        column("how rows are sent", _way),
+        number("waits", lambda batch: format_count(batch.round_trips)),
+        number("commits", lambda batch: format_count(batch.commits)),
+        column("if a row fails", _failure),
+        column("row locks", _locks),
+    )
+
+
+def _way(batch: BatchFacts) -> str:
+    return _WAYS[batch.strategy].format(chunk=format_count(batch.chunk))
+
+
+def _locks(batch: BatchFacts) -> str:
+    return "each until its row commits" if batch.commits > 1 else "all until the batch ends"
 
 
 def _failure(batch: BatchFacts) -> str:
@@ -210,26 +209,20 @@ def _failure(batch: BatchFacts) -> str:
 
 def figures_table(view: View, of: str) -> Table:
     """Return a table of published values next to measured ones, ``per row`` or ``per operation``."""
-    columns = (
-        Column("published", header=True),
-        Column("before → after"),
-        Column("change", number=True),
-        Column("measured here"),
-        Column("change here", number=True),
-        Column("what differs"),
+    return table_of(
+        f"Published values, and values measured here, {of}",
+        view.result.figures,
+        header("published", lambda figure: figure.name),
+        column("before → after", lambda figure: " → ".join(filter(None, (figure.before, figure.after)))),
+        number("change", _published_change),
+        column("measured here", lambda figure: _measured(view, figure)),
+        number("change here", _change),
+        column("what differs", lambda figure: figure.note),
     )
-    rows = tuple(
-        (
-            Value(figure.name),
-            Value(" → ".join(text for text in (figure.before, figure.after) if text)),
-            Value("" if figure.published_ratio is None else effect_text(figure.published_ratio)),
-            _measured(view, figure),
-            Value(_change(figure)),
-            Value(figure.note),
-        )
-        for figure in view.result.figures
-    )
-    return Table(f"Published values, and values measured here, {of}", columns, rows)
+
+
+def _published_change(figure: PublishedFigure) -> str:
+    return "" if figure.published_ratio is None else effect_text(figure.published_ratio)
 
 
 def _change(figure: PublishedFigure) -> str:

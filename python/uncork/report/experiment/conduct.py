@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from uncork.model.results.experiment import FactorFacts, SliceCheckFacts, VariantFacts, WorkloadFacts
+from uncork.model.results.experiment import FactorFacts, SliceCheckFacts, WorkloadFacts
 from uncork.model.units import format_count, format_percent
-from uncork.report.blocks import Block, Bullets, Code, Column, Fold, Paragraph, Section, Table, Value
+from uncork.report.blocks import Block, Bullets, Code, Fold, Paragraph, Section, Table, Value
+from uncork.report.cells import column, facts_table, folded_if_long, header, table_of, without_empty_columns
 from uncork.report.experiment.view import View
 from uncork.report.words import (
     cell_words,
@@ -34,11 +35,7 @@ def conduct_sections(view: View) -> Iterable[Section]:
         yield Section("warnings", "Warnings and disturbances", warnings)
     yield Section("definitions", "What was compared", tuple(_definitions(view)))
     if result.environment:
-        tables = tuple(
-            Table(title, (Column("name", header=True), Column("value")), _pairs(facts))
-            for title, facts in result.environment.items()
-            if facts
-        )
+        tables = tuple(_known_facts(title, facts) for title, facts in result.environment.items() if facts)
         yield Section("environment", "Environment", tables)
     yield Section("reproduce", "How to repeat this run", tuple(_reproduce(view)))
 
@@ -55,25 +52,15 @@ def _noise(view: View) -> tuple[Block, ...]:
         )
     measured = [c for c in noise.comparisons if has_effect(c)]
     if measured:
-        columns = (
-            Column("workload", header=True),
-            Column("cell", header=True),
-            Column("effect"),
-            Column("verdict"),
+        table = table_of(
+            f"{view.baseline} against itself (two trials in every block)",
+            measured,
+            header("workload", lambda comparison: comparison.workload),
+            header("cell", lambda comparison: view.cell(comparison.cell)),
+            column("effect", figures_text),
+            column("verdict", lambda comparison: comparison.verdict.value),
         )
-        rows = tuple(
-            (
-                Value(c.workload),
-                Value(view.cell(c.cell)),
-                Value(figures_text(c)),
-                Value(c.verdict.value),
-            )
-            for c in measured
-        )
-        table = Table(f"{view.baseline} against itself (two trials in every block)", columns, rows)
-        blocks.append(
-            table if len(rows) <= 4 else Fold(f"{table.caption} ({count_words(len(rows), 'row')})", (table,))
-        )
+        blocks.append(folded_if_long(table, 4))
     if checked := slice_check_words(view.result.slice_checks):
         blocks.append(Paragraph(checked))
     return (*blocks, *_by_ranks(view))
@@ -82,32 +69,25 @@ def _noise(view: View) -> tuple[Block, ...]:
 def _by_ranks(view: View) -> Iterable[Block]:
     """Yield the effects by ranks beside those of the verdicts, folded."""
     ranked = [(c, c.ranks) for c in view.result.comparisons if c.ranks is not None and has_effect(c)]
+    ranked = ranked[:_MOST_RANKED]
     if not ranked:
         return
-    columns = (
-        Column("variant", header=True),
-        Column("workload"),
-        Column("cell"),
-        Column("effect"),
-        Column("by ranks"),
-    )
-    rows = tuple(
-        (
-            Value(c.variant),
-            Value(c.workload),
-            Value(view.cell(c.cell)),
-            Value(figures_text(c)),
-            Value(effect_with_interval(ranks.ratio, ranks.low, ranks.high)),
-        )
-        for c, ranks in ranked[:_MOST_RANKED]
-    )
     words = Paragraph(
         "The median of all pairwise means of the rounds, with the interval of Wilcoxon's signed ranks. A few "
         "extreme rounds hardly move it. It checks the verdicts, which do not depend on it, and is not "
         "corrected for repeated looks."
     )
-    title = f"The same effects by ranks (Hodges-Lehmann, {count_words(len(rows), 'comparison')})"
-    yield Fold(title, (words, Table("Effects by mean and by ranks", columns, rows)))
+    table = table_of(
+        "Effects by mean and by ranks",
+        [comparison for comparison, _ in ranked],
+        header("variant", lambda comparison: comparison.variant),
+        column("workload", lambda comparison: comparison.workload),
+        column("cell", lambda comparison: view.cell(comparison.cell)),
+        column("effect", figures_text),
+        column("by ranks", [effect_with_interval(ranks.ratio, ranks.low, ranks.high) for _, ranks in ranked]),
+    )
+    title = f"The same effects by ranks (Hodges-Lehmann, {count_words(len(ranked), 'comparison')})"
+    yield Fold(title, (words, table))
 
 
 def _warnings(view: View) -> tuple[Block, ...]:
@@ -134,27 +114,22 @@ def _warnings(view: View) -> tuple[Block, ...]:
 
 
 def _definitions(view: View) -> Iterable[Block]:
-    columns = (
-        Column("variant", header=True),
-        *(Column(title) for title in ("what it is", "texts", "settings", "services")),
+    table = table_of(
+        "Variants",
+        view.result.variants,
+        header("variant", lambda variant: Value(variant.name, note="baseline" if variant.baseline else "")),
+        column("what it is", lambda variant: variant.title),
+        column("texts", lambda variant: _assignments(variant.values)),
+        column("settings", lambda variant: _assignments(variant.settings)),
+        column("services", lambda variant: Value("; ".join(variant.services), code=True)),
     )
-    rows = tuple(_variant_row(variant) for variant in view.result.variants)
-    used = [n for n, column in enumerate(columns) if column.header or any(row[n].text for row in rows)]
-    yield Table(
-        "Variants", tuple(columns[n] for n in used), tuple(tuple(row[n] for n in used) for row in rows)
-    )
+    yield without_empty_columns(table)
     for workload in view.result.workloads:
         yield Fold(f"Workload {workload.name}: {workload.title}", tuple(_workload(workload)))
 
 
-def _variant_row(variant: VariantFacts) -> tuple[Value, ...]:
-    return (
-        Value(variant.name, note="baseline" if variant.baseline else ""),
-        Value(variant.title),
-        Value("; ".join(f"{name} = {text}" for name, text in variant.values.items()), code=True),
-        Value("; ".join(f"{name} = {text}" for name, text in variant.settings.items()), code=True),
-        Value("; ".join(variant.services), code=True),
-    )
+def _assignments(texts: Mapping[str, str]) -> Value:
+    return Value("; ".join(f"{name} = {text}" for name, text in texts.items()), code=True)
 
 
 def _workload(workload: WorkloadFacts) -> Iterable[Block]:
@@ -171,7 +146,7 @@ def _workload(workload: WorkloadFacts) -> Iterable[Block]:
         "answer": workload.answer,
         "a trial stops after": workload.stop,
     }
-    yield Table(f"How {workload.name} is run", (Column("name", header=True), Column("value")), _pairs(facts))
+    yield _known_facts(f"How {workload.name} is run", facts)
 
 
 def _reproduce(view: View) -> Iterable[Block]:
@@ -191,8 +166,8 @@ def _reproduce(view: View) -> Iterable[Block]:
     yield Bullets(tuple(item for item in items if item))
 
 
-def _pairs(facts: dict[str, str]) -> tuple[tuple[Value, ...], ...]:
-    return tuple((Value(name), Value(text)) for name, text in facts.items() if text)
+def _known_facts(caption: str, facts: Mapping[str, str]) -> Table:
+    return facts_table(caption, [(name, text) for name, text in facts.items() if text], "name", "value")
 
 
 # ---- sentences on whether short slices show the same effects as long ones ----

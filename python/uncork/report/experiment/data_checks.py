@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from uncork.model.results.experiment import DataCheckFacts
+from uncork.model.results.experiment import DataCheckFacts, Levels
 from uncork.model.units import format_count
-from uncork.report.blocks import Column, Section, Table, Tone, Value
+from uncork.report.blocks import Section, Table, Value
+from uncork.report.cells import header, number, table_of
 from uncork.report.experiment.view import View
 from uncork.report.words import cell_words, series_words
 
@@ -23,21 +24,23 @@ def data_check_table(view: View) -> Table:
         (data_check.title, data_check.cell, data_check.variant): data_check.value
         for data_check in view.result.data_checks
     }
-    columns = [Column("check", header=True), Column("cell", header=True)]
-    columns += [Column(name, number=True) for name in view.variants]
-    rows = []
-    for title, cell in dict.fromkeys(
-        (data_check.title, data_check.cell) for data_check in view.result.data_checks
-    ):
-        base = found.get((title, cell, view.baseline))
-        row = [Value(title), Value(cell_words(cell, view.factors))]
-        for name in view.variants:
-            value = found.get((title, cell, name))
-            absent = (title, cell, name) not in found
-            tone: Tone = "muted" if absent else "plain" if value == base else "unsure"
-            row.append(Value("" if absent else _text(value), tone=tone))
-        rows.append(tuple(row))
-    return Table("Run once on the data of each variant", tuple(columns), tuple(rows))
+    checks = list(dict.fromkeys((title, cell) for title, cell, _ in found))
+
+    def result_of(title: str, cell: Levels, name: str) -> Value:
+        if (title, cell, name) not in found:
+            return Value("", tone="muted")
+        value = found[title, cell, name]
+        return Value(
+            _text(value), tone="plain" if value == found.get((title, cell, view.baseline)) else "unsure"
+        )
+
+    return table_of(
+        "Run once on the data of each variant",
+        checks,
+        header("check", lambda check: check[0]),
+        header("cell", lambda check: cell_words(check[1], view.factors)),
+        *(number(name, [result_of(*check, name) for check in checks]) for name in view.variants),
+    )
 
 
 def data_check_words(checks: Sequence[DataCheckFacts], baseline: str) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from uncork.model.results.experiment import Comparison, EngineFacts, OwnMetricFa
 from uncork.model.units import format_count, format_duration
 from uncork.model.variant_evidence import EvidenceFacts, WaitShare
 from uncork.model.verdict import Verdict
-from uncork.report.blocks import Column, Document, Flame, Paragraph, Section, Step, Table, Value
+from uncork.report.blocks import Document, Flame, Paragraph, Section, Step, Table, Value
+from uncork.report.cells import column, header, number, table_of
 from uncork.report.experiment.batches import batch_sections
 from uncork.report.experiment.conduct import conduct_sections
 from uncork.report.experiment.data_checks import data_check_sections
@@ -176,14 +177,15 @@ def _table(view: View) -> Table:
         (own_metric.name, own_metric.workload, own_metric.cell, own_metric.variant): own_metric
         for own_metric in view.result.own_metrics
     }
-    columns = [Column(name, header=True) for name in ("metric", "workload", "cell")]
-    columns += [Column(name, number=True) for name in view.variants]
-    rows = []
-    for name, workload, cell in dict.fromkeys(key[:3] for key in found):
-        row = [Value(name), Value(workload), Value(cell_words(cell, view.factors))]
-        row += [_value(found.get((name, workload, cell, variant))) for variant in view.variants]
-        rows.append(tuple(row))
-    return Table("Mean over the trials, and the range if they differ", tuple(columns), tuple(rows))
+    places = list(dict.fromkeys(key[:3] for key in found))
+    return table_of(
+        "Mean over the trials, and the range if they differ",
+        places,
+        header("metric", lambda place: place[0]),
+        header("workload", lambda place: place[1]),
+        header("cell", lambda place: cell_words(place[2], view.factors)),
+        *(number(name, [_value(found.get((*place, name))) for place in places]) for name in view.variants),
+    )
 
 
 def _value(metric: OwnMetricFacts | None) -> Value:
@@ -201,24 +203,18 @@ def engine_sections(view: View) -> Iterable[Section]:
     engines = view.result.engines
     if not engines:
         return
-    columns = (
-        Column("engine", header=True),
-        Column("variants"),
-        Column("client"),
-        Column("empty statement: p50", number=True),
-        Column("p99", number=True),
-        Column("client CPU", number=True),
-        Column("share of its fastest latency", number=True),
+    table = table_of(
+        "Engines, and the cost of an empty statement with each",
+        engines,
+        header("engine", lambda engine: Value(engine.title, note=_short(engine.version))),
+        column("variants", lambda engine: ", ".join(engine.variants)),
+        column("client", lambda engine: "same process" if engine.shares_process else "separate"),
+        number("empty statement: p50", lambda engine: _time(engine.overhead_p50_ns)),
+        number("p99", lambda engine: _time(engine.overhead_p99_ns)),
+        number("client CPU", lambda engine: _time(engine.client_cpu_ns)),
+        number("share of its fastest latency", lambda engine: _overhead_share(view, engine)),
     )
-    rows = tuple(_row(view, engine) for engine in engines)
-    yield Section(
-        "engines",
-        "Engines and their clients",
-        (
-            Paragraph(_words(engines)),
-            Table("Engines, and the cost of an empty statement with each", columns, rows),
-        ),
-    )
+    yield Section("engines", "Engines and their clients", (Paragraph(_words(engines)), table))
 
 
 def _words(engines: Iterable[EngineFacts]) -> str:
@@ -236,23 +232,15 @@ def _words(engines: Iterable[EngineFacts]) -> str:
     return text
 
 
-def _row(view: View, engine: EngineFacts) -> tuple[Value, ...]:
+def _overhead_share(view: View, engine: EngineFacts) -> Value:
     latencies = [
         metric.value
         for metric in view.result.metrics
         if metric.variant in engine.variants and metric.value and view.metric(metric.workload) != "throughput"
     ]
-    overhead = engine.overhead_p50_ns
-    share = None if not latencies or overhead is None else min(overhead / min(latencies), 1.0)
-    return (
-        Value(engine.title, note=_short(engine.version)),
-        Value(", ".join(engine.variants)),
-        Value("same process" if engine.shares_process else "separate"),
-        _time(overhead),
-        _time(engine.overhead_p99_ns),
-        _time(engine.client_cpu_ns),
-        _nothing() if share is None else Value(f"{share * 100:.0f} %"),
-    )
+    if not latencies or engine.overhead_p50_ns is None:
+        return _nothing()
+    return Value(f"{min(engine.overhead_p50_ns / min(latencies), 1.0) * 100:.0f} %")
 
 
 def _time(nanoseconds: float | None) -> Value:

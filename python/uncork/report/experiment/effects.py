@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, cast
 
 from uncork.model.results.experiment import CrossoverPoint, FactorFacts, Levels
 from uncork.model.units import format_count
 from uncork.report.blocks import (
     Block,
-    Column,
     Fold,
     ForestChart,
     ForestMark,
@@ -23,6 +22,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
+from uncork.report.cells import BoundColumn, column, header, number, table_of
 from uncork.report.experiment.view import Place, View
 from uncork.report.words import (
     baseline_text,
@@ -72,22 +72,37 @@ def verdict_tables(view: View) -> tuple[Table, ...]:
         own = [c for c in view.result.comparisons if c.workload == workload]
         facts = view.workload(workload)
         title = f"{workload}: {facts.title}. " if facts and facts.title != workload else f"{workload}. "
-        columns = [Column(f.name, header=True, number=f.numeric) for f in view.table_factors]
-        columns += [Column(baseline_text(view.baseline), number=True)]
-        columns += [Column(name) for name in view.others]
-        rows = []
-        for place in places:
-            levels = dict(place[0])
-            row = [Value(level_text(levels.get(f.name, ""), f.numeric)) for f in view.table_factors]
-            found = [view.comparisons.get((*place, name)) for name in view.others]
-            base = next(
-                (c.baseline_value for c in found if c is not None and c.baseline_value is not None), None
+        tables.append(
+            table_of(
+                f"{title}{metric_title(view.metric(workload)).capitalize()}: {tally_words(own)}.",
+                places,
+                *level_columns(view, places),
+                number(baseline_text(view.baseline), [_baseline(view, place) for place in places]),
+                *(
+                    column(name, [view.effect(view.comparisons.get((*place, name))) for place in places])
+                    for name in view.others
+                ),
             )
-            row += [Value(view.value(base, workload), tone="muted"), *(view.effect(c) for c in found)]
-            rows.append(tuple(row))
-        caption = f"{title}{metric_title(view.metric(workload)).capitalize()}: {tally_words(own)}."
-        tables.append(Table(caption, tuple(columns), tuple(rows)))
+        )
     return tuple(tables)
+
+
+def level_columns(view: View, places: Sequence[Place]) -> Iterator[BoundColumn[Place]]:
+    """Yield a column for each factor, with the level that it has in each place."""
+    for factor in view.table_factors:
+        levels = [level_text(dict(place[0]).get(factor.name, ""), factor.numeric) for place in places]
+        yield header(factor.name, levels, number=factor.numeric)
+
+
+def _baseline(view: View, place: Place) -> Value:
+    """Return the value of the baseline, as any comparison in this place has it."""
+    values = (
+        comparison.baseline_value
+        for name in view.others
+        if (comparison := view.comparisons.get((*place, name))) is not None
+    )
+    known = next((value for value in values if value is not None), None)
+    return Value(view.value(known, place[1]), tone="muted")
 
 
 def _reading(view: View) -> str:
@@ -215,16 +230,18 @@ def _published_value(view: View, place: Place, name: str) -> float | None:
 
 def _factor_table(view: View, factor: FactorFacts, workload: str, title: str, lines: list[Line]) -> Table:
     at = sorted({x for line in lines for x, _ in line.points})
-    columns = [Column(factor.name, header=True, number=True)]
-    columns += [
-        Column(line.variant if line.style == "measured" else f"{line.variant}, published", number=True)
-        for line in lines
-    ]
-    rows = []
-    for x in at:
-        values = [dict(line.points).get(x) for line in lines]
-        rows.append((Value(format_count(x)), *(Value(view.value(value, workload)) for value in values)))
-    return Table(f"{title}: the values drawn", tuple(columns), tuple(rows))
+    return table_of(
+        f"{title}: the values drawn",
+        at,
+        header(factor.name, [format_count(x) for x in at], number=True),
+        *(
+            number(
+                line.variant if line.style == "measured" else f"{line.variant}, published",
+                [view.value(dict(line.points).get(x), workload) for x in at],
+            )
+            for line in lines
+        ),
+    )
 
 
 def _published_note(charts: tuple[LineChart, ...]) -> str:
@@ -249,28 +266,35 @@ def _crossovers(view: View, factor: FactorFacts) -> list[Block]:
     points = [c for c in view.result.crossovers if c.factor == factor.name]
     if not points:
         return []
-    rows = tuple(
-        (
-            Value(f"{c.workload}, {view.cell(c.fixed)}" if c.fixed else c.workload),
-            Value(f"{c.below} → {c.above}"),
-            Value(f"about {format_count(_rounded(c.estimate))}"),
-            Value(f"{format_count(c.low)} to {format_count(c.high)}"),
-            Value(_support(c), tone="plain" if c.supported else "unsure"),
+    return [
+        table_of(
+            f"Where the best variant changes: {count_words(len(points), 'crossover')}",
+            points,
+            header("where", lambda point: _where(view, point)),
+            column("best below → above", lambda point: f"{point.below} → {point.above}"),
+            number(f"{factor.name} at crossover", _crossing),
+            number("between", _between),
+            column("evidence", _support),
         )
-        for c in points
-    )
-    columns = (
-        Column("where", header=True),
-        Column("best below → above"),
-        Column(f"{factor.name} at crossover", number=True),
-        Column("between", number=True),
-        Column("evidence"),
-    )
-    return [Table(f"Where the best variant changes: {count_words(len(points), 'crossover')}", columns, rows)]
+    ]
 
 
-def _support(point: CrossoverPoint) -> str:
-    return "clear on both sides" if point.supported else "? not clear on both sides"
+def _where(view: View, point: CrossoverPoint) -> str:
+    return f"{point.workload}, {view.cell(point.fixed)}" if point.fixed else point.workload
+
+
+def _crossing(point: CrossoverPoint) -> str:
+    return f"about {format_count(_rounded(point.estimate))}"
+
+
+def _between(point: CrossoverPoint) -> str:
+    return f"{format_count(point.low)} to {format_count(point.high)}"
+
+
+def _support(point: CrossoverPoint) -> Value:
+    if point.supported:
+        return Value("clear on both sides")
+    return Value("? not clear on both sides", tone="unsure")
 
 
 def _rounded(number: float) -> float:

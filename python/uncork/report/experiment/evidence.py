@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from uncork.model.results.experiment import RunResult
 from uncork.model.units import format_count, format_duration
 from uncork.model.variant_evidence import EvidenceFacts
-from uncork.report.blocks import Block, Bullets, Column, Flame, Paragraph, Section, Table, Value
+from uncork.report.blocks import Block, Bullets, Flame, Paragraph, Section, Table, Value
+from uncork.report.cells import column, count_cell, duration_cell, header, number, table_if_any, table_of
 from uncork.report.headline import uncapital
+from uncork.report.quantity_words import duration_text
 from uncork.report.words import cell_words
 
 _HIGH = 1 / 3
@@ -55,7 +57,7 @@ def evidence_sections(result: RunResult, flames: Sequence[Flame] = ()) -> Iterat
     if findings:
         blocks.append(Bullets(tuple(findings)))
     blocks += flames
-    calls = _calls(result)
+    calls = _calls_table(result)
     if calls is not None:
         blocks.append(calls)
     missing = dict.fromkeys(
@@ -67,52 +69,41 @@ def evidence_sections(result: RunResult, flames: Sequence[Flame] = ()) -> Iterat
 
 
 def _table(result: RunResult) -> Table:
-    columns = (
-        *(Column(name, header=True) for name in ("workload", "variant")),
-        *(Column(name, number=True) for name in ("user", "kernel", "kernel's share", "system calls")),
-        Column("session time per operation"),
-    )
-    return Table("Server time per operation", columns, tuple(_row(evidence) for evidence in result.evidence))
-
-
-def _row(evidence: EvidenceFacts) -> tuple[Value, ...]:
-    times = (
-        "" if value is None else format_duration(value) for value in (evidence.user_ns, evidence.system_ns)
-    )
-    share = evidence.system_share
-    calls = sum(call.operation_calls for call in evidence.calls)
-    waits = ", ".join(f"{wait.name} {format_duration(wait.operation_ns)}" for wait in evidence.waits[:3])
-    return (
-        Value(evidence.workload),
-        Value(evidence.variant),
-        *(Value(text) for text in times),
-        Value(
-            "" if share is None else f"{share * 100:.0f} %",
-            tone="slower" if (share or 0) > _HIGH else "plain",
-        ),
-        Value(format_count(calls) if evidence.calls else ""),
-        Value(waits),
+    return table_of(
+        "Server time per operation",
+        result.evidence,
+        header("workload", lambda evidence: evidence.workload),
+        header("variant", lambda evidence: evidence.variant),
+        number("user", lambda evidence: duration_text(evidence.user_ns)),
+        number("kernel", lambda evidence: duration_text(evidence.system_ns)),
+        number("kernel's share", lambda evidence: _kernel_share(evidence.system_share)),
+        number("system calls", _calls),
+        column("session time per operation", _waits),
     )
 
 
-def _calls(result: RunResult) -> Table | None:
-    rows = tuple(
-        (
-            Value(evidence.workload),
-            Value(evidence.variant),
-            Value(call.name, code=True),
-            Value(format_count(call.operation_calls), sort=call.operation_calls),
-            Value(format_duration(call.operation_ns), sort=call.operation_ns),
-        )
-        for evidence in result.evidence
-        for call in evidence.calls
+def _kernel_share(share: float | None) -> Value:
+    if share is None:
+        return Value("")
+    return Value(f"{share * 100:.0f} %", tone="slower" if share > _HIGH else "plain")
+
+
+def _calls(evidence: EvidenceFacts) -> str:
+    return format_count(sum(call.operation_calls for call in evidence.calls)) if evidence.calls else ""
+
+
+def _waits(evidence: EvidenceFacts) -> str:
+    return ", ".join(f"{wait.name} {format_duration(wait.operation_ns)}" for wait in evidence.waits[:3])
+
+
+def _calls_table(result: RunResult) -> Table | None:
+    return table_if_any(
+        "System calls per operation, counted in a separate load",
+        [(evidence, call) for evidence in result.evidence for call in evidence.calls],
+        header("workload", lambda counted: counted[0].workload),
+        header("variant", lambda counted: counted[0].variant),
+        column("system call", lambda counted: Value(counted[1].name, code=True)),
+        number("calls per operation", lambda counted: count_cell(counted[1].operation_calls)),
+        number("time per operation", lambda counted: duration_cell(counted[1].operation_ns)),
+        sortable=True,
     )
-    if not rows:
-        return None
-    names = ("workload", "variant", "system call")
-    columns = (
-        *(Column(name, header=name != "system call") for name in names),
-        Column("calls per operation", number=True),
-        Column("time per operation", number=True),
-    )
-    return Table("System calls per operation, counted in a separate load", columns, rows, sortable=True)

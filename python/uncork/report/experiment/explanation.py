@@ -13,7 +13,6 @@ from uncork.report.blocks import (
     Block,
     Bullets,
     Code,
-    Column,
     Fold,
     Gallery,
     Legend,
@@ -24,6 +23,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
+from uncork.report.cells import folded_if_long, header, number, table_of
 from uncork.report.experiment.batches import figures_table
 from uncork.report.experiment.view import Place, View
 from uncork.report.figures import number_text
@@ -41,6 +41,8 @@ from uncork.report.words import (
 
 _SHOWN_FIRST: Final = 3
 """Charts that are shown directly; further charts of their kind are folded."""
+_MOST_ROWS: Final = 24
+"""Rows of all tables of costs from which on these are folded."""
 _MOST_CHARTS: Final = 36
 """Maximum number of charts of one kind, by falling effect."""
 _PERCENTILES: Final = (0.5, 0.9, 0.99, 0.999, 1.0)
@@ -107,19 +109,6 @@ def _distribution(view: View, place: Place) -> LineChart | None:
     )
     if not curves:
         return None
-    columns = (
-        Column("variant", header=True),
-        *(Column(_percentile(q), number=True) for q in _PERCENTILES),
-        Column("operations", number=True),
-    )
-    rows = tuple(
-        (
-            Value(curve.variant),
-            *(Value(format_duration(_at(curve, q))) for q in _PERCENTILES),
-            Value(format_count(curve.executions)),
-        )
-        for curve in curves
-    )
     name = view.place(place)
     return LineChart(
         title=name,
@@ -130,7 +119,16 @@ def _distribution(view: View, place: Place) -> LineChart | None:
         unit="ns",
         lines=tuple(Line(curve.variant, curve.points) for curve in curves),
         variants=view.variants,
-        table=Table(f"{name}: latency by percentile", columns, rows),
+        table=table_of(
+            f"{name}: latency by percentile",
+            curves,
+            header("variant", lambda curve: curve.variant),
+            *(
+                number(_percentile(quantile), [format_duration(_at(curve, quantile)) for curve in curves])
+                for quantile in _PERCENTILES
+            ),
+            number("operations", lambda curve: format_count(curve.executions)),
+        ),
     )
 
 
@@ -208,16 +206,10 @@ def _notable(view: View, own: Cost, base: Cost) -> Iterable[str]:
 def _costs(view: View) -> tuple[Block, ...]:
     highlights = cost_highlights(view, limit=6)
     blocks: list[Block] = [Bullets(highlights)] if highlights else []
-    folded = []
-    for workload in dict.fromkeys(place[1] for place in view.by_importance):
-        table = _cost_table(view, workload)
-        if table:
-            folded.append(table)
-    few = sum(len(table.rows) for table in folded) <= 24
-    for table in folded:
-        blocks.append(
-            table if few else Fold(f"{table.caption} ({count_words(len(table.rows), 'row')})", (table,))
-        )
+    workloads = dict.fromkeys(place[1] for place in view.by_importance)
+    tables = [table for workload in workloads if (table := _cost_table(view, workload))]
+    few = sum(len(table.rows) for table in tables) <= _MOST_ROWS
+    blocks += [table if few else folded_if_long(table, 0) for table in tables]
     return tuple(blocks)
 
 
@@ -227,51 +219,54 @@ def _cost_table(view: View, workload: str) -> Table | None:
     if not used:
         return None
     known = {(cost.cell, cost.variant): cost for cost in own}
-    rows = []
-    for cell in sorted({cost.cell for cost in own}, key=view.cell_order):
-        base = known.get((cell, view.baseline))
-        for name in view.variants:
-            cost = known.get((cell, name))
-            if cost is not None:
-                figures = [_cost_value(view, cost, base, item, show) for _, item, show in used]
-                rows.append((Value(view.cell(cell)), Value(name), *figures))
-    columns = (
-        Column("cell", header=True),
-        Column("variant", header=True),
-        *(Column(title, number=True) for title, _, _ in used),
-    )
-    return Table(
+    ordered = [
+        known[cell, name]
+        for cell in sorted({cost.cell for cost in own}, key=view.cell_order)
+        for name in view.variants
+        if (cell, name) in known
+    ]
+    return table_of(
         f"{workload}: cost per operation, with the change from {view.baseline} and its interval",
-        columns,
-        tuple(rows),
+        ordered,
+        header("cell", lambda cost: view.cell(cost.cell)),
+        header("variant", lambda cost: cost.variant),
+        *(
+            number(
+                title,
+                [
+                    _cost_value(view, cost, known.get((cost.cell, view.baseline)), item, show)
+                    for cost in ordered
+                ],
+            )
+            for title, item, show in used
+        ),
     )
 
 
 def _cost_value(
     view: View, cost: Cost, base: Cost | None, item: CostItem, show: Callable[[float], str]
 ) -> Value:
-    number, before = item.read(cost), item.read(base) if base else None
-    if number is None:
+    amount, before = item.read(cost), item.read(base) if base else None
+    if amount is None:
         return Value("", tone="muted")
-    change = _change(view, cost, item, number, before)
-    return Value(show(number), note=change) if change else Value(show(number))
+    return Value(show(amount), note=_change(view, cost, item, amount, before))
 
 
-def _change(view: View, cost: Cost, item: CostItem, number: float, before: float | None) -> str:
+def _change(view: View, cost: Cost, item: CostItem, amount: float, before: float | None) -> str:
     """Format how a cost differs from the baseline's: with its interval if there is one."""
-    if before is None or number == before:
+    if before is None or amount == before:
         return ""
     place = (cost.cell, cost.workload, cost.variant, item.name)
     found = next(
         (cost_effect for cost_effect in view.result.cost_effects if _place_of(cost_effect) == place), None
     )
     if item.unit == "share":
-        text = f"{points_text(number - before)} points"
+        text = f"{points_text(amount - before)} points"
         if found is None or found.difference_low is None or found.difference_high is None:
             return text
         return f"{text} [{points_text(found.difference_low)}, {points_text(found.difference_high)}]"
     if found is None or found.ratio is None or found.low is None or found.high is None or found.exact:
-        return effect_text(number / before) if before and number else ""
+        return effect_text(amount / before) if before and amount else ""
     return effect_with_interval(found.ratio, found.low, found.high)
 
 
@@ -296,7 +291,7 @@ def _plans(view: View) -> tuple[Block, ...]:
     different = _grouped(plan for plan in plans if plan.difference)
     if not different:
         blocks.append(Paragraph(f"All plans have the same shape as those of {view.baseline}."))
-    for number, group in enumerate(different):
+    for place, group in enumerate(different):
         first = group[0]
         inner = [
             Code(
@@ -309,7 +304,7 @@ def _plans(view: View) -> tuple[Block, ...]:
         inner += [Code(plan.text, "text", plan.variant) for plan in (before, first) if plan]
         where = _cells_words(view, [plan.cell for plan in group])
         summary = f"{first.variant} runs {first.workload} with a different plan than {view.baseline} {where}"
-        blocks.append(Fold(summary, tuple(inner), open=number == 0))
+        blocks.append(Fold(summary, tuple(inner), open=place == 0))
     shapes = _grouped(plan for plan in plans if not plan.difference)
     inner_folds = tuple(
         Code(
@@ -363,36 +358,32 @@ def _sizes(view: View) -> tuple[Block, ...]:
     for size in view.result.sizes:
         known.setdefault((size.cell, size.kind, size.relation), {})[size.variant] = size
     order = sorted(known, key=lambda key: view.cell_order(key[0]))
-    rows = {key: _size_row(view, key, known[key]) for key in order}
-    columns = (
-        Column("cell", header=True),
-        Column("relation", header=True),
-        *(Column(name, number=True) for name in view.variants),
-    )
+
+    def table(caption: str, keys: list[tuple[Levels, str, str]]) -> Table:
+        return table_of(
+            caption,
+            keys,
+            header("cell", lambda key: view.cell(key[0])),
+            header("relation", lambda key: Value(key[2], note=key[1], code=True)),
+            *(
+                number(name, [_size(known[key].get(name), known[key].get(view.baseline)) for key in keys])
+                for name in view.variants
+            ),
+        )
+
     largest = max(cells, key=lambda cell: sum(s.bytes for s in view.result.sizes if s.cell == cell))
     where = f": {view.cell(largest)}" if len(cells) > 1 else ""
-    first = Table(
-        f"Tables and indexes{where}", columns, tuple(rows[key] for key in order if key[0] == largest)
-    )
+    first = table(f"Tables and indexes{where}", [key for key in order if key[0] == largest])
     if len(cells) == 1:
         return (first,)
-    everything = Table("Tables and indexes, all cells", columns, tuple(rows.values()))
-    return (first, Fold(f"All cells ({count_words(len(everything.rows), 'row')})", (everything,)))
+    everything = table("Tables and indexes, all cells", order)
+    return (first, Fold(f"All cells ({count_words(len(order), 'row')})", (everything,)))
 
 
-def _size_row(view: View, key: tuple[Levels, str, str], sizes: dict[str, SizeFacts]) -> tuple[Value, ...]:
-    cell, kind, relation = key
-    base = sizes.get(view.baseline)
-    values = [Value(view.cell(cell)), Value(relation, note=kind, code=True)]
-    for name in view.variants:
-        size = sizes.get(name)
-        if size is None:
-            values.append(Value("", tone="muted"))
-            continue
-        notes = (
-            [effect_text(size.bytes / base.bytes)] if base and base.bytes and size.bytes != base.bytes else []
-        )
-        notes += [f"{size.bytes / size.rows:.0f} B per row"] if size.rows else []
-        notes += [f"depth {size.depth}"] if size.depth is not None else []
-        values.append(Value(format_bytes(size.bytes), note=", ".join(notes)))
-    return tuple(values)
+def _size(size: SizeFacts | None, base: SizeFacts | None) -> Value:
+    if size is None:
+        return Value("", tone="muted")
+    notes = [effect_text(size.bytes / base.bytes)] if base and base.bytes and size.bytes != base.bytes else []
+    notes += [f"{size.bytes / size.rows:.0f} B per row"] if size.rows else []
+    notes += [f"depth {size.depth}"] if size.depth is not None else []
+    return Value(format_bytes(size.bytes), note=", ".join(notes))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from uncork.model.results.experiment import Levels
 from uncork.model.results.growth import GrowthFacts, GrowthLine
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import (
     Block,
-    Column,
     Gallery,
     Legend,
     Line,
@@ -19,6 +19,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
+from uncork.report.cells import header, number, table_of
 from uncork.report.draw.chart_parts import value_label
 from uncork.report.experiment.view import View
 from uncork.report.words import cell_words
@@ -56,32 +57,24 @@ def growth_words(growth: GrowthFacts) -> str:
 def growth_table(view: View, growth: GrowthFacts) -> Table:
     """Return a row per workload and variant: times at both ends, the exponent, the extrapolated time."""
     least, most = min(line.sizes[0] for line in growth.lines), max(line.sizes[-1] for line in growth.lines)
-    columns = (
-        Column("workload", header=True),
-        Column("variant", header=True),
-        Column(f"at {format_count(least)}", number=True),
-        Column(f"at {format_count(most)}", number=True),
-        Column("power", number=True),
-        Column(f"at {format_count(growth.to)},\nextrapolated", number=True),
-    )
-    return Table(
+    return table_of(
         f"Mean time per operation along {growth.factor} (power 0: no growth, power 1: proportional growth)",
-        columns,
-        tuple(_row(view, line) for line in growth.lines),
+        growth.lines,
+        header("workload", lambda line: _line_title(view, line.workload, line.fixed)),
+        header("variant", lambda line: line.variant),
+        number(f"at {format_count(least)}", lambda line: format_duration(line.times_ns[0])),
+        number(f"at {format_count(most)}", lambda line: format_duration(line.times_ns[-1])),
+        number("power", _power),
+        number(f"at {format_count(growth.to)},\nextrapolated", _expected),
     )
 
 
-def _row(view: View, line: GrowthLine) -> tuple[Value, ...]:
-    place = f"{line.workload}, {cell_words(line.fixed, view.factors)}" if line.fixed else line.workload
-    power = f"{line.exponent:.2f} [{line.exponent_low:.2f}, {line.exponent_high:.2f}]".replace("-", "−")
-    return (
-        Value(place),
-        Value(line.variant),
-        Value(format_duration(line.times_ns[0])),
-        Value(format_duration(line.times_ns[-1])),
-        Value(power),
-        _expected(line),
-    )
+def _power(line: GrowthLine) -> str:
+    return f"{line.exponent:.2f} [{line.exponent_low:.2f}, {line.exponent_high:.2f}]".replace("-", "−")
+
+
+def _line_title(view: View, workload: str, fixed: Levels) -> str:
+    return f"{workload}, {cell_words(fixed, view.factors)}" if fixed else workload
 
 
 def _expected(line: GrowthLine) -> Value:
@@ -99,7 +92,7 @@ def _two_digits(number: float) -> float:
 def _charts(view: View, growth: GrowthFacts) -> Iterable[LineChart]:
     places = dict.fromkeys((line.workload, line.fixed) for line in growth.lines)
     for workload, fixed in places:
-        title = f"{workload}, {cell_words(fixed, view.factors)}" if fixed else workload
+        title = _line_title(view, workload, fixed)
         here = [line for line in growth.lines if (line.workload, line.fixed) == (workload, fixed)]
         yield LineChart(
             title=title,

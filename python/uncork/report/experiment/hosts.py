@@ -7,7 +7,8 @@ from typing import Final
 
 from uncork.model.results.experiment import RunResult
 from uncork.model.results.hosts import HostFacts, ScopeEffect
-from uncork.report.blocks import Column, Paragraph, Section, Table, Value
+from uncork.report.blocks import Paragraph, Section, Value
+from uncork.report.cells import column, header, number, table_if_any, table_of
 from uncork.report.experiment.view import View
 from uncork.report.words import MEASURED, count_words, effect_with_interval, series_words
 
@@ -51,41 +52,44 @@ def host_sections(view: View) -> Iterator[Section]:
     result = view.result
     if not result.hosts:
         return
-    columns = (
-        Column("host", header=True),
-        Column("processors"),
-        Column("rounds", number=True),
-        Column("baseline against itself"),
-    )
-    rows = tuple(
-        (
-            Value(host.name),
-            Value(host.processor),
-            Value(str(host.rounds), sort=host.rounds),
-            Value(f"{_effect(host.itself)}{' (odd)' if host.odd else ''}"),
-        )
-        for host in result.hosts
-    )
     waves = any(host.waves for host in result.hosts)
-    scopes = (
-        Column("comparison", header=True),
-        Column("on these hosts", whole=True),
-        Column("on hosts like these", whole=True),
-        *((Column("at other times", whole=True),) if waves else ()),
-    )
-    compared = tuple(
-        (
-            Value(f"{comparison.variant} on {view.place((comparison.cell, comparison.workload))}"),
-            Value(_effect(comparison.scopes.these_hosts)),
-            Value(_effect(comparison.scopes.hosts_like_these) or "unknown"),
-            *((Value(_effect(comparison.scopes.other_times) or "unknown"),) if waves else ()),
+    blocks = [
+        table_of(
+            "",
+            result.hosts,
+            header("host", lambda host: host.name),
+            column("processors", lambda host: host.processor),
+            number("rounds", lambda host: Value(str(host.rounds), sort=host.rounds)),
+            column(
+                "baseline against itself",
+                lambda host: f"{_effect(host.itself)}{' (odd)' if host.odd else ''}",
+            ),
         )
-        for comparison in result.comparisons
-        if comparison.scopes is not None
+    ]
+    compared = table_if_any(
+        "Effects with their intervals by scope",
+        [
+            (
+                f"{comparison.variant} on {view.place((comparison.cell, comparison.workload))}",
+                comparison.scopes,
+            )
+            for comparison in result.comparisons
+            if comparison.scopes is not None
+        ],
+        header("comparison", lambda effect: effect[0]),
+        column("on these hosts", lambda effect: _effect(effect[1].these_hosts), whole=True),
+        column(
+            "on hosts like these", lambda effect: _effect(effect[1].hosts_like_these) or "unknown", whole=True
+        ),
+        column(
+            "at other times",
+            lambda effect: _effect(effect[1].other_times) or "unknown",
+            whole=True,
+            when=waves,
+        ),
     )
-    blocks = [Table("", columns, rows)]
-    if compared:
-        blocks.append(Table("Effects with their intervals by scope", scopes, compared))
+    if compared is not None:
+        blocks.append(compared)
     text = (
         "A variant may gain more on one kind of machine than on another. Rounds of one host share this "
         "difference, so the interval for other hosts has one observation per host."

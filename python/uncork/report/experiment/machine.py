@@ -8,7 +8,8 @@ from typing import Final
 from uncork.model.results.experiment import ArmSystem
 from uncork.model.system import GENERATOR, SERVER, ProcessUse, SystemUse
 from uncork.model.units import format_bytes, format_duration
-from uncork.report.blocks import Block, Bullets, Column, Fold, Paragraph, Section, Table, Value
+from uncork.report.blocks import Block, Bullets, Fold, Paragraph, Section, Table, Value
+from uncork.report.cells import folded_if_long, header, number, table_of
 from uncork.report.experiment.view import View
 from uncork.report.quantity_words import share_text
 from uncork.report.system_blocks import lacks_words, system_blocks, system_doubts
@@ -31,12 +32,7 @@ def machine_sections(view: View) -> Iterable[Section]:
     if warnings:
         blocks.append(Bullets(tuple(f"{text[:1].upper()}{text[1:]}." for text in list(warnings)[:6])))
     for workload in dict.fromkeys(system.workload for system in systems):
-        table = _table(view, workload)
-        blocks.append(
-            table
-            if len(table.rows) <= _OPEN_ROWS
-            else Fold(f"{table.caption} ({count_words(len(table.rows), 'row')})", (table,))
-        )
+        blocks.append(folded_if_long(_table(view, workload), _OPEN_ROWS))
     blocks.append(Paragraph(" ".join(_how(systems))))
     for system in systems[:_MOST_FOLDS]:
         title = f"{system.variant} on {view.place((system.cell, system.workload))}"
@@ -59,26 +55,27 @@ def _how(systems: tuple[ArmSystem, ...]) -> Iterator[str]:
 
 def _table(view: View, workload: str) -> Table:
     own = [system for system in view.result.systems if system.workload == workload]
-    used = [column for column in _COLUMNS if any(column[1](system) for system in own)]
     known = {(system.cell, system.variant): system for system in own}
-    rows = [
-        (Value(view.cell(cell)), Value(name), *(_value(read(one), show) for _, read, show in used))
+    systems = [
+        known[cell, name]
         for cell in sorted({system.cell for system in own}, key=view.cell_order)
         for name in view.variants
-        if (one := known.get((cell, name))) is not None
+        if (cell, name) in known
     ]
-    columns = (
-        Column("cell", header=True),
-        Column("variant", header=True),
-        *(Column(title, number=True) for title, _, _ in used),
-    )
-    return Table(
-        f"{workload}: the machine's processors by mode, and the cost per operation", columns, tuple(rows)
+    return table_of(
+        f"{workload}: the machine's processors by mode, and the cost per operation",
+        systems,
+        header("cell", lambda system: view.cell(system.cell)),
+        header("variant", lambda system: system.variant),
+        *(
+            number(title, [_value(read(system), show) for system in systems], when=any(map(read, own)))
+            for title, read, show in _COLUMNS
+        ),
     )
 
 
-def _value(number: float | None, show: Callable[[float], str]) -> Value:
-    return Value("", tone="muted") if number is None else Value(show(number), sort=number)
+def _value(amount: float | None, show: Callable[[float], str]) -> Value:
+    return Value("", tone="muted") if amount is None else Value(show(amount), sort=amount)
 
 
 def _mode(*names: str) -> _Read:
@@ -90,7 +87,7 @@ def _mode(*names: str) -> _Read:
 
 
 def _stall(name: str) -> _Read:
-    return lambda one: one.use.stalls.get(name)
+    return lambda system: system.use.stalls.get(name)
 
 
 def _each(role: str, read: Callable[[ProcessUse], int | None]) -> _Read:

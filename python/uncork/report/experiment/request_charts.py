@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from uncork.model.results.experiment import Levels, RequestCounts
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import format_count
 from uncork.report.blocks import (
     Block,
-    Column,
     DotChart,
     DotMark,
     Fold,
@@ -17,10 +16,11 @@ from uncork.report.blocks import (
     Paragraph,
     Section,
     Table,
-    Value,
 )
+from uncork.report.cells import header, number, table_of
+from uncork.report.experiment.requests import succeeded_cell
 from uncork.report.experiment.view import View
-from uncork.report.words import share_text
+from uncork.report.quantity_words import duration_text
 
 _Read = Callable[[RequestCounts], float | None]
 
@@ -55,10 +55,10 @@ def _of_cell(
     ranked = sorted(counts, key=lambda count: (order.index(count.workload), present.index(count.variant)))
     place = f" at {view.cell(cell)}" if cell else ""
     metrics: tuple[tuple[str, str, _Read], ...] = (
-        ("succeeded", "share", lambda one: one.share),
-        ("requests a second", "number", lambda one: one.throughput),
-        ("mean time of a request", "ns", lambda one: one.mean_ns),
-        ("longest time of a request", "ns", lambda one: one.longest_ns),
+        ("succeeded", "share", lambda counts: counts.share),
+        ("requests a second", "number", lambda counts: counts.throughput),
+        ("mean time of a request", "ns", lambda counts: counts.mean_ns),
+        ("longest time of a request", "ns", lambda counts: counts.longest_ns),
     )
     charts = tuple(
         DotChart(
@@ -86,23 +86,17 @@ def _of_cell(
 
 
 def _table(ranked: list[RequestCounts], place: str) -> Table:
-    columns = (
-        Column("workload", header=True),
-        Column("variant", header=True),
-        Column("succeeded", number=True),
-        Column("requests a second", number=True),
-        Column("mean time", number=True),
-        Column("longest", number=True),
+    return table_of(
+        f"Requests{place}: the values of the charts",
+        ranked,
+        header("workload", lambda counts: counts.workload),
+        header("variant", lambda counts: counts.variant),
+        number("succeeded", succeeded_cell),
+        number("requests a second", _rate),
+        number("mean time", lambda counts: duration_text(counts.mean_ns)),
+        number("longest", lambda counts: duration_text(counts.longest_ns)),
     )
-    rows = tuple(
-        (
-            Value(counts.workload),
-            Value(counts.variant),
-            Value(share_text(counts.share), note=f"[{counts.low * 100:.4g}, {counts.high * 100:.4g}]"),
-            Value("" if counts.throughput is None else format_count(round(counts.throughput))),
-            Value("" if counts.mean_ns is None else format_duration(counts.mean_ns)),
-            Value("" if counts.longest_ns is None else format_duration(counts.longest_ns)),
-        )
-        for counts in ranked
-    )
-    return Table(f"Requests{place}: the values of the charts", columns, rows)
+
+
+def _rate(counts: RequestCounts) -> str:
+    return "" if counts.throughput is None else format_count(round(counts.throughput))

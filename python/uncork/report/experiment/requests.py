@@ -7,7 +7,8 @@ from typing import Final
 
 from uncork.model.results.experiment import RequestCounts, RunResult
 from uncork.model.units import format_count
-from uncork.report.blocks import Block, Bullets, Column, Section, Table, Value
+from uncork.report.blocks import Block, Bullets, Section, Table, Value
+from uncork.report.cells import column, header, number, table_of
 from uncork.report.experiment.view import View
 from uncork.report.words import share_text
 
@@ -58,54 +59,40 @@ def _table(view: View, workload: str, counts: list[RequestCounts]) -> Table:
     )
     late = any(count.timed_out for count in counts)
     others = any(_failures(count) for count in counts)
-    columns = [Column("cell", header=True)] if view.factors else []
-    columns += [
-        Column("variant", header=True),
-        Column("requests", number=True),
-        Column("succeeded", number=True),
-        Column("failed", number=True),
-        *([Column("timed out", number=True)] if late else []),
-        Column("statuses"),
-        *([Column("other failures")] if others else []),
-    ]
-    rows = []
-    for one in ranked:
-        row = [Value(view.cell(one.cell))] if view.factors else []
-        row += [
-            Value(one.variant),
-            Value(format_count(one.started)),
-            Value(share_text(one.share), note=_ends(one)),
-            Value(format_count(one.failed)),
-            *([Value(format_count(one.timed_out))] if late else []),
-            Value(_statuses(one)),
-            *([Value(_failures(one))] if others else []),
-        ]
-        rows.append(tuple(row))
     confidence = view.result.confidence * 100
-    caption = (
+    return table_of(
         f"{workload}: outcome of requests; the {confidence:g} % interval of the share that succeeds assumes "
-        "independent failures"
+        "independent failures",
+        ranked,
+        header("cell", lambda count: view.cell(count.cell), when=view.factors),
+        header("variant", lambda count: count.variant),
+        number("requests", lambda count: format_count(count.started)),
+        number("succeeded", succeeded_cell),
+        number("failed", lambda count: format_count(count.failed)),
+        number("timed out", lambda count: format_count(count.timed_out), when=late),
+        column("statuses", _statuses),
+        column("other failures", _failures, when=others),
     )
-    return Table(caption, tuple(columns), tuple(rows))
 
 
-def _ends(one: RequestCounts) -> str:
-    return f"[{one.low * 100:.4g}, {one.high * 100:.4g}]"
+def succeeded_cell(counts: RequestCounts) -> Value:
+    """Return the share of requests that succeeded, with its interval."""
+    return Value(share_text(counts.share), note=f"[{counts.low * 100:.4g}, {counts.high * 100:.4g}]")
 
 
-def _statuses(one: RequestCounts) -> str:
+def _statuses(counts: RequestCounts) -> str:
     """Format answers by status, with all 2xx as one class: ``2xx 1 200, 503 14``."""
-    found = sorted((int(status), count) for status, count in one.statuses.items() if count)
+    found = sorted((int(status), count) for status, count in counts.statuses.items() if count)
     plain = sum(count for status, count in found if 200 <= status < 300)
     parts = [f"2xx {format_count(plain)}"] if plain else []
     parts += [f"{status} {format_count(count)}" for status, count in found if not 200 <= status < 300]
     return ", ".join(parts)
 
 
-def _failures(one: RequestCounts) -> str:
+def _failures(counts: RequestCounts) -> str:
     kinds = [
         (kind, count)
-        for kind, count in one.errors.items()
+        for kind, count in counts.errors.items()
         if count and kind != "timed out" and not kind.startswith("status ")
     ]
     parts = [f"{kind} {format_count(count)}" for kind, count in kinds[:_MOST_KINDS]]

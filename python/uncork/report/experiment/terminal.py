@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from rich.console import Console
 
 from uncork.model.results.experiment import Comparison, RunResult
-from uncork.report.blocks import Column, Table, Value
+from uncork.report.blocks import Table, Value
+from uncork.report.cells import BoundColumn, column, header, number, table_of
 from uncork.report.experiment.document import build_document
 from uncork.report.experiment.effects import verdict_tables
 from uncork.report.experiment.explanation import cost_highlights
 from uncork.report.experiment.growth import growth_table, growth_words
-from uncork.report.experiment.view import TONES, View
+from uncork.report.experiment.view import TONES, Place, View
 from uncork.report.words import (
     SYMBOLS,
     figures_text,
@@ -87,30 +89,47 @@ def _verdicts(view: View, console: Console) -> Iterable[Table]:
 
 def _lists(view: View) -> Iterable[Table]:
     for table, workload in zip(verdict_tables(view), view.workloads, strict=True):
-        factors = view.table_factors
-        published = any(
-            c.published_ratio is not None for c in view.result.comparisons if c.workload == workload
+        found = [
+            (place, comparison)
+            for place in view.places
+            for name in (view.others if place[1] == workload else ())
+            if (comparison := view.comparisons.get((*place, name))) is not None
+        ]
+        published = any(comparison.published_ratio is not None for _, comparison in found)
+        yield table_of(
+            table.caption,
+            [comparison for _, comparison in found],
+            *_first_levels(view, [place for place, _ in found]),
+            header("variant", lambda comparison: comparison.variant),
+            column("effect", _effect),
+            column("verdict", _verdict),
+            number("pub-\nlished", _published, when=published),
         )
-        columns = [Column(factor.name, header=True, number=factor.numeric) for factor in factors]
-        columns += [Column("variant", header=True), Column("effect"), Column("verdict")]
-        columns += [Column("pub-\nlished", number=True)] if published else []
-        rows, shown = [], None
-        for place in view.places:
-            for name in view.others if place[1] == workload else ():
-                found = view.comparisons.get((*place, name))
-                if found is None:
-                    continue
-                levels = dict(place[0]) if place != shown else {}
-                tone = TONES[found.verdict]
-                row = [Value(level_text(levels.get(f.name, ""), f.numeric)) for f in factors]
-                row += [Value(name), Value(_figures(found), tone=tone), Value(verdict_text(found), tone=tone)]
-                row += [Value(published_text(found), tone="muted")] if published else []
-                rows.append(tuple(row))
-                shown = place
-        yield Table(table.caption, tuple(columns), tuple(rows))
 
 
-def _figures(comparison: Comparison) -> str:
-    """Format an effect and its interval, with the effects of a column aligned."""
+def _first_levels(view: View, places: Sequence[Place]) -> Iterator[BoundColumn[Any]]:
+    """Yield a column for each factor, with the level where a place is listed first."""
+    levels = [
+        {} if place == before else dict(place[0])
+        for place, before in zip(places, (None, *places), strict=False)
+    ]
+    for factor in view.table_factors:
+        yield header(
+            factor.name,
+            [level_text(of_place.get(factor.name, ""), factor.numeric) for of_place in levels],
+            number=factor.numeric,
+        )
+
+
+def _effect(comparison: Comparison) -> Value:
+    """Return an effect and its interval, with the effects of a column aligned."""
     effect, bracket, ends = figures_text(comparison).partition(" [")
-    return f"{effect:>6}{bracket}{ends}"
+    return Value(f"{effect:>6}{bracket}{ends}", tone=TONES[comparison.verdict])
+
+
+def _verdict(comparison: Comparison) -> Value:
+    return Value(verdict_text(comparison), tone=TONES[comparison.verdict])
+
+
+def _published(comparison: Comparison) -> Value:
+    return Value(published_text(comparison), tone="muted")

@@ -12,7 +12,6 @@ from uncork.report.blocks import (
     Block,
     Bullets,
     Code,
-    Column,
     Document,
     Flame,
     Fold,
@@ -26,6 +25,7 @@ from uncork.report.blocks import (
     Tone,
     Value,
 )
+from uncork.report.cells import column, header, number, table_of
 from uncork.report.guard.answer import guard_steps
 from uncork.report.guard.why import (
     KINDS,
@@ -84,17 +84,32 @@ def build_guard_document(
 
 def gates_table(checks: Sequence[GateCheck], caption: str = "", *, narrow: bool = False) -> Table:
     """Return the table of gates, most urgent first; `narrow` puts all numbers into one column."""
-    placed = any(check_place(check) for check in checks)
-    values = () if narrow else (Column("baseline", number=True), Column("candidate", number=True))
-    columns = (
-        Column("outcome", whole=narrow),
-        Column("gate", header=True),
-        *((Column("on", header=True),) if placed else ()),
-        Column("effect", whole=True),
-        *values,
+    return table_of(
+        caption,
+        by_urgency(checks),
+        column("outcome", lambda check: _outcome(check, narrow), whole=narrow),
+        header("gate", lambda check: Value(check.gate.text, code=True)),
+        header("on", check_place, when=any(map(check_place, checks))),
+        column("effect", lambda check: _effect(check, narrow), whole=True),
+        number("baseline", lambda check: _side(check, check.baseline), when=not narrow),
+        number("candidate", lambda check: _side(check, check.candidate), when=not narrow),
     )
-    rows = tuple(_row(check, placed, narrow) for check in by_urgency(checks))
-    return Table(caption, columns, rows)
+
+
+def _side(check: GateCheck, value: float | None) -> str:
+    return "" if value is None else value_text(value, check.unit)
+
+
+def _effect(check: GateCheck, narrow: bool) -> Value:
+    tone = "plain" if check.outcome is GateOutcome.KEPT else TONES[check.outcome]
+    return Value(effect_figures(check), more=values_text(check) if narrow else "", tone=tone)
+
+
+def _outcome(check: GateCheck, narrow: bool) -> Value:
+    known = check.acknowledgement
+    notes = confirmation_text(check) if known is None or narrow else f"{known.date}: {known.reason}"
+    warnings = "" if check.outcome is GateOutcome.KEPT or narrow else "; ".join(check.warnings)
+    return Value(outcome_text(check.outcome), note=notes, more=warnings, tone=TONES[check.outcome])
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,30 +178,22 @@ def guard_facts(result: GuardResult) -> Iterator[tuple[str, str]]:
     yield "started", result.started_at[:16].replace("T", " ")
     yield "took", format_duration(result.elapsed_ns)
     yield "confidence", f"{result.confidence * 100:g} %"
-    for number, run in enumerate(result.runs):
-        yield ("run" if not number else "again"), run
+    for place, run in enumerate(result.runs):
+        yield ("run" if not place else "again"), run
 
 
 def acknowledged_table(known: Sequence[Acknowledgement], caption: str) -> Table:
     """Return a table of acknowledgements."""
-    columns = tuple(Column(name) for name in ("gate", "on", "reason", "since", "by", "until"))
-    rows = tuple(
-        (
-            Value(acknowledgement.gate, code=True),
-            *(
-                Value(text)
-                for text in (
-                    acknowledgement.workload,
-                    acknowledgement.reason,
-                    acknowledgement.date,
-                    acknowledgement.by,
-                    acknowledgement.until,
-                )
-            ),
-        )
-        for acknowledgement in known
+    return table_of(
+        caption,
+        known,
+        column("gate", lambda acknowledgement: Value(acknowledgement.gate, code=True)),
+        column("on", lambda acknowledgement: acknowledgement.workload),
+        column("reason", lambda acknowledgement: acknowledgement.reason),
+        column("since", lambda acknowledgement: acknowledgement.date),
+        column("by", lambda acknowledgement: acknowledgement.by),
+        column("until", lambda acknowledgement: acknowledgement.until),
     )
-    return Table(caption, columns, rows)
 
 
 def difference_tables(result: GuardResult) -> Iterator[Table]:
@@ -195,39 +202,20 @@ def difference_tables(result: GuardResult) -> Iterator[Table]:
     for cell, workload in places:
         where = ", ".join([workload, *(f"{name} {level}" for name, level in cell)])
         for kind, words in KINDS.items():
-            found = differences_at(result, cell, workload, kind)
-            if found:
-                rows = tuple(
-                    (Value(name, code=kind in ("call", "frame")), *(Value(text) for text in texts))
-                    for name, *texts in difference_rows(found)
+            rows = tuple(difference_rows(differences_at(result, cell, workload, kind)))
+            code = kind in ("call", "frame")
+            if rows:
+                yield table_of(
+                    f"{where}: {words}",
+                    rows,
+                    header(kind, [Value(row[0], code=code) for row in rows]),
+                    number(_SIDES[0], lambda row: row[1]),
+                    number(_SIDES[1], lambda row: row[2]),
+                    number("change", lambda row: row[3]),
                 )
-                columns = (
-                    Column(kind, header=True),
-                    *(Column(name, number=True) for name in (*_SIDES, "change")),
-                )
-                yield Table(f"{where}: {words}", columns, rows)
 
 
 # ---- sections ----
-
-
-def _row(check: GateCheck, placed: bool, narrow: bool) -> tuple[Value, ...]:
-    tone = TONES[check.outcome]
-    sides = [
-        "" if value is None else value_text(value, check.unit) for value in (check.baseline, check.candidate)
-    ]
-    kept = check.outcome is GateOutcome.KEPT
-    known = check.acknowledgement
-    notes = confirmation_text(check) if known is None or narrow else f"{known.date}: {known.reason}"
-    warnings = "" if kept or narrow else "; ".join(check.warnings)
-    figures = values_text(check) if narrow else ""
-    return (
-        Value(outcome_text(check.outcome), note=notes, more=warnings, tone=tone),
-        Value(check.gate.text, code=True),
-        *((Value(check_place(check)),) if placed else ()),
-        Value(effect_figures(check), more=figures, tone="plain" if kept else tone),
-        *(() if narrow else [Value(text) for text in sides]),
-    )
 
 
 def _sections(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Section]:
@@ -275,9 +263,9 @@ def _why(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Block]:
     found = explanations(result)
     if found:
         yield Paragraph("These differences may explain the gates. They are not judged.")
-    for number, explanation in enumerate(found):
+    for place, explanation in enumerate(found):
         blocks: tuple[Block, ...] = (Bullets(explanation.lines), *map(plan_block, explanation.plans))
-        yield Fold(explanation.title, blocks, open=number < _MOST_OPEN)
+        yield Fold(explanation.title, blocks, open=place < _MOST_OPEN)
     lines = settings_lines(result)
     if lines:
         yield Fold(f"What else differs between the sides ({len(lines)})", (Bullets(lines),), open=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -21,7 +21,6 @@ from uncork.report.blocks import (
     Block,
     Bullets,
     Code,
-    Column,
     Document,
     Flame,
     Fold,
@@ -31,8 +30,10 @@ from uncork.report.blocks import (
     Section,
     Step,
     Table,
+    Tone,
     Value,
 )
+from uncork.report.cells import column, header, number, table_if_any, table_of
 from uncork.report.figures import figure_value
 from uncork.report.runs.comparison_answer import figure_order, side_name
 from uncork.report.runs.side_by_side import charts_sections
@@ -125,20 +126,14 @@ def _sections(result: RunComparison, flames: Sequence[Flame]) -> Iterator[Sectio
 
 
 def _surroundings(pair: RunPair) -> Iterator[Block]:
-    rows = tuple(
-        (
-            Value(difference.section),
-            Value(difference.name),
-            Value(difference.before or "–"),
-            Value(difference.after or "–"),
-        )
-        for difference in pair.differences
-    )
-    if rows:
-        columns = (Column("of", header=True), Column("what", header=True), Column("before"), Column("after"))
-        yield Table("Known differences", columns, rows)
-    else:
-        yield Bullets(("No known difference in machine, server, settings or options.",))
+    yield table_if_any(
+        "Known differences",
+        pair.differences,
+        header("of", lambda difference: difference.section),
+        header("what", lambda difference: difference.name),
+        column("before", lambda difference: difference.before or "–"),
+        column("after", lambda difference: difference.after or "–"),
+    ) or Bullets(("No known difference in machine, server, settings or options.",))
     alone = [
         f"Only in the run {when}: {', '.join(names)}."
         for when, names in (("before", pair.only_before), ("after", pair.only_after))
@@ -149,23 +144,16 @@ def _surroundings(pair: RunPair) -> Iterator[Block]:
 
 
 def _runs_table(result: RunComparison) -> Table:
-    sides: Iterable[RunSide] = (result.before, *(pair.after for pair in result.pairs))
-    columns = (
-        *(Column("run", header=True), Column("started"), Column("status"), Column("server")),
-        *(Column("commit"), Column("command")),
+    return table_of(
+        "The runs",
+        (result.before, *(pair.after for pair in result.pairs)),
+        header("run", side_name),
+        column("started", lambda side: side.started_at[:19].replace("T", " ")),
+        column("status", lambda side: side.status),
+        column("server", lambda side: side.server),
+        column("commit", lambda side: Value((side.commit or "")[:12], code=True)),
+        column("command", lambda side: Value(side.command, code=True)),
     )
-    rows = tuple(
-        (
-            Value(side_name(side)),
-            Value(side.started_at[:19].replace("T", " ")),
-            Value(side.status),
-            Value(side.server),
-            Value((side.commit or "")[:12], code=True),
-            Value(side.command, code=True),
-        )
-        for side in sides
-    )
-    return Table("The runs", columns, rows)
 
 
 # ---- metrics ----
@@ -181,29 +169,42 @@ def _glance(result: RunComparison) -> Table:
         for comparison in ordered
         if not comparison.name.endswith(" each") and comparison.scale != "exact"
     ][:_MOST_GLANCED]
-    columns = (
-        Column("metric", header=True),
-        Column(side_name(result.before), number=True),
-        *(Column(side_name(pair.after), number=True) for pair in result.pairs),
+    return table_of(
+        "Each run compared with the first",
+        shown,
+        header("metric", lambda comparison: Value(comparison.name, note=comparison.subject)),
+        number(side_name(result.before), _before),
+        *(
+            number(
+                side_name(pair.after),
+                [_glanced(figures.get((comparison.subject, comparison.name))) for comparison in shown],
+            )
+            for pair, figures in zip(result.pairs, found, strict=True)
+        ),
     )
-    rows = tuple(
-        (
-            Value(comparison.name, note=comparison.subject),
-            Value(_shown(comparison, comparison.before, comparison.before_count, comparison.before_of)),
-            *(_glanced(figures.get((comparison.subject, comparison.name))) for figures in found),
-        )
-        for comparison in shown
-    )
-    return Table("Each run compared with the first", columns, rows)
 
 
 def _glanced(comparison: FigureComparison | None) -> Value:
     if comparison is None:
         return Value("–", tone="muted")
     change = " ".join(filter(None, (_change(comparison), _interval(comparison))))
-    text = _shown(comparison, comparison.after, comparison.after_count, comparison.after_of)
-    verdict = f"{SIGNS[comparison.verdict]} {comparison.verdict.value}"
-    return Value(text, note=change, more=verdict, tone=TONES.get(comparison.verdict, "plain"))
+    return Value(_after(comparison), note=change, more=_verdict(comparison), tone=_tone(comparison))
+
+
+def _tone(comparison: FigureComparison) -> Tone:
+    return TONES.get(comparison.verdict, "plain")
+
+
+def _verdict(comparison: FigureComparison) -> str:
+    return f"{SIGNS[comparison.verdict]} {comparison.verdict.value}"
+
+
+def _after(comparison: FigureComparison) -> str:
+    return _shown(comparison, comparison.after, comparison.after_count, comparison.after_of)
+
+
+def _before(comparison: FigureComparison) -> str:
+    return _shown(comparison, comparison.before, comparison.before_count, comparison.before_of)
 
 
 def _shown(comparison: FigureComparison, value: float, count: int, of: int) -> str:
@@ -239,47 +240,22 @@ def _figures_table(before: RunSide, pair: RunPair) -> Table:
 def _table(before: RunSide, pair: RunPair, shown: Sequence[FigureComparison], of: int = 0) -> Table:
     left = of - len(shown)
     more = f"; {count_words(left, 'more metric')} in the HTML report" if left > 0 else ""
-    subjects, bounded = (
-        any(comparison.subject for comparison in shown),
-        any(_interval(comparison) for comparison in shown),
+    return table_of(
+        f"{side_name(pair.after)} compared with {side_name(before)}{more}",
+        shown,
+        header("of", lambda comparison: comparison.subject, when=any(figure.subject for figure in shown)),
+        header("metric", lambda comparison: comparison.name),
+        number("before", _before),
+        number("after", _after),
+        number("change", lambda comparison: Value(_change(comparison), tone=_tone(comparison))),
+        column("interval", _interval, when=any(map(_interval, shown))),
+        column("verdict", lambda comparison: Value(_verdict(comparison), tone=_tone(comparison))),
     )
-    columns = (
-        *((Column("of", header=True),) if subjects else ()),
-        Column("metric", header=True),
-        Column("before", number=True),
-        Column("after", number=True),
-        Column("change", number=True),
-        *((Column("interval"),) if bounded else ()),
-        Column("verdict"),
-    )
-    rows = tuple(
-        (*((Value(comparison.subject),) if subjects else ()), *_row(comparison, bounded))
-        for comparison in shown
-    )
-    return Table(f"{side_name(pair.after)} compared with {side_name(before)}{more}", columns, rows)
 
 
 def _rank(comparison: FigureComparison) -> int:
     """Return a sort key that puts metrics with a verdict first."""
     return 0 if comparison.verdict not in (RunVerdict.NOT_ENOUGH_EVIDENCE, RunVerdict.SAME) else 1
-
-
-def _row(comparison: FigureComparison, bounded: bool) -> tuple[Value, ...]:
-    tone = TONES.get(comparison.verdict, "plain")
-    values = [
-        Value(_shown(comparison, value, count, of))
-        for value, count, of in (
-            (comparison.before, comparison.before_count, comparison.before_of),
-            (comparison.after, comparison.after_count, comparison.after_of),
-        )
-    ]
-    return (
-        Value(comparison.name),
-        *values,
-        Value(_change(comparison), tone=tone),
-        *((Value(_interval(comparison)),) if bounded else ()),
-        Value(f"{SIGNS[comparison.verdict]} {comparison.verdict.value}", tone=tone),
-    )
 
 
 def _change(comparison: FigureComparison) -> str:

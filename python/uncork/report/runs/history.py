@@ -13,7 +13,6 @@ from uncork.model.results.history import History, HistoryChange, HistoryRun
 from uncork.model.results.run_comparison import RunVerdict
 from uncork.report.blocks import (
     Bullets,
-    Column,
     Document,
     Legend,
     Line,
@@ -25,6 +24,7 @@ from uncork.report.blocks import (
     Tone,
     Value,
 )
+from uncork.report.cells import column, header, number, table_of
 from uncork.report.draw.spark import spark_text
 from uncork.report.figures import figure_value
 from uncork.report.runs.history_answer import chance_words, day
@@ -173,33 +173,26 @@ def _change_item(history: History, change: HistoryChange) -> str:
 
 
 def _changes_table(history: History) -> Table:
-    columns = (
-        Column("since", header=True),
-        Column("run", number=True),
-        Column("before", number=True),
-        Column("after", number=True),
-        Column("change", number=True),
-        Column("runs before, since", number=True),
-        Column("chance by noise alone"),
-        Column("commit"),
+    return table_of(
+        "Changes",
+        history.changes,
+        header("since", lambda change: Value(change.since, note=day(change.started_at))),
+        number("run", lambda change: str(change.number)),
+        number("before", lambda change: figure_value(change.before, history.unit)),
+        number("after", lambda change: figure_value(change.after, history.unit)),
+        number("change", _ratio),
+        number("runs before, since", lambda change: f"{change.runs_before}, {change.runs_after}"),
+        column(
+            "chance by noise alone",
+            lambda change: "not known yet" if change.suspected else chance_words(change.chance),
+        ),
+        column("commit", lambda change: Value(_commits(change), code=True)),
     )
-    rows = tuple(
-        (
-            Value(change.since, note=day(change.started_at)),
-            Value(str(change.number)),
-            Value(figure_value(change.before, history.unit)),
-            Value(figure_value(change.after, history.unit)),
-            Value(
-                "" if change.ratio is None else effect_text(change.ratio),
-                tone=_TONES.get(change.verdict, "plain"),
-            ),
-            Value(f"{change.runs_before}, {change.runs_after}"),
-            Value("not known yet" if change.suspected else chance_words(change.chance)),
-            Value(_commits(change), code=True),
-        )
-        for change in history.changes
-    )
-    return Table("Changes", columns, rows)
+
+
+def _ratio(change: HistoryChange) -> Value:
+    text = "" if change.ratio is None else effect_text(change.ratio)
+    return Value(text, tone=_TONES.get(change.verdict, "plain"))
 
 
 def _commits(change: HistoryChange) -> str:
@@ -227,27 +220,18 @@ def _runs_table(history: History, runs: Sequence[HistoryRun]) -> Table:
     caption = f"The newest {len(runs)} of {len(history.runs)} runs" if left else "The runs"
     commits = any(run.commit for run in runs)
     proven = any(run.note for run in runs)
-    columns = (
-        *(Column("", number=True), Column("run", header=True), Column("started")),
-        *(Column(history.metric, number=True), Column("level", number=True)),
-        *((Column("commit"),) if commits else ()),
-        *((Column(""),) if changed else ()),
-        *((Column("proven"),) if proven else ()),
+    return table_of(
+        caption,
+        runs,
+        number("", lambda run: str(run.number)),
+        header("run", lambda run: Value(run.id, note=", ".join(run.names))),
+        column("started", lambda run: day(run.started_at)),
+        number(history.metric, lambda run: figure_value(run.value, history.unit)),
+        number("level", lambda run: figure_value(run.level, history.unit)),
+        column("commit", lambda run: Value((run.commit or "")[:8], code=True), when=commits),
+        column("", lambda run: _mark(changed.get(run.number)), when=changed),
+        column("proven", lambda run: Value(run.note or "–", code=bool(run.note)), when=proven),
     )
-    rows = tuple(
-        (
-            Value(str(run.number)),
-            Value(run.id, note=", ".join(run.names)),
-            Value(day(run.started_at)),
-            Value(figure_value(run.value, history.unit)),
-            Value(figure_value(run.level, history.unit)),
-            *((Value((run.commit or "")[:8], code=True),) if commits else ()),
-            *((_mark(changed.get(run.number)),) if changed else ()),
-            *((Value(run.note or "–", code=bool(run.note)),) if proven else ()),
-        )
-        for run in runs
-    )
-    return Table(caption, columns, rows)
 
 
 def _mark(change: HistoryChange | None) -> Value:

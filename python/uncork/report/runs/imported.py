@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from uncork import __version__
-from uncork.model.results.figure import RunFigures
+from uncork.model.results.figure import Figure, RunFigures
 from uncork.model.units import format_count
-from uncork.report.blocks import Column, Document, Section, Step, Table, Value
+from uncork.report.blocks import Document, Section, Step, Table
+from uncork.report.cells import header, number, table_of
 from uncork.report.figures import figure_value
 from uncork.report.words import count_words
 from uncork.report.write.terminal_text import write_answer, write_items, write_rows, write_steps
@@ -83,20 +84,16 @@ def _facts(run: RunFigures) -> Iterator[tuple[str, str]]:
 
 def _table(run: RunFigures) -> Table:
     subjects = any(figure.subject for figure in run.figures)
-    columns = (
-        *((Column("of", header=True),) if subjects else ()),
-        *(Column("metric", header=True), Column("value", number=True)),
+    return table_of(
+        "Metrics",
+        run.figures,
+        header("of", lambda figure: figure.subject, when=subjects),
+        header("metric", lambda figure: figure.name),
+        number("value", _value),
     )
-    rows = tuple(
-        (
-            *((Value(figure.subject),) if subjects else ()),
-            Value(figure.name),
-            Value(
-                f"{format_count(figure.count)} of {format_count(figure.of)}"
-                if figure.scale == "share"
-                else figure_value(figure.value, figure.unit)
-            ),
-        )
-        for figure in run.figures
-    )
-    return Table("Metrics", columns, rows)
+
+
+def _value(figure: Figure) -> str:
+    if figure.scale == "share":
+        return f"{format_count(figure.count)} of {format_count(figure.of)}"
+    return figure_value(figure.value, figure.unit)

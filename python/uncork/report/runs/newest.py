@@ -9,7 +9,8 @@ from uncork.model.results.guard import GateOutcome
 from uncork.model.results.history import History, NewestRun, history_status
 from uncork.model.results.run_comparison import RunVerdict
 from uncork.model.units import count_words, format_percent
-from uncork.report.blocks import Column, Section, Table, Tone, Value
+from uncork.report.blocks import Section, Tone, Value
+from uncork.report.cells import facts_table
 from uncork.report.figures import figure_value
 from uncork.report.headline import capital
 from uncork.report.words import effect_text, interval_ends, sentence
@@ -91,13 +92,10 @@ def newest_section(history: History, newest: NewestRun) -> Section:
         matters = format_percent(1.0 + newest.practical).lstrip("+")
     rows += [("smallest change that matters", matters), ("reason", newest.reason)]
     tone: Tone = _TONES.get(newest.outcome, "plain")
-    shown = ((Value("judgement"), Value(_WORDS[newest.outcome], tone=tone)),)
-    table = Table(
-        "The newest run",
-        (Column("", header=True), Column("value")),
-        (*shown, *((Value(name), Value(text)) for name, text in rows)),
+    judgement = ("judgement", Value(_WORDS[newest.outcome], tone=tone))
+    return Section(
+        "newest", "The newest run", (facts_table("The newest run", [judgement, *rows], value="value"),)
     )
-    return Section("newest", "The newest run", (table,))
 
 
 def history_junit(history: History, newest: NewestRun) -> str:

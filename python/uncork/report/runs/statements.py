@@ -10,7 +10,8 @@ from rich.console import Console
 
 from uncork.model.results.run_comparison import FigureComparison, RunPair, RunSide, RunVerdict
 from uncork.model.units import count_words, format_count, format_duration, format_percent, series_words
-from uncork.report.blocks import Column, Table, Tone, Value
+from uncork.report.blocks import Table, Tone, Value
+from uncork.report.cells import column, header, number, table_if_any
 from uncork.report.headline import capital, headline_template
 from uncork.report.words import is_useless, times_number
 from uncork.report.write.terminal_text import write_entry, write_title
@@ -65,20 +66,18 @@ def statements_table(before: RunSide, pair: RunPair) -> Table | None:
     """Return the table of statements in two watches, changed statements first; None if it is empty."""
     found = _statements(pair.figures) if before.kind == "database" else {}
     subjects = [text for text in found if _MEAN in found[text]]
-    if not subjects:
-        return None
-    columns = (
-        Column("calls a second", number=True, whole=True),
-        Column("time a call", number=True, whole=True),
-        Column("change", number=True, whole=True),
-        Column("95 % interval", whole=True),
-        Column("rows a call", number=True, whole=True),
-        Column("verdict", whole=True),
-        Column("statement", header=True),
-    )
     ordered = sorted(subjects, key=lambda subject: (subject not in pair.changed, -_time(found[subject])))
-    rows = tuple(_row(subject, found[subject], pair.changed) for subject in ordered[:_MOST])
-    return Table(f"Statements, before ({before.id}) and after ({pair.after.id})", columns, rows)
+    return table_if_any(
+        f"Statements, before ({before.id}) and after ({pair.after.id})",
+        [_row(subject, found[subject], pair.changed) for subject in ordered[:_MOST]],
+        number("calls a second", lambda row: row[0], whole=True),
+        number("time a call", lambda row: row[1], whole=True),
+        number("change", lambda row: row[2], whole=True),
+        column("95 % interval", lambda row: row[3], whole=True),
+        number("rows a call", lambda row: row[4], whole=True),
+        column("verdict", lambda row: row[5], whole=True),
+        header("statement", lambda row: row[6]),
+    )
 
 
 def write_changed(pair: RunPair, console: Console) -> None:
