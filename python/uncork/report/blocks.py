@@ -6,6 +6,7 @@ A writer may leave out a kind of block that it cannot show (a terminal draws no 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -287,6 +288,13 @@ class Section:
     blocks: tuple[Block, ...]
 
 
+def filled_section(id: str, title: str, *blocks: Block | None) -> Iterator[Section]:
+    """Yield a section of the blocks that are not None; no section without any."""
+    found = tuple(block for block in blocks if block is not None)
+    if found:
+        yield Section(id, title, found)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A suggested next step, with the command to run if there is one.
@@ -299,7 +307,7 @@ class Step:
     careful: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """A whole report: the answer first, then its support.
 
@@ -313,10 +321,10 @@ class Document:
     answer: str
     reasons: tuple[str, ...]
     steps: tuple[Step, ...]
-    tally: tuple[tuple[Verdict, str, int], ...]
+    tally: tuple[tuple[Verdict, str, int], ...] = ()
     facts: tuple[tuple[str, str], ...]
-    variants: tuple[str, ...]
-    baseline: str
+    variants: tuple[str, ...] = ()
+    baseline: str = ""
     sections: tuple[Section, ...]
     version: str
     heading: str = "Why"

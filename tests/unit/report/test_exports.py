@@ -25,7 +25,18 @@ from uncork.report.write.exports import FORMS, export, exports, files_of
 
 def document_of(*blocks):
     section = Section("s", "Section", blocks)
-    return Document("t", "q", "a", (), (), (), (), ("x",), "x", (section,), "0")
+    return Document(
+        title="t",
+        question="q",
+        answer="a",
+        reasons=(),
+        steps=(),
+        facts=(),
+        variants=("x",),
+        baseline="x",
+        sections=(section,),
+        version="0",
+    )
 
 
 def rows(data):

@@ -25,6 +25,7 @@ from uncork.report.blocks import (
     Section,
     Table,
     Value,
+    filled_section,
 )
 from uncork.report.cells import bytes_cell, column, count_cell, duration_cell, header, number, table_of
 from uncork.report.cure.answer import cure_steps, proven_change
@@ -70,10 +71,8 @@ def build_cure_document(result: CureResult) -> Document:
         answer=result.answer,
         reasons=(*result.reasons, *(missing if not result.tried else ())),
         steps=tuple(cure_steps(result)),
-        tally=(),
         facts=tuple(_facts(result)),
         variants=tuple(state for state in SIGNS if state in shown or state == "cured"),
-        baseline="",
         sections=tuple(_sections(result)),
         version=result.uncork_version,
         heading="What to know",
@@ -91,9 +90,7 @@ def _facts(result: CureResult) -> Iterator[tuple[str, str]]:
 
 
 def _sections(result: CureResult) -> Iterator[Section]:
-    proven = tuple(proven_blocks(result))
-    if proven:
-        yield Section("proven", "What was proven", proven)
+    yield from filled_section("proven", "What was proven", *proven_blocks(result))
     if any(True for _ in named_changes(result)):
         yield Section("changes", "All changes that were tried", tuple(_changes(result)))
     if result.usual and proven_change(result) is not None:
@@ -103,9 +100,7 @@ def _sections(result: CureResult) -> Iterator[Section]:
     if result.copy is not None:
         yield Section("copy", "The copy", tuple(_copy(result)))
     yield Section("workload", "The captured workload", tuple(_workload(result)))
-    files = tuple(_files(result))
-    if files:
-        yield Section("files", "Files", files)
+    yield from filled_section("files", "Files", *_files(result))
     yield Section("reproduce", "How to repeat this", tuple(_reproduce(result)))
 
 

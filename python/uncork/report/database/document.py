@@ -21,6 +21,7 @@ from uncork.report.blocks import (
     StackChart,
     Step,
     Table,
+    filled_section,
 )
 from uncork.report.database.tables import (
     background_table,
@@ -69,10 +70,7 @@ def build_database_document(result: DatabaseResult) -> Document:
         answer=result.answer,
         reasons=tuple(_reasons(result)),
         steps=careful_last(_steps(result)),
-        tally=(),
         facts=tuple(_facts(result)),
-        variants=(),
-        baseline="",
         sections=tuple(_sections(result)),
         version=result.run.uncork_version,
         heading="What to know",
@@ -127,36 +125,29 @@ def _steps(result: DatabaseResult) -> Iterator[Step]:
 
 
 def _sections(result: DatabaseResult) -> Iterator[Section]:
-    found: list[Block] = [tree_table(result, width=_LINE)]
-    steps = steps_table(result)
-    if steps is not None:
-        found.append(steps)
     yield from finding_sections(result.findings)
-    chart = activity_chart(result)
-    yield Section("time", "Where the time goes", (*((chart,) if chart is not None else ()), *found))
-    yield from _section("blockers", "Who blocks whom", blockers_table(result, width=_LINE))
-    yield from _section(
+    time = (activity_chart(result), tree_table(result, width=_LINE), steps_table(result))
+    yield from filled_section("time", "Where the time goes", *time)
+    yield from filled_section("blockers", "Who blocks whom", blockers_table(result, width=_LINE))
+    yield from filled_section(
         "templates",
         "Templates",
         templates_table(result, _MOST, width=_LINE),
         statements_table(result, _MOST, width=_LINE),
         kernel_table(result, _MOST, width=_LINE),
     )
-    yield from _section(
-        "routes", "Routes", routes_table(result, _MOST), *(_route_folds(result) if result.routes else ())
-    )
+    yield from filled_section("routes", "Routes", routes_table(result, _MOST), *_route_folds(result))
     usage = tuple(usage_tables(result))
-    if usage:
-        yield Section("origins", "Who used the time", (Beside(usage),))
-    yield from _section("background", "Other processes", background_table(result, width=_LINE))
-    yield from _section(
+    yield from filled_section("origins", "Who used the time", Beside(usage) if usage else None)
+    yield from filled_section("background", "Other processes", background_table(result, width=_LINE))
+    yield from filled_section(
         "schema",
         "Tables and indexes",
         indexes_table(result, _MOST, doubtful=True),
         tables_table(result, _MOST),
         _folded("All indexes", indexes_table(result, _MOST)),
     )
-    yield from _section(
+    yield from filled_section(
         "foreign-keys",
         "Foreign keys",
         islands_table(result),
@@ -166,15 +157,13 @@ def _sections(result: DatabaseResult) -> Iterator[Section]:
     )
     if result.system is not None:
         yield Section("machine", "The machine", tuple(system_blocks(result.system)))
-    yield from _section("settings", "Settings", settings_table(result))
-    yield from _section(
+    yield from filled_section("settings", "Settings", settings_table(result))
+    yield from filled_section(
         "counters", "The server's counters", _folded("All counters that changed", counters_table(result))
     )
     yield Section("watch", "How the server was watched", tuple(_how(result)))
     yield Section("reproduce", "How to repeat this profile", (Code(result.run.reproduce, "sh"),))
-    details = tuple(_details(result))
-    if details:
-        yield Section("details", "Template by template", details)
+    yield from filled_section("details", "Template by template", *_details(result))
 
 
 _HOW_TO_DRAW: Final = (
@@ -190,13 +179,6 @@ def _route_folds(result: DatabaseResult) -> Iterator[Block]:
         )
 
 
-def _section(id: str, title: str, *blocks: Block | None) -> Iterator[Section]:
-    """Yield a section of the blocks that are not None; no section without any."""
-    found = tuple(block for block in blocks if block is not None)
-    if found:
-        yield Section(id, title, found)
-
-
 def _folded(summary: str, table: Table | None) -> Fold | None:
     return None if table is None else Fold(summary, (table,))
 
@@ -207,13 +189,8 @@ def _how(result: DatabaseResult) -> Iterator[Block]:
         "active and waits for nothing is on a processor or ready for one: the server does not report which. "
         "Watching resets no counters."
     )
-    missing = lacks_table(result)
-    if missing is not None:
-        yield missing
-    yield watch_table(result)
-    clocks = clocks_table(result)
-    if clocks is not None:
-        yield clocks
+    tables = (lacks_table(result), watch_table(result), clocks_table(result))
+    yield from (table for table in tables if table is not None)
 
 
 def activity_chart(result: DatabaseResult) -> StackChart | None:

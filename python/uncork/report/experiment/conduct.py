@@ -8,7 +8,7 @@ from typing import Final
 
 from uncork.model.results.experiment import FactorFacts, SliceCheckFacts, WorkloadFacts
 from uncork.model.units import format_count, format_percent
-from uncork.report.blocks import Block, Bullets, Code, Fold, Paragraph, Section, Table, Value
+from uncork.report.blocks import Block, Bullets, Code, Fold, Paragraph, Section, Table, Value, filled_section
 from uncork.report.cells import column, facts_table, folded_if_long, header, table_of, without_empty_columns
 from uncork.report.experiment.view import View
 from uncork.report.words import (
@@ -27,12 +27,8 @@ _MOST_RANKED: Final = 200
 def conduct_sections(view: View) -> Iterable[Section]:
     """Yield the sections on the run itself; the last one says how to repeat it."""
     result = view.result
-    noise = _noise(view)
-    if noise:
-        yield Section("noise", "Noise floor", noise)
-    warnings = _warnings(view)
-    if warnings:
-        yield Section("warnings", "Warnings and disturbances", warnings)
+    yield from filled_section("noise", "Noise floor", *_noise(view))
+    yield from filled_section("warnings", "Warnings and disturbances", *_warnings(view))
     yield Section("definitions", "What was compared", tuple(_definitions(view)))
     if result.environment:
         tables = tuple(_known_facts(title, facts) for title, facts in result.environment.items() if facts)

@@ -22,6 +22,7 @@ from uncork.report.blocks import (
     Section,
     Table,
     Value,
+    filled_section,
 )
 from uncork.report.cells import folded_if_long, header, number, table_of
 from uncork.report.experiment.batches import figures_table
@@ -71,15 +72,9 @@ def explanation_sections(view: View) -> Iterable[Section]:
     """Yield the sections that explain the effects, leaving out what was not measured."""
     if view.result.figures and not view.result.batches:
         yield Section("published", "Published results", (figures_table(view, "per operation"),))
-    costs = _costs(view)
-    if costs:
-        yield Section("costs", "Costs per operation", costs)
-    plans = _plans(view)
-    if plans:
-        yield Section("plans", "Plans", plans)
-    sizes = _sizes(view)
-    if sizes:
-        yield Section("sizes", "Sizes on disk", sizes)
+    yield from filled_section("costs", "Costs per operation", *_costs(view))
+    yield from filled_section("plans", "Plans", *_plans(view))
+    yield from filled_section("sizes", "Sizes on disk", *_sizes(view))
     curves = [chart for place in view.by_importance if (chart := _distribution(view, place))]
     if curves:
         yield Section("latency", "Latency distributions", _charts(view, curves, ""))

@@ -24,6 +24,7 @@ from uncork.report.blocks import (
     Table,
     Tone,
     Value,
+    filled_section,
 )
 from uncork.report.cells import column, header, number, table_of
 from uncork.report.guard.answer import guard_steps
@@ -73,7 +74,6 @@ def build_guard_document(
         answer=result.answer,
         reasons=(*result.reasons, *result.warnings),
         steps=tuple(guard_steps(result, within=True)),
-        tally=(),
         facts=tuple(guard_facts(result)),
         variants=tuple(dict.fromkeys((*_SIDES, *(of_run.variants if of_run is not None else ())))),
         baseline=_SIDES[0],
@@ -220,9 +220,7 @@ def difference_tables(result: GuardResult) -> Iterator[Table]:
 
 def _sections(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Section]:
     yield Section("gates", "Gates", tuple(_gates(result)))
-    why = tuple(_why(result, flames))
-    if why:
-        yield Section("why", "What differs between the sides", why)
+    yield from filled_section("why", "What differs between the sides", *_why(result, flames))
 
 
 def _gates(result: GuardResult) -> Iterator[Block]:

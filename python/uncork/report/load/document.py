@@ -21,6 +21,7 @@ from uncork.report.blocks import (
     Paragraph,
     Section,
     Step,
+    filled_section,
 )
 from uncork.report.cells import facts_table
 from uncork.report.findings import careful_last, finding_sections, finding_sentence, finding_step, proof_steps
@@ -73,10 +74,8 @@ def build_load_document(result: LoadResult) -> Document:
         answer=result.answer,
         reasons=tuple(_reasons(result)),
         steps=careful_last(_steps(result)),
-        tally=(),
         facts=tuple(_facts(result)),
         variants=(*SERIES, *_drawn_statuses(result)),
-        baseline="",
         sections=tuple(_sections(result)),
         version=result.run.uncork_version,
         heading="What to know",
@@ -193,47 +192,35 @@ def _sections(result: LoadResult) -> Iterable[Section]:
         )
         yield Section("bottlenecks", "Bottlenecks", (lines,))
     yield from finding_sections(result.findings or ())
-    parts = parts_table(result)
-    if parts is not None:
-        yield Section("parts", "Parts of the load", (parts,))
+    yield from filled_section("parts", "Parts of the load", parts_table(result))
     yield from _what_and_where(result)
     distribution = distribution_chart(result)
-    latency: list[Block] = [] if result.operation.count == 0 else [latency_table(result)]
-    if distribution is not None:
-        names = tuple(line.variant for line in distribution.lines)
-        latency = [*latency, *([Legend(names)] if len(names) > 1 else []), distribution]
-    if latency:
-        yield Section("latency", "Latency", tuple(latency))
-    series: list[Block] = [chart for chart in (throughput_chart(result),) if chart is not None]
-    percentiles = percentiles_chart(result)
-    if percentiles is not None:
-        series += [Legend(percentiles.variants), percentiles]
-    statuses = statuses_chart(result)
-    if statuses is not None:
-        series += [Legend(statuses.variants), statuses]
-    if series:
-        yield Section("series", "Over time", tuple(series))
-    answers = answers_table(result)
-    if answers is not None:
-        yield Section("answers", "Answers", (answers,))
-    errors = [block for block in (errors_table(result), failures_chart(result)) if block is not None]
-    if errors:
-        yield Section("errors", "Errors", tuple(errors))
+    names = () if distribution is None else tuple(line.variant for line in distribution.lines)
+    yield from filled_section(
+        "latency",
+        "Latency",
+        latency_table(result) if result.operation.count else None,
+        Legend(names) if len(names) > 1 else None,
+        distribution,
+    )
+    charts = (percentiles_chart(result), statuses_chart(result))
+    series = [block for chart in charts if chart is not None for block in (Legend(chart.variants), chart)]
+    yield from filled_section("series", "Over time", throughput_chart(result), *series)
+    yield from filled_section("answers", "Answers", answers_table(result))
+    yield from filled_section("errors", "Errors", errors_table(result), failures_chart(result))
     yield Section("counts", "Counts", (counts_table(result),))
-    connections = [block for block in (connections_table(result), logins_table(result)) if block is not None]
-    yield Section("connections", "Connections", tuple(connections))
+    yield from filled_section("connections", "Connections", connections_table(result), logins_table(result))
     yield Section("use", "Resources used", (use_table(result),))
     if result.system is not None:
         blocks = tuple(system_blocks(result.system, result.counts.started))
         yield Section("machine", "The machine", (*_remote(result), *blocks))
     yield Section("definitions", "What was sent", tuple(_definitions(result)))
-    tables = tuple(
+    environment = (
         facts_table(title, facts.items(), "name", "value")
         for title, facts in result.environment.items()
         if facts
     )
-    if tables:
-        yield Section("environment", "Environment", tables)
+    yield from filled_section("environment", "Environment", *environment)
     yield Section("reproduce", "How to repeat this load", (Code(result.run.reproduce, "sh"),))
 
 

@@ -92,10 +92,8 @@ def build_together_document(result: TogetherResult) -> Document:
         answer=result.answer,
         reasons=(*_generators(result), *result.warnings),
         steps=(),
-        tally=(),
         facts=tuple(_facts(result)),
         variants=tuple(variants),
-        baseline="",
         sections=(
             Section("together", "Side by side", (_side_by_side(result),)),
             *_over_time(result),

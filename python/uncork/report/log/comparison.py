@@ -224,10 +224,7 @@ def build_log_comparison_document(comparison: LogComparison) -> Document:
         steps=(
             Step("Test a suspicion with an experiment, on a copy of the data:", "uncork new question.toml"),
         ),
-        tally=(),
         facts=(("before", comparison.before_id), ("after", comparison.id)),
-        variants=(),
-        baseline="",
         sections=(
             Section("totals", "Both logs", tuple(_comparison_tables(comparison))),
             Section("templates", "Template by template", (_templates_table(comparison, 2_000, 160),)),

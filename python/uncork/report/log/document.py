@@ -9,7 +9,7 @@ from typing import Final
 from uncork.model.results.log import LogResult
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_bytes, format_count, format_duration
-from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, Step
+from uncork.report.blocks import Beside, Block, Code, Document, Fold, Section, Step, filled_section
 from uncork.report.findings import careful_last, finding_sections, finding_step, missing_words
 from uncork.report.log.activity import (
     hours_table,
@@ -65,10 +65,8 @@ def build_log_document(result: LogResult, *, parts: int | None = None, has_secti
         answer=result.answer,
         reasons=(*result.reasons, *result.warnings, *missing_words(result.missing)),
         steps=careful_last(_steps(result)),
-        tally=(),
         facts=tuple(_facts(result)),
         variants=(EXECUTIONS,),
-        baseline="",
         sections=tuple(_sections(result, parts)) if has_sections else (),
         version=result.run.uncork_version,
         heading="What to know",
@@ -133,9 +131,7 @@ def _facts(result: LogResult) -> Iterator[tuple[str, str]]:
 
 def _sections(result: LogResult, parts: int) -> Iterator[Section]:
     yield from finding_sections(result.findings)
-    servers = servers_table(result, len(result.servers))
-    if servers is not None:
-        yield Section("servers", "Servers", (servers,))
+    yield from filled_section("servers", "Servers", servers_table(result, len(result.servers)))
     if result.executions.count:
         yield Section(
             "templates",
@@ -147,34 +143,22 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
             longest = format_duration(result.slowest[0].duration_ns)
             fold = Fold(f"The slowest {len(slowest.rows)}, up to {longest}", (slowest,))
             yield Section("slowest", "Slowest single statements", (fold,))
-        routes = routes_table(result, len(result.routes))
-        if routes is not None:
-            yield Section("routes", "Who sent which statements", (routes, *route_folds(result)))
+        routes = (routes_table(result, len(result.routes)), *route_folds(result))
+        yield from filled_section("routes", "Who sent which statements", *routes)
         yield Section("time", "Over time, and by duration", tuple(_over_time(result)))
         yield Section("origins", "Who used the time", (Beside(tuple(contributions_tables(result))),))
-    transactions = transactions_table(result)
-    if transactions is not None:
-        yield Section("transactions", "Transactions", (transactions,))
+    yield from filled_section("transactions", "Transactions", transactions_table(result))
     if result.pool is not None:
         yield Section("pool", "PgBouncer", tuple(pool_tables(result.pool, 200)))
     if result.sessions is not None:
         whole, *named = session_tables(result.sessions)
-        yield Section("sessions", "Sessions", (whole, *((Beside(tuple(named)),) if named else ())))
-    errors = errors_table(result.errors, 200)
-    if errors is not None:
-        yield Section("errors", "Errors", (errors, *_error_folds(result)))
-    activity = tuple(activity_tables(result))
-    if activity:
-        yield Section("server", "Locks, files, checkpoints, autovacuum", activity)
-    notices = notices_table(result.notices, 100)
-    if notices is not None:
-        yield Section("notices", "Other messages", (notices,))
-    lost = rejected_table(result)
-    yield Section("files", "Files read", (files_table(result), *((lost,) if lost is not None else ())))
+        yield from filled_section("sessions", "Sessions", whole, Beside(tuple(named)) if named else None)
+    yield from filled_section("errors", "Errors", errors_table(result.errors, 200), *_error_folds(result))
+    yield from filled_section("server", "Locks, files, checkpoints, autovacuum", *activity_tables(result))
+    yield from filled_section("notices", "Other messages", notices_table(result.notices, 100))
+    yield from filled_section("files", "Files read", files_table(result), rejected_table(result))
     yield Section("reproduce", "How to repeat this profile", (Code(result.run.reproduce, "sh"),))
-    details = tuple(template_folds(result, parts))
-    if details:
-        yield Section("details", "Template by template", details)
+    yield from filled_section("details", "Template by template", *template_folds(result, parts))
 
 
 def _protocol(result: LogResult) -> Iterator[Block]:

@@ -32,6 +32,7 @@ from uncork.report.blocks import (
     Table,
     Tone,
     Value,
+    filled_section,
 )
 from uncork.report.cells import column, header, number, table_if_any, table_of
 from uncork.report.figures import figure_value
@@ -78,7 +79,6 @@ def build_runs_document(result: RunComparison, flames: Sequence[Flame] = ()) -> 
         answer=result.answer,
         reasons=result.reasons,
         steps=tuple(Step(step.text, step.command) for step in result.steps),
-        tally=(),
         facts=tuple(_facts(result)),
         variants=(result.before.id, *runs),
         baseline=result.before.id,
@@ -111,8 +111,7 @@ def _sections(result: RunComparison, flames: Sequence[Flame]) -> Iterator[Sectio
         title = side_name(pair.after) if many else "Metrics"
         yield Section(f"figures-{place}" if many else "figures", title, tuple(blocks))
     yield from charts_sections(result)
-    if flames:
-        yield Section("stacks", "Where processor time goes", tuple(flames))
+    yield from filled_section("stacks", "Where processor time goes", *flames)
     for place, pair in enumerate(result.pairs, start=1):
         of = f": {side_name(pair.after)}" if many else ""
         if pair.plans:

@@ -41,10 +41,7 @@ def build_import_document(run: RunFigures) -> Document:
             Step("See how a metric changed over comparable runs:", _history(run)),
             Step("List the runs that `uncork compare` can compare it with:", "uncork runs"),
         ),
-        tally=(),
         facts=tuple(_facts(run)),
-        variants=(),
-        baseline="",
         sections=(Section("figures", "Metrics", (_table(run),)),),
         version=__version__,
     )

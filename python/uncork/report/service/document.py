@@ -11,7 +11,7 @@ from uncork.model.database.finding import Finding
 from uncork.model.database.index import within_transaction
 from uncork.model.results.service import ServiceResult
 from uncork.model.units import format_duration
-from uncork.report.blocks import Block, Code, Document, Flame, Fold, Section, Step
+from uncork.report.blocks import Block, Code, Document, Flame, Fold, Section, Step, filled_section
 from uncork.report.database.document import build_database_document
 from uncork.report.findings import careful_last, finding_step
 from uncork.report.headline import capital, uncapital
@@ -52,10 +52,8 @@ def build_service_document(result: ServiceResult, flames: Sequence[Flame] = ()) 
         answer=result.answer,
         reasons=(*result.reasons, *result.warnings),
         steps=careful_last(_steps(result)),
-        tally=(),
         facts=tuple(_facts(result)),
         variants=() if load is None else load.variants,
-        baseline="",
         sections=(*_sections(result), *_parts(result, load, flames), *_end(result)),
         version=result.run.uncork_version,
         heading="What to know",
@@ -113,7 +111,7 @@ def _facts(result: ServiceResult) -> Iterator[tuple[str, str]]:
 
 
 def _sections(result: ServiceResult) -> Iterator[Section]:
-    yield from _section("time", "Where the time goes", places_table(result), pool_table(result))
+    yield from filled_section("time", "Where the time goes", places_table(result), pool_table(result))
     folds: list[Block] = []
     for place, request in enumerate(result.requests):
         table = templates_table(request, width=_LINE)
@@ -121,14 +119,14 @@ def _sections(result: ServiceResult) -> Iterator[Section]:
             folds.append(
                 Fold(f"Statements of {request.name}", (table,), open=place == 0, id=request_id(place))
             )
-    yield from _section("requests", "Requests", requests_table(result), *folds)
-    yield from _section("processes", "Processes", workers_table(result))
+    yield from filled_section("requests", "Requests", requests_table(result), *folds)
+    yield from filled_section("processes", "Processes", workers_table(result))
     found = None if result.database is None else build_database_document(result.database)
     routes = (
         next((section.blocks for section in found.sections if section.id == "routes"), ()) if found else ()
     )
-    yield from _section("functions", "Functions of each request", functions_table(result))
-    yield from _section("routes", "Routes", routes_table(result), *(routes or (origins_table(result),)))
+    yield from filled_section("functions", "Functions of each request", functions_table(result))
+    yield from filled_section("routes", "Routes", routes_table(result), *(routes or (origins_table(result),)))
 
 
 def _parts(result: ServiceResult, load: Document | None, flames: Sequence[Flame]) -> Iterator[Section]:
@@ -154,9 +152,3 @@ def _of(name: str, title: str, document: Document) -> Iterator[Section]:
 def _end(result: ServiceResult) -> Iterator[Section]:
     if result.run.reproduce:
         yield Section("reproduce", "How to repeat this profile", (Code(result.run.reproduce, "sh"),))
-
-
-def _section(name: str, title: str, *blocks: Block | None) -> Iterator[Section]:
-    found = tuple(block for block in blocks if block is not None)
-    if found:
-        yield Section(name, title, found)

@@ -18,7 +18,7 @@ from uncork.report.blocks import (
     Paragraph,
     Section,
     Step,
-    Table,
+    filled_section,
 )
 from uncork.report.quantity_words import share_text
 from uncork.report.stacks.answer import amount_text, is_idle, measure_words, shown_measure
@@ -53,10 +53,7 @@ def build_stack_document(result: StackResult, flames: Sequence[Flame] = ()) -> D
         answer=result.answer,
         reasons=(*result.reasons, *result.warnings, *_warnings(result), *missing),
         steps=tuple(_steps(result)),
-        tally=(),
         facts=tuple(_facts(result)),
-        variants=(),
-        baseline="",
         sections=tuple(_sections(result, flames)),
         version=result.run.uncork_version,
         heading="What to know",
@@ -146,35 +143,29 @@ def _sections(result: StackResult, flames: Sequence[Flame]) -> Iterator[Section]
     ):
         title = {"cpu": "CPU", "off-cpu": "Asleep", "sessions": "Sessions"}.get(measure.name, measure.name)
         yield Section(f"measure-{number}", title, tuple(_measure(measure, result, drawn.get(measure.name))))
-    joined = joined_routes_table(result, _MOST)
-    if joined is not None:
-        yield Section("routes", "Routes", (joined,))
-    calls = syscalls_table(result, _MOST)
-    if calls is not None:
-        yield Section("syscalls", "System calls", (calls,))
-    processes = processes_table(result, _MOST)
-    if processes is not None:
-        yield Section("processes", "Processes", (processes,))
+    yield from filled_section("routes", "Routes", joined_routes_table(result, _MOST))
+    yield from filled_section("syscalls", "System calls", syscalls_table(result, _MOST))
+    yield from filled_section("processes", "Processes", processes_table(result, _MOST))
     yield Section("how", "How it was recorded", tuple(_how(result)))
 
 
 def _measure(measure: MeasureFacts, result: StackResult, flame: Flame | None) -> Iterator[Block]:
-    found: list[Block | None] = [flame, changes_table(measure, result.against, _MOST)]
-    sides: list[Table | None] = [
+    sides = (
         labels_table(f"{measure.name} by application", "application", measure.applications, _MOST),
         labels_table(f"{measure.name} by process", "process", measure.processes, _MOST),
-    ]
-    found += [
+    )
+    beside = tuple(side for side in sides if side is not None)
+    blocks = (
+        flame,
+        changes_table(measure, result.against, _MOST),
         frames_table(measure, _MOST),
         frames_table(measure, _MOST, by="total"),
         entries_table(measure, _MOST),
-    ]
-    found.append(labels_table(f"{measure.name} by template", "template", measure.templates, _MOST))
-    found.append(routes_table(measure, _MOST))
-    beside = tuple(side for side in sides if side is not None)
-    if beside:
-        found.append(Beside(beside))
-    yield from (one for one in found if one is not None)
+        labels_table(f"{measure.name} by template", "template", measure.templates, _MOST),
+        routes_table(measure, _MOST),
+        Beside(beside) if beside else None,
+    )
+    yield from (block for block in blocks if block is not None)
     if measure.frames_more > 0:
         yield Paragraph(f"{format_count(measure.frames_more)} more frames are in the run's table stacks.")
 
