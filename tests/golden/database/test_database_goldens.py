@@ -7,9 +7,8 @@ import pytest
 from fakes.database_results import database_result
 from fakes.goldens import compare, terminal
 from fakes.terminals import markdown_of
-from uncork.report.database.document import build_database_document
+from uncork.report.database.document import build_database_document, render_database_terminal
 from uncork.report.database.graph import foreign_key_dot
-from uncork.report.database.terminal import render_database_terminal
 
 HERE = Path(__file__).parent
 

@@ -8,9 +8,8 @@ from fakes.goldens import compare, terminal
 from fakes.http_results import http_result
 from fakes.load_results import closed_result, open_result, refused_result
 from fakes.terminals import markdown_of
-from uncork.report.load.document import build_load_document
+from uncork.report.load.document import build_load_document, render_load_terminal
 from uncork.report.load.gobench import render_go_bench
-from uncork.report.load.terminal import render_load_terminal
 
 HERE = Path(__file__).parent
 

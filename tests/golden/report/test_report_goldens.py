@@ -9,8 +9,7 @@ from fakes.goldens import compare, terminal
 from fakes.results import bare_result, comparison, large_result, small_result
 from fakes.terminals import markdown_of
 from uncork.model.verdict import Verdict
-from uncork.report.experiment.document import build_document
-from uncork.report.experiment.terminal import render_terminal
+from uncork.report.experiment.document import build_document, render_terminal
 from uncork.report.write.json_document import json_text
 
 HERE = Path(__file__).parent

@@ -22,9 +22,8 @@ from uncork.model.database.missing import Missing
 from uncork.model.results.cure import Net, Tried
 from uncork.report.blocks import ForestChart
 from uncork.report.cure.answer import answer_cure, cure_steps, handed_path
-from uncork.report.cure.document import build_cure_document
+from uncork.report.cure.document import build_cure_document, render_cure_short
 from uncork.report.cure.markdown import MOST, pull_request_markdown
-from uncork.report.cure.short import render_cure_short
 from uncork.report.cure.words import (
     bill_span,
     gain_cell,

@@ -15,8 +15,7 @@ from uncork.model.results.database_transactions import InTransaction
 from uncork.profile.activity import busiest
 from uncork.report.blocks import StackChart, Table
 from uncork.report.database.answer import answer_database
-from uncork.report.database.document import activity_chart, build_database_document
-from uncork.report.database.terminal import render_database_terminal
+from uncork.report.database.document import activity_chart, build_database_document, render_database_terminal
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 

@@ -7,8 +7,7 @@ from rich.console import Console
 from fakes.results import small_result as small
 from fakes.terminals import markdown_of
 from uncork.model.results.growth import GrowthFacts, GrowthLine
-from uncork.report.experiment.document import build_document
-from uncork.report.experiment.terminal import render_terminal
+from uncork.report.experiment.document import build_document, render_terminal
 from uncork.report.write.html import html_page
 from uncork.report.write.markdown import markdown_text
 

@@ -37,11 +37,10 @@ from uncork.report.load.charts import (
     statuses_chart,
     throughput_chart,
 )
-from uncork.report.load.document import build_load_document
+from uncork.report.load.document import build_load_document, render_load_terminal
 from uncork.report.load.gobench import render_go_bench
 from uncork.report.load.slowest import slowest_words
 from uncork.report.load.tables import errors_table
-from uncork.report.load.terminal import render_load_terminal
 from uncork.report.load.words import code_words, rate_text, share_text, short_sql
 from uncork.report.write.exports import export, exports
 from uncork.report.write.html import html_page

@@ -19,8 +19,7 @@ from uncork.model.results.experiment import SliceCheckFacts
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import Column, Table, Value
 from uncork.report.experiment.conduct import disturbed_words, slice_check_words
-from uncork.report.experiment.document import build_document, next_steps
-from uncork.report.experiment.terminal import render_terminal
+from uncork.report.experiment.document import build_document, next_steps, render_terminal
 from uncork.report.log.document import build_log_document
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text

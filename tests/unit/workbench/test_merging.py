@@ -10,8 +10,7 @@ from tests.fakes.load_parts import SECOND, carried_out, plan, store_part
 import uncork
 from uncork.engines.conninfo import Address
 from uncork.errors import UsageError
-from uncork.report.load.document import build_load_document
-from uncork.report.load.terminal import render_load_terminal
+from uncork.report.load.document import build_load_document, render_load_terminal
 from uncork.store.loads import LoadReader
 from uncork.workbench.documents.loads import read_load
 from uncork.workbench.load.merging import merge_runs

@@ -13,7 +13,7 @@ from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import BenchForm, check_page, report
 from uncork.model.load import LoadOutcome
 from uncork.model.results.load import LoadResult
-from uncork.report.load.terminal import render_load_terminal
+from uncork.report.load.document import render_load_terminal
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.sql_options import SqlOptions
 from uncork.workbench.documents.kinds import Kind, kind_named

@@ -15,7 +15,7 @@ from uncork.cli.pages import check_page, chosen_form, report
 from uncork.cli.runs.last_run import note_skipped
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
-from uncork.report.stacks.terminal import render_stack_terminal
+from uncork.report.stacks.document import render_stack_terminal
 from uncork.requests.connection import named, refuse_asking, watched_server
 from uncork.requests.profile_options import CpuOptions
 from uncork.workbench.documents.kinds import kind_named

@@ -52,7 +52,7 @@ def profile_db(options: DatabaseOptions) -> None:
         quiet=options.quiet,
     )
     # Imported after the watch, whose first sample comes sooner without.
-    from uncork.report.database.terminal import render_database_terminal  # noqa: PLC0415
+    from uncork.report.database.document import render_database_terminal  # noqa: PLC0415
     from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
 
     if since is not None and not run.trouble and run.result.run.status == "complete":

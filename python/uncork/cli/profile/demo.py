@@ -19,7 +19,7 @@ from uncork.model.results.cure import CureResult
 from uncork.model.units import format_count
 from uncork.report.blocks import Step
 from uncork.report.cure.answer import proven_change
-from uncork.report.cure.short import render_cure_short
+from uncork.report.cure.document import render_cure_short
 from uncork.report.write.terminal_text import write_steps
 from uncork.requests.jobs import CureJob
 from uncork.requests.option import from_values

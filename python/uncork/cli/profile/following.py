@@ -11,7 +11,7 @@ from uncork.cli import console
 from uncork.errors import UsageError
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.profile.logs import LogReading, LogRequest
-from uncork.report.log.terminal import render_log_live
+from uncork.report.log.document import render_log_live
 from uncork.workbench.profile.following import ProgressSnapshot, follow_logs
 from uncork.workbench.profile.log_files import is_log
 from uncork.workbench.profile.log_servers import LogServers

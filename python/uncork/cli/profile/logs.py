@@ -77,7 +77,7 @@ def profile_logs(options: LogOptions) -> None:
 
         compare_log_runs(before, run, form, options.html, options.top)
     else:
-        from uncork.report.log.terminal import render_log_terminal  # noqa: PLC0415 -- logs are read while it loads
+        from uncork.report.log.document import render_log_terminal  # noqa: PLC0415 -- logs are read while it loads
         from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415 -- also
 
         terminal = partial(render_log_terminal, top=options.top, full=options.full, rejected=options.rejected)

@@ -17,7 +17,7 @@ from uncork.cli.pages import check_page, chosen_form, report
 from uncork.cli.profile.database import end_if_hidden
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
-from uncork.report.service.terminal import render_service_terminal
+from uncork.report.service.document import render_service_terminal
 from uncork.requests.service_options import ServiceOptions, service_job
 from uncork.workbench.documents.kinds import kind_named
 from uncork.workbench.documents.services import ServiceRun

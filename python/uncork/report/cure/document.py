@@ -1,4 +1,4 @@
-"""Build the document of a cure: what was proven, all tried changes, each finding, the copy. Pure."""
+"""The report on a cure: what was proven, all tried changes, each finding, the copy; and in a terminal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
+
+from rich.console import Console
 
 from uncork.model.database.missing import Missing
 from uncork.model.results.cure import PRACTICAL, Change, CureResult, StatementEffect, Tried
@@ -28,7 +30,7 @@ from uncork.report.blocks import (
     filled_section,
 )
 from uncork.report.cells import bytes_cell, column, count_cell, duration_cell, header, number, table_of
-from uncork.report.cure.answer import cure_steps, proven_change
+from uncork.report.cure.answer import cure_steps, handed_path, proven_change
 from uncork.report.cure.words import (
     SIGNS,
     TONES,
@@ -51,6 +53,13 @@ from uncork.report.cure.words import (
 )
 from uncork.report.findings import finding_blocks, missing_sentence
 from uncork.report.words import capitalised, effect_text
+from uncork.report.write.terminal_text import (
+    write_answer,
+    write_block,
+    write_paragraph,
+    write_report,
+    write_title,
+)
 
 _TOGETHER: Final = "Chosen, measured again"
 _MEASURED: Final = {
@@ -407,3 +416,57 @@ def _reproduce(result: CureResult) -> Iterator[Block]:
         many = count_words(len(runs), "run")
         text = "\n".join(f"uncork report {shlex.quote(run)}" for run in runs)
         yield Code(text, "sh", f"The evidence and the trials are {many}")
+
+
+# ---- in the terminal ----
+
+_INDENT: Final = 2
+
+
+def render_cure_terminal(result: CureResult, console: Console) -> None:
+    """Print the report on a cure, the answer first and the next steps last.
+
+    Of each change only the outcome and its reason are printed, besides what was chosen; the other forms of
+    the report have its SQL and its effect on each statement. Every outcome is also stated in words.
+    """
+    document = build_cure_document(result)
+
+    def sections(console: Console) -> None:
+        for section in document.sections:
+            _write_section(console, section)
+        if result.id and any(tried.changes for tried in result.tried):
+            command = f"uncork report {shlex.quote(result.id)} --html cure.html"
+            write_paragraph(console, f"The SQL and the effects of each change: {command}")
+
+    write_report(console, document, [sections])
+
+
+def _write_section(console: Console, section: Section) -> None:
+    write_title(console, section.title)
+    for place, block in enumerate(section.blocks):
+        if isinstance(block, Table):
+            if place:
+                console.print()
+            write_block(console, block, 0)
+        elif isinstance(block, Fold):
+            write_block(console, Fold(block.summary, _brief(block)), _INDENT)
+        else:
+            write_block(console, block, _INDENT)
+    console.print()
+
+
+def _brief(fold: Fold) -> tuple[Block, ...]:
+    """Return the sentences of a change."""
+    return tuple(block for block in fold.blocks if isinstance(block, Paragraph))
+
+
+def render_cure_short(result: CureResult, console: Console) -> None:
+    """Print the answer. If a change was proven, also print what it saves, its SQL, and the file to run."""
+    write_answer(console, result.answer)
+    chosen = proven_change(result)
+    if chosen is not None:
+        write_paragraph(console, result.reasons[0])
+        write_block(console, Code(chosen.sql), _INDENT)
+        if up := handed_path(result, "up.sql"):
+            console.print()
+            console.print(f"As a file, with checks: {up}", markup=False, soft_wrap=True)

@@ -1,10 +1,12 @@
-"""Build the report of a guard: the answer, the gates, possible explanations, the report on its run. Pure."""
+"""The report on a guard, as a document and in a terminal: gates, explanations, the report on its run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from rich.console import Console
 
 from uncork.model.results.guard import Acknowledgement, GateCheck, GateOutcome, GuardResult, PlanDifference
 from uncork.model.units import format_duration
@@ -48,6 +50,16 @@ from uncork.report.guard.words import (
     values_text,
 )
 from uncork.report.words import count_words
+from uncork.report.write.terminal_text import (
+    as_text,
+    write_answer,
+    write_items,
+    write_lines,
+    write_paragraph,
+    write_rows,
+    write_steps,
+    write_title,
+)
 
 TONES: Final[dict[GateOutcome, Tone]] = {
     GateOutcome.KEPT: "faster",
@@ -273,3 +285,65 @@ def _why(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Block]:
     tables = tuple(difference_tables(result))
     if tables:
         yield Fold("Costs, waits, system calls and frames of both sides", tables)
+
+
+# ---- in the terminal ----
+
+_MOST_EXPLAINED: Final = 6
+"""Gates that are explained individually."""
+_MOST_PLANS: Final = 3
+_MOST_LINES: Final = 24
+"""Lines shown of a changed plan; the HTML report has all of them."""
+_DIFFERENCE: Final = {"-": "red", "+": "green"}
+
+
+def render_guard_terminal(result: GuardResult, console: Console) -> None:
+    """Print the report on a guard, the verdict first.
+
+    The console sets colour and width; every outcome is also stated in words.
+    """
+    write_answer(console, result.answer)
+    asked = (f"Question: {result.question}",) if result.question else ()
+    write_items(console, (*result.reasons, *asked))
+    if result.checks:
+        write_rows(console, gates_table(result.checks, narrow=True))
+        console.print()
+    found = explanations(result)
+    for explanation in found[:_MOST_EXPLAINED]:
+        write_title(console, explanation.title)
+        write_items(console, explanation.lines)
+        for plan in explanation.plans[:_MOST_PLANS]:
+            _write_difference(plan, console)
+    if len(found) > _MOST_EXPLAINED:
+        write_paragraph(
+            console, f"{len(found) - _MOST_EXPLAINED} more gates are explained in the HTML report."
+        )
+    others = settings_lines(result)
+    if others:
+        write_title(console, "What else differs between the sides")
+        write_items(console, others)
+    unused = [
+        f"{known.gate}{f' on {known.workload}' if known.workload else ''}: {known.reason}"
+        for known in result.unused
+    ]
+    if unused:
+        write_title(console, "Unused acknowledgements: remove them")
+        write_items(console, unused)
+    if result.warnings:
+        write_title(console, "Warnings")
+        write_items(console, result.warnings)
+    write_steps(console, tuple(guard_steps(result, within=True)))
+
+
+def _write_difference(plan: PlanDifference, console: Console) -> None:
+    """Print the removed and added lines of a changed plan."""
+    of = f", {plan.statement}" if plan.statement != plan.workload else ""
+    write_lines(console, [f"    plan of {plan.workload}{of}: - baseline, + candidate"])
+    lines = [line for line in plan.text.splitlines() if not line.startswith(("---", "+++", "@@"))]
+    for line in lines[:_MOST_LINES]:
+        console.print(
+            as_text(console, f"    {line}", _DIFFERENCE.get(line[:1], "")), overflow="ellipsis", no_wrap=True
+        )
+    if len(lines) > _MOST_LINES:
+        write_lines(console, [f"    {len(lines) - _MOST_LINES} more lines"])
+    console.print()

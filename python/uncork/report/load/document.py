@@ -1,11 +1,14 @@
-"""Build the document of a load: the answer first, then the charts and tables that support it."""
+"""The report on a load, as a document and in a terminal: the answer, then charts and tables."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
+
+from rich.console import Console
 
 from uncork.model.load import LoadOutcome
 from uncork.model.results.load import LoadResult
@@ -51,6 +54,7 @@ from uncork.report.load.tables import (
 from uncork.report.load.words import arrivals_words, clients_words, operation_word, stop_words
 from uncork.report.quantity_words import duration_text
 from uncork.report.system_blocks import system_blocks
+from uncork.report.write.terminal_text import TerminalPart, write_items, write_report
 
 _OTHER_PROTOCOL = "other protocol"
 """The kind of failure if the server speaks HTTP/2 only."""
@@ -284,3 +288,26 @@ def _sent(result: LoadResult) -> Iterator[Block]:
         yield Fold(
             summary, (Code(script.text, "text" if result.http else "sql"),), open=len(result.scripts) == 1
         )
+
+
+# ---- in the terminal ----
+
+
+def render_load_terminal(result: LoadResult, console: Console, *, statements: bool = False) -> None:
+    """Print the report on a load; `statements` adds a table of statements."""
+    write_report(console, build_load_document(result), _tables(result, statements))
+
+
+def _tables(result: LoadResult, statements: bool) -> Iterator[TerminalPart]:
+    yield parts_table(result)
+    if result.operation.count:
+        yield from (latency_table(result), scripts_table(result))
+        yield statements_table(result) if statements else None
+        yield steps_table(result)
+        gaps = step_gap_sentences(result)
+        yield partial(write_items, items=gaps) if gaps else None
+    yield logins_table(result)
+    yield answers_table(result) if result.http and len(result.http.statuses) > 1 else None
+    yield errors_table(result)
+    if result.counts.started or result.counts.arrivals:
+        yield from (counts_table(result), connections_table(result), use_table(result))

@@ -1,9 +1,11 @@
-"""Build the document of a sweep: what the report says and in which order, independent of the writer."""
+"""The report on a sweep, as a document and in a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
+
+from rich.console import Console
 
 from uncork.model.results.sweep import LawFacts, LevelFacts, ObjectiveFacts, SweepResult, VerifiedFacts
 from uncork.model.sweep import STEADY, parse_objectives
@@ -27,6 +29,12 @@ from uncork.report.load.bottlenecks import bottleneck_lines, resource_title
 from uncork.report.load.sweep_answer import AXIS_WORDS, is_undecided, level_words
 from uncork.report.load.words import rate_text, share_text
 from uncork.report.quantity_words import duration_text
+from uncork.report.write.terminal_text import (
+    write_answer,
+    write_items,
+    write_rows,
+    write_steps,
+)
 from uncork.stats.load.knee import FLAT
 from uncork.stats.load.scalability import scalable_throughput
 
@@ -370,3 +378,17 @@ def _steps(result: SweepResult) -> Iterator[Step]:
         f"{level_words(result, knee.level)} is {rate_text(steady)} {result.operation}s a second."
         + ("" if result.verified is not None else f" To check {check}")
     )
+
+
+# ---- in the terminal ----
+
+
+def render_sweep_terminal(result: SweepResult, console: Console) -> None:
+    """Print the report on a sweep: the answer, its warnings, the levels, the next steps."""
+    document = build_sweep_document(result)
+    write_answer(console, document.answer)
+    if document.reasons:
+        write_items(console, document.reasons)
+    write_rows(console, levels_table(result, brief=True))
+    console.print()
+    write_steps(console, document.steps)

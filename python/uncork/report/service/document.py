@@ -1,4 +1,4 @@
-"""Build the document of a profiled service: the bottleneck first, then what shows it."""
+"""The report on a profiled service, as a document and in a terminal: the bottleneck, then what shows it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
+
+from rich.console import Console
 
 from uncork.model.database.finding import Finding
 from uncork.model.database.index import within_transaction
@@ -31,6 +33,8 @@ from uncork.report.service.tables import (
 )
 from uncork.report.service.words import percent_text
 from uncork.report.stacks.document import build_stack_document
+from uncork.report.stacks.tables import frames_table
+from uncork.report.write.terminal_text import TerminalPart, write_report
 
 _LINE: Final = 100
 _MOST_STEPS: Final = 3
@@ -152,3 +156,33 @@ def _of(name: str, title: str, document: Document) -> Iterator[Section]:
 def _end(result: ServiceResult) -> Iterator[Section]:
     if result.run.reproduce:
         yield Section("reproduce", "How to repeat this profile", (Code(result.run.reproduce, "sh"),))
+
+
+# ---- in the terminal ----
+
+_NUMBERS: Final = 44
+"""Characters that the numbers of a statement take."""
+_LEAST_TEXT: Final = 30
+
+
+def render_service_terminal(
+    result: ServiceResult, console: Console, *, top: int = 5, full: bool = False
+) -> None:
+    """Print the report: the statements of the costliest request, or with `full` of all; `top` functions."""
+    write_report(
+        console, build_service_document(result), _terminal_parts(result, console.width, top, full=full)
+    )
+
+
+def _terminal_parts(result: ServiceResult, width: int, top: int, *, full: bool) -> Iterator[TerminalPart]:
+    yield places_table(result)
+    yield pool_table(result)
+    yield requests_table(result)
+    for request in result.requests if full else result.requests[:1]:
+        yield templates_table(request, width=max(_LEAST_TEXT, width - _NUMBERS))
+    yield workers_table(result)
+    yield functions_table(result)
+    yield routes_table(result) or origins_table(result)
+    if result.code is not None:
+        for measure in [measure for measure in result.code.measures if measure.name != "off-cpu"][:1]:
+            yield frames_table(measure, top)

@@ -1,10 +1,12 @@
-"""Build the document of a stack profile: where processor time goes, then the flame graph and the tables."""
+"""The report on a stack profile, as a document and in a terminal: where processor time goes, then tables."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
+
+from rich.console import Console
 
 from uncork.model.results.stacks import MeasureFacts, StackResult
 from uncork.model.units import format_count, format_duration
@@ -18,10 +20,11 @@ from uncork.report.blocks import (
     Paragraph,
     Section,
     Step,
+    Table,
     filled_section,
 )
 from uncork.report.quantity_words import share_text
-from uncork.report.stacks.answer import amount_text, is_idle, measure_words, shown_measure
+from uncork.report.stacks.answer import amount_text, imported_measures, is_idle, measure_words, shown_measure
 from uncork.report.stacks.tables import (
     changes_table,
     entries_table,
@@ -33,6 +36,7 @@ from uncork.report.stacks.tables import (
     syscalls_table,
 )
 from uncork.report.words import series_words
+from uncork.report.write.terminal_text import write_report
 
 _MOST: Final = 200
 _SHALLOW: Final = 4
@@ -240,3 +244,33 @@ def _package(name: str) -> str:
     file = name.strip("[]")
     known = (package for pattern, package in _PACKAGES if re.match(pattern, file))
     return next(known, _OTHER.format(file))
+
+
+# ---- in the terminal ----
+
+
+def render_stack_terminal(
+    result: StackResult, console: Console, *, top: int = 10, full: bool = False
+) -> None:
+    """Print the report on stacks: the `top` frames; `full` prints all measures and tables."""
+    write_report(console, build_stack_document(result), _tables(result, top, full=full), facts=True)
+
+
+def _tables(result: StackResult, top: int, *, full: bool) -> Iterator[Table | None]:
+    few = top if full else 3
+    shown = (shown_measure(result), *imported_measures(result))
+    for measure in result.measures:
+        if not full and not any(measure is each for each in shown):
+            continue
+        yield from (changes_table(measure, result.against, top), frames_table(measure, top))
+        if full or measure.kernel:
+            yield entries_table(measure, few)
+        if full:
+            yield frames_table(measure, top, by="total")
+        if full or measure.templates:
+            yield labels_table(f"{measure.name} by template", "template", measure.templates, few)
+        yield routes_table(measure, top)
+    yield joined_routes_table(result, top)
+    yield syscalls_table(result, top if full else 5)
+    if full:
+        yield processes_table(result, top)

@@ -7,9 +7,8 @@ from typing import Final
 
 from uncork.model.results.cure import CureResult
 from uncork.report.blocks import Document
-from uncork.report.cure.document import build_cure_document
+from uncork.report.cure.document import build_cure_document, render_cure_terminal
 from uncork.report.cure.markdown import pull_request_markdown
-from uncork.report.cure.terminal import render_cure_terminal
 from uncork.store.cures import read_cure
 from uncork.workbench.documents.kinds import Kind
 

@@ -10,8 +10,7 @@ from uncork.analysis.database.result import stored_database_result
 from uncork.model.results.database import DatabaseResult
 from uncork.report.blocks import Document
 from uncork.report.database.answer import answer_database
-from uncork.report.database.document import build_database_document
-from uncork.report.database.terminal import render_database_terminal
+from uncork.report.database.document import build_database_document, render_database_terminal
 from uncork.workbench.documents.kinds import Kind
 
 

@@ -9,8 +9,7 @@ from uncork.analysis.experiment.result import build_result
 from uncork.model.results.experiment import RunResult
 from uncork.report.blocks import Document
 from uncork.report.experiment.answer import answer_experiment
-from uncork.report.experiment.document import build_document
-from uncork.report.experiment.terminal import render_terminal
+from uncork.report.experiment.document import build_document, render_terminal
 from uncork.workbench.documents.flames import evidence_flames
 from uncork.workbench.documents.kinds import Kind
 

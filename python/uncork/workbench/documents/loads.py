@@ -10,8 +10,7 @@ from uncork.analysis.load.result import build_load_result
 from uncork.model.results.load import LoadResult
 from uncork.report.blocks import Document
 from uncork.report.load.answer import answer_load
-from uncork.report.load.document import build_load_document
-from uncork.report.load.terminal import render_load_terminal
+from uncork.report.load.document import build_load_document, render_load_terminal
 from uncork.workbench.documents.kinds import Kind
 
 

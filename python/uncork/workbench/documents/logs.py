@@ -11,8 +11,7 @@ from uncork.analysis.log.result import stored_log_result
 from uncork.model.results.log import LogResult
 from uncork.report.blocks import Document
 from uncork.report.log.answer import answer_log
-from uncork.report.log.document import PARTS_OF_MARKDOWN, build_log_document
-from uncork.report.log.terminal import render_log_terminal
+from uncork.report.log.document import PARTS_OF_MARKDOWN, build_log_document, render_log_terminal
 from uncork.workbench.documents.kinds import Kind
 
 

@@ -17,8 +17,7 @@ from uncork.model.tables.service import APART
 from uncork.model.tables.stacks import STACK_TABLES
 from uncork.report.blocks import Document
 from uncork.report.service.answer import answer_service
-from uncork.report.service.document import build_service_document
-from uncork.report.service.terminal import render_service_terminal
+from uncork.report.service.document import build_service_document, render_service_terminal
 from uncork.store.layout import part_of
 from uncork.store.pressed import read_pressed
 from uncork.store.profile_tables import read_evidence

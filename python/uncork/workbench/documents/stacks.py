@@ -12,8 +12,7 @@ from uncork.analysis.stacks.result import StackRun, stored_stacks
 from uncork.model.results.stacks import StackResult
 from uncork.report.blocks import Document
 from uncork.report.stacks.answer import answer_stacks
-from uncork.report.stacks.document import build_stack_document
-from uncork.report.stacks.terminal import render_stack_terminal
+from uncork.report.stacks.document import build_stack_document, render_stack_terminal
 from uncork.workbench.documents.flames import stack_flames
 from uncork.workbench.documents.kinds import Kind
 

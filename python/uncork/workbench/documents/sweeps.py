@@ -9,8 +9,7 @@ from uncork.analysis.load.sweep import build_sweep_result
 from uncork.model.results.sweep import SweepResult
 from uncork.report.blocks import Document
 from uncork.report.load.sweep_answer import answer_sweep
-from uncork.report.load.sweep_document import build_sweep_document
-from uncork.report.load.sweep_terminal import render_sweep_terminal
+from uncork.report.load.sweep_document import build_sweep_document, render_sweep_terminal
 from uncork.workbench.documents.kinds import Kind
 
 

@@ -28,7 +28,7 @@ STORED: Final = "gathered.bin"
 
 _LATER = (
     *("uncork.store.profile_tables", "uncork.profile.grammar", "uncork.analysis.log.result"),
-    *("uncork.report.log.terminal", "uncork.workbench.run_record"),
+    *("uncork.report.log.document", "uncork.workbench.run_record"),
 )
 """Modules needed only after reading; loading them takes as long as reading a hundred megabytes."""
 
