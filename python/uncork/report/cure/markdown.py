@@ -16,7 +16,7 @@ from uncork.report.cure.answer import proven_change
 from uncork.report.cure.document import build_cure_document, changes_table
 from uncork.report.cure.words import named_changes
 from uncork.report.headline import split_answer
-from uncork.report.write.markdown import block_lines, code_text, escape
+from uncork.report.write.markdown import block_lines, escape, footer, step_lines
 
 MOST: Final = 60_000
 """Maximum length in characters."""
@@ -28,7 +28,7 @@ def pull_request_markdown(result: CureResult) -> str:
     """Return the cure as GitHub-flavoured Markdown of at most `MOST` characters."""
     document = build_cure_document(result)
     head = "\n".join(_head(result, document))
-    foot = _foot(document)
+    foot = f"{footer(document.facts, document.version)}\n"
     parts = ["\n".join(_folded(section)) for section in document.sections if section.id not in _SHOWN]
     total = len(parts)
     while parts and len(head) + len(foot) + sum(map(len, parts)) > MOST:
@@ -51,11 +51,7 @@ def _head(result: CureResult, document: Document) -> Iterator[str]:
         yield from block_lines(Code(chosen.sql, "sql"))
     if any(True for _ in named_changes(result)):
         yield from block_lines(changes_table(result))
-    yield "**What to do next**"
-    yield ""
-    for step in document.steps:
-        yield f"- {escape(step.text)}" + (f" {code_text(step.command)}" if step.command else "")
-    yield ""
+    yield from step_lines(document.steps, "**What to do next**")
 
 
 def _folded(section: Section) -> Iterator[str]:
@@ -65,8 +61,3 @@ def _folded(section: Section) -> Iterator[str]:
         for inner in ((Bullets((block.summary,)), *block.blocks) if isinstance(block, Fold) else (block,))
     )
     yield from block_lines(Fold(section.title, blocks))
-
-
-def _foot(document: Document) -> str:
-    facts = " · ".join(f"{name} {escape(text)}" for name, text in document.facts)
-    return f"<sub>{facts} · uncork {escape(document.version)}</sub>\n"

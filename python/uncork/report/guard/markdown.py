@@ -26,7 +26,7 @@ from uncork.report.guard.why import settings_lines
 from uncork.report.guard.words import OUTCOME_SIGNS
 from uncork.report.headline import split_answer
 from uncork.report.words import count_words
-from uncork.report.write.markdown import block_lines, code_text, escape
+from uncork.report.write.markdown import block_lines, escape, footer, step_lines
 
 MOST: Final = 60_000
 """Maximum length in characters."""
@@ -53,7 +53,7 @@ def guard_markdown(result: GuardResult) -> str:
     sign = f"{OUTCOME_SIGNS[worst]} " if worst else ""
     headline, lead = (escape(_short(text)) for text in split_answer(result.answer))
     head = [f"{sign}**{headline}**{f' {lead}' if lead else ''}", "", guard_marker(result), "", *_head(result)]
-    foot = _foot(result)
+    foot = f"{footer(tuple(guard_facts(result)), result.uncork_version)}\n"
     text = "\n".join(map(_short, head))
     if len(text) + len(foot) > MOST:  # hundreds of gates with long names
         whole = text[: MOST - len(foot) - _LEFT_OUT].rpartition("\n")[0]
@@ -76,15 +76,7 @@ def _head(result: GuardResult) -> Iterator[str]:
             more = len(checks) - _MOST_ROWS
             table = gates_table(checks[:_MOST_ROWS], f"{more} more are in the report" if more > 0 else "")
             yield from block_lines(Fold(summary, (table,)) if summary else table)
-    steps = list(guard_steps(result))
-    if steps:
-        yield "**What to do next**"
-        yield ""
-        yield from (
-            f"- {escape(step.text)}" + (f" {code_text(step.command)}" if step.command else "")
-            for step in steps
-        )
-        yield ""
+    yield from step_lines(tuple(guard_steps(result)), "**What to do next**")
     if result.warnings:
         yield from block_lines(Fold(f"Warnings ({len(result.warnings)})", (Bullets(result.warnings),)))
 
@@ -111,8 +103,3 @@ def _explaining(result: GuardResult) -> Iterator[Block]:
     if others:
         yield Fold(f"What else differs between the sides ({len(others)})", (Bullets(others),))
     yield from (Fold(table.caption, (replace(table, caption=""),)) for table in difference_tables(result))
-
-
-def _foot(result: GuardResult) -> str:
-    facts = " · ".join(f"{name} {escape(text)}" for name, text in guard_facts(result))
-    return f"<sub>{facts} · uncork {escape(result.uncork_version)}</sub>\n"

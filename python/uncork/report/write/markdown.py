@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from uncork.report.blocks import (
@@ -19,6 +19,7 @@ from uncork.report.blocks import (
     LineChart,
     Paragraph,
     Spark,
+    Step,
     Table,
     Value,
 )
@@ -47,20 +48,29 @@ def _document(document: Document) -> Iterable[str]:
     if document.tally:
         yield " · ".join(f"{SYMBOLS[verdict]} {words}: {count}" for verdict, words, count in document.tally)
         yield ""
-    if document.steps:
-        yield "## What to do next"
-        yield ""
-        for step in document.steps:
-            yield f"- {escape(step.text)}" + (f" {code_text(step.command)}" if step.command else "")
-        yield ""
+    yield from step_lines(document.steps, "## What to do next")
     for section in document.sections:
         body = [line for block in section.blocks for line in block_lines(block)]
         if body:
             yield f"## {escape(section.title)}"
             yield ""
             yield from body
-    facts = _line(Facts(document.facts))
-    yield f"<sub>{facts} · uncork {escape(document.version)}</sub>"
+    yield footer(document.facts, document.version)
+
+
+def step_lines(steps: Sequence[Step], title: str) -> Iterable[str]:
+    """Yield the next steps with their commands, under a title; nothing without steps."""
+    if steps:
+        yield title
+        yield ""
+        for step in steps:
+            yield f"- {escape(step.text)}" + (f" {code_text(step.command)}" if step.command else "")
+        yield ""
+
+
+def footer(facts: Sequence[tuple[str, str]], version: str) -> str:
+    """Return the last line: facts about the run, and the version of uncork."""
+    return f"<sub>{_line(Facts(tuple(facts)))} · uncork {escape(version)}</sub>"
 
 
 def block_lines(block: Block) -> Iterable[str]:
