@@ -8,7 +8,7 @@ from uncork.model.results.experiment import RequestCounts
 from uncork.report.blocks import Fold, Gallery
 from uncork.report.draw.charts import dot_axis
 from uncork.report.experiment.document import build_document
-from uncork.report.experiment.request_charts import request_chart_sections
+from uncork.report.experiment.requests import request_chart_sections
 from uncork.report.experiment.view import View
 from uncork.report.write.html import html_page
 from uncork.report.write.markdown import markdown_text

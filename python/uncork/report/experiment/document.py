@@ -23,8 +23,7 @@ from uncork.report.experiment.explanation import cost_highlights, explanation_se
 from uncork.report.experiment.growth import growth_sections, growth_table, growth_words
 from uncork.report.experiment.hosts import host_sections
 from uncork.report.experiment.machine import machine_sections
-from uncork.report.experiment.request_charts import request_chart_sections
-from uncork.report.experiment.requests import request_sections
+from uncork.report.experiment.requests import request_chart_sections, request_sections
 from uncork.report.experiment.view import TONES, Place, View
 from uncork.report.figures import number_text
 from uncork.report.words import (
@@ -231,7 +230,7 @@ def engine_sections(view: View) -> Iterable[Section]:
     table = table_of(
         "Engines, and the cost of an empty statement with each",
         engines,
-        header("engine", lambda engine: Value(engine.title, note=_short(engine.version))),
+        header("engine", lambda engine: Value(engine.title, note=engine.version.split(" on ")[0])),
         column("variants", lambda engine: ", ".join(engine.variants)),
         column("client", lambda engine: "same process" if engine.shares_process else "separate"),
         number("empty statement: p50", lambda engine: _time(engine.overhead_p50_ns)),
@@ -274,10 +273,6 @@ def _time(nanoseconds: float | None) -> Value:
 
 def _nothing() -> Value:
     return Value("", tone="muted")
-
-
-def _short(version: str) -> str:
-    return version.partition(" on ")[0]
 
 
 # ---- after a verdict: what limits the better variant now ----
