@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from uncork.model.results.load import Distribution, LoadResult, SecondFacts
 from uncork.model.units import format_count, format_duration
@@ -29,21 +29,12 @@ def throughput_chart(result: LoadResult) -> LineChart | None:
     points = throughput_points(result)
     if points is None:
         return None
-    return LineChart(
-        title="Throughput over time",
-        description=_ends(
-            f"Successful {operation_word(result)}s a second",
-            points,
-            lambda y: format_count(round(y)),
-        ),
-        axis="time",
-        x_title="seconds from the beginning",
-        y_title=f"{operation_word(result)}s a second",
-        unit="number",
-        lines=(Line(SUCCEEDED, points),),
-        variants=(SUCCEEDED,),
-        wide=True,
-        from_zero=True,
+    word = operation_word(result)
+    return _chart(
+        "Throughput over time",
+        _ends(f"Successful {word}s a second", points, _whole),
+        f"{word}s a second",
+        [Line(SUCCEEDED, points)],
     )
 
 
@@ -73,16 +64,12 @@ def percentiles_chart(result: LoadResult) -> LineChart | None:
             return None
         lines.append(Line(name, points))
     since = " from the intended start" if result.settings.open_loop else ""
-    return LineChart(
-        title="Percentiles over time",
-        description=_ends("p99 of each second", lines[1].points, format_duration),
-        axis="time",
-        x_title="seconds from the beginning",
-        y_title=f"latency{since} of the {operation_word(result)}s that ended in each second",
+    return _chart(
+        "Percentiles over time",
+        _ends("p99 of each second", lines[1].points, format_duration),
+        f"latency{since} of the {operation_word(result)}s that ended in each second",
+        lines,
         unit="ns",
-        lines=tuple(lines),
-        variants=(HALF, MOST, ALL),
-        wide=True,
     )
 
 
@@ -119,21 +106,12 @@ def failures_chart(result: LoadResult) -> LineChart | None:
     points = _points(seconds, lambda group: _rate(group, lambda one: one.failed))
     if points is None:
         return None
-    return LineChart(
-        title="Failures over time",
-        description=_ends(
-            f"Failed {operation_word(result)}s a second",
-            points,
-            lambda y: format_count(round(y)),
-        ),
-        axis="time",
-        x_title="seconds from the beginning",
-        y_title=f"failed {operation_word(result)}s a second",
-        unit="number",
-        lines=(Line(FAILED, points),),
-        variants=(FAILED,),
-        wide=True,
-        from_zero=True,
+    word = operation_word(result)
+    return _chart(
+        "Failures over time",
+        _ends(f"Failed {word}s a second", points, _whole),
+        f"failed {word}s a second",
+        [Line(FAILED, points)],
     )
 
 
@@ -152,17 +130,29 @@ def statuses_chart(result: LoadResult) -> LineChart | None:
         if points is None:
             return None
         lines.append(Line(name, points))
+    spans = f"Answers a second: {'; '.join(map(_span, lines))}."
+    return _chart("Status codes over time", spans, "answers a second, by their status", lines)
+
+
+def _chart(
+    title: str,
+    description: str,
+    y_title: str,
+    lines: Sequence[Line],
+    unit: Literal["ns", "number"] = "number",
+) -> LineChart:
+    """Return a wide chart over the time of the load; rates begin at 0."""
     return LineChart(
-        title="Status codes over time",
-        description=f"Answers a second: {'; '.join(map(_span, lines))}.",
+        title=title,
+        description=description,
         axis="time",
         x_title="seconds from the beginning",
-        y_title="answers a second, by their status",
-        unit="number",
+        y_title=y_title,
+        unit=unit,
         lines=tuple(lines),
         variants=tuple(line.variant for line in lines),
         wide=True,
-        from_zero=True,
+        from_zero=unit == "number",
     )
 
 
@@ -203,6 +193,10 @@ def _worst(read: Callable[[SecondFacts], int | None], group: Sequence[SecondFact
 
 def _rate(group: Sequence[SecondFacts], count: Callable[[SecondFacts], int]) -> float:
     return sum(count(second) for second in group) / (sum(second.length_ns for second in group) / 1e9)
+
+
+def _whole(number: float) -> str:
+    return format_count(round(number))
 
 
 def _ends(what: str, points: Sequence[tuple[float, float]], show: Callable[[float], str]) -> str:

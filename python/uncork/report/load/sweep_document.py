@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from rich.console import Console
@@ -29,12 +30,7 @@ from uncork.report.load.bottlenecks import bottleneck_lines, resource_title
 from uncork.report.load.sweep_answer import AXIS_WORDS, is_undecided, level_words
 from uncork.report.load.words import rate_text, share_text
 from uncork.report.quantity_words import duration_text
-from uncork.report.write.terminal_text import (
-    write_answer,
-    write_items,
-    write_rows,
-    write_steps,
-)
+from uncork.report.write.terminal_text import write_report
 from uncork.stats.load.knee import FLAT
 from uncork.stats.load.scalability import scalable_throughput
 
@@ -69,6 +65,7 @@ def levels_table(result: SweepResult, *, brief: bool = False) -> Table:
         if result.operation == "transaction"
         else ("service's", "the service and its database")
     )
+    processors = "cpus" if brief else f"{whose} processors"
     caption = f"Levels: {result.operation}s a second ({rate}), latency, share failed or never sent"
     return table_of(
         f"{caption}, processors used by {who}" if visible else caption,
@@ -80,9 +77,7 @@ def levels_table(result: SweepResult, *, brief: bool = False) -> Table:
         number("p99", lambda level: _time(level.p99_ns)),
         number("longest", lambda level: _time(level.max_ns), when=not brief),
         number("failed", lambda level: _wrong(level.wrong, level.works)),
-        number(
-            "cpus" if brief else f"{whose} processors", lambda level: _cpus(level.server_cpus), when=visible
-        ),
+        number(processors, lambda level: _cpus(level.server_cpus), when=visible),
         number("generator's processors", lambda level: _cpus(level.client_cpus), when=not brief),
         number("load steps", lambda level: str(level.steps), when=not brief),
         *(
@@ -385,10 +380,5 @@ def _steps(result: SweepResult) -> Iterator[Step]:
 
 def render_sweep_terminal(result: SweepResult, console: Console) -> None:
     """Print the report on a sweep: the answer, its warnings, the levels, the next steps."""
-    document = build_sweep_document(result)
-    write_answer(console, document.answer)
-    if document.reasons:
-        write_items(console, document.reasons)
-    write_rows(console, levels_table(result, brief=True))
-    console.print()
-    write_steps(console, document.steps)
+    levels = replace(levels_table(result, brief=True), caption="")
+    write_report(console, build_sweep_document(result), [levels], question=False)

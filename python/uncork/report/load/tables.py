@@ -215,13 +215,13 @@ def connections_table(result: LoadResult) -> Table:
 
 def use_table(result: LoadResult) -> Table:
     """Return bytes and processor time, in total and per operation."""
-    started = result.counts.started
+    started, generator = result.counts.started, result.generator
     rows = [
         (name, show(total), show(total / started) if started else "") for name, total, show in _uses(result)
     ]
-    rows.append(("busiest thread of the generator", f"{result.generator.busiest_thread * 100:.0f} %", ""))
-    if result.generator.steal_ns:
-        rows.append(("taken by the hypervisor", duration_text(result.generator.steal_ns), ""))
+    rows.append(("busiest thread of the generator", f"{generator.busiest_thread * 100:.0f} %", ""))
+    if generator.steal_ns:
+        rows.append(("taken by the hypervisor", duration_text(generator.steal_ns), ""))
     return table_of(
         "Bytes and processor time",
         rows,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -14,19 +15,14 @@ from uncork.report.blocks import Document, Section, Step, Table
 from uncork.report.cells import header, number, table_of
 from uncork.report.figures import figure_value
 from uncork.report.words import count_words
-from uncork.report.write.terminal_text import write_answer, write_items, write_rows, write_steps
+from uncork.report.write.terminal_text import write_report
 from uncork.stats.run_comparison import KNOWN_RUNS
 
 
 def render_import_terminal(run: RunFigures, console: Console) -> None:
     """Print the metrics of an imported result."""
-    document = build_import_document(run)
-    write_answer(console, document.answer)
-    if document.reasons:
-        write_items(console, document.reasons)
-    write_rows(console, _table(run))
-    console.print()
-    write_steps(console, document.steps)
+    metrics = replace(_table(run), caption="")
+    write_report(console, build_import_document(run), [metrics], question=False)
 
 
 def build_import_document(run: RunFigures) -> Document:

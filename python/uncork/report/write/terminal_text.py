@@ -58,13 +58,19 @@ TerminalPart = Table | Callable[[Console], None] | None
 
 
 def write_report(
-    console: Console, document: Document, parts: Iterable[TerminalPart], *, facts: bool = False
+    console: Console,
+    document: Document,
+    parts: Iterable[TerminalPart],
+    *,
+    question: bool = True,
+    facts: bool = False,
 ) -> None:
-    """Print a document: its answer, reasons and question, then `parts`, its facts, and its steps."""
+    """Print a document: its answer, reasons and `question`, then `parts`, its `facts`, and its steps."""
     write_answer(console, document.answer)
     if document.reasons:
         write_items(console, document.reasons)
-    write_paragraph(console, document.question, "italic")
+    if question:
+        write_paragraph(console, document.question, "italic")
     for part in parts:
         if isinstance(part, Table):
             write_table(console, part)
@@ -76,8 +82,9 @@ def write_report(
 
 
 def write_table(console: Console, table: Table) -> None:
-    """Print a table under its caption, and an empty line."""
-    write_lines(console, wrapped(table.caption, console.width), "bold")
+    """Print a table under its caption, if it has one, and an empty line."""
+    if table.caption:
+        write_lines(console, wrapped(table.caption, console.width), "bold")
     write_rows(console, table)
     console.print()
 
