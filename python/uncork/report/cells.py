@@ -99,7 +99,7 @@ def number(
 
 
 def not_shown(left: int, noun: str) -> str:
-    """Return the end of a caption: "; 3 other templates not shown"; empty if nothing is left out."""
+    """Return the end of a caption, such as "; 3 others not shown"; empty if none is left out."""
     return f"; {count_words(left, noun)} not shown" if left > 0 else ""
 
 

@@ -57,7 +57,7 @@ def _answer(result: CureResult) -> str:
             return "It ended before any finding was known."
         hides = hides_findings(result.hidden)
         return nothing_found_words(result.sessions, result.costliest, hidden=hides)
-    measured = _measured(result)
+    measured = [tried for tried in result.tried if any(change.net is not None for change in tried.changes)]
     many, total = format_count(len(measured)), count_words(len(result.tried), "finding")
     cured = [tried for tried in measured if tried.state == "cured"]
     if stopped:
@@ -104,10 +104,6 @@ def _together(text: str) -> str:
     each = [word.removeprefix(_ONE_INDEX) for word in text.rstrip(". ").split(". ")]
     alike = len(each) > 1 and text.count(_ONE_INDEX) == len(each)
     return f"Create indexes {series_words([f'on {one}' for one in each])}" if alike else text.rstrip(". ")
-
-
-def _measured(result: CureResult) -> list[Tried]:
-    return [tried for tried in result.tried if any(change.net is not None for change in tried.changes)]
 
 
 def _harm(result: CureResult) -> str:

@@ -1,4 +1,4 @@
-"""The report on a cure: what was proven, all tried changes, each finding, the copy; and in a terminal."""
+"""The report on a cure, as a document and in a terminal: what was proven, and all that was tried."""
 
 from __future__ import annotations
 
@@ -426,8 +426,8 @@ _INDENT: Final = 2
 def render_cure_terminal(result: CureResult, console: Console) -> None:
     """Print the report on a cure, the answer first and the next steps last.
 
-    Of each change only the outcome and its reason are printed, besides what was chosen; the other forms of
-    the report have its SQL and its effect on each statement. Every outcome is also stated in words.
+    Of each change only the outcome and its reason are printed, besides what was chosen; the other
+    forms of the report have its SQL and its effect on each statement. Outcomes are stated in words.
     """
     document = build_cure_document(result)
 
@@ -461,7 +461,7 @@ def _brief(fold: Fold) -> tuple[Block, ...]:
 
 
 def render_cure_short(result: CureResult, console: Console) -> None:
-    """Print the answer. If a change was proven, also print what it saves, its SQL, and the file to run."""
+    """Print the answer, and of a proven change what it saves, its SQL, and the file to run."""
     write_answer(console, result.answer)
     chosen = proven_change(result)
     if chosen is not None:

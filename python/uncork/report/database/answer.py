@@ -17,7 +17,7 @@ from uncork.report.headline import capital, fitting, headline_template, join_sen
 from uncork.report.hidden_work import hidden_sentences, hides_findings
 from uncork.report.quantity_words import instant_text, share_text
 from uncork.report.system_blocks import system_doubts
-from uncork.report.words import count_words, series_words
+from uncork.report.words import capitalised, count_words, series_words
 
 _TOLD: Final = 3
 _LEAST_SHARE: Final = 0.05
@@ -200,12 +200,8 @@ def _work(result: DatabaseResult) -> Iterator[str]:
             )
 
 
-def _compose_database_warnings(result: DatabaseResult) -> tuple[str, ...]:
-    """Return the reasons to trust the numbers less."""
-    return tuple(_warnings(result))
-
-
 def _warnings(result: DatabaseResult) -> Iterator[str]:
+    """Yield the reasons to trust the numbers less."""
     watch = result.watch
     if result.run.status == "failed":
         yield (
@@ -221,7 +217,7 @@ def _warnings(result: DatabaseResult) -> Iterator[str]:
             f'are hidden from "{result.role}": these numbers exclude them.'
         )
     if result.system is not None:
-        yield from (f"{text[:1].upper()}{text[1:]}." for text in system_doubts(result.system))
+        yield from (f"{capitalised(text)}." for text in system_doubts(result.system))
     due = watch.samples + watch.missed
     if watch.missed > _LEAST_SHARE * due:
         yield (
@@ -250,6 +246,6 @@ def _warnings(result: DatabaseResult) -> Iterator[str]:
 
 def answer_database(result: DatabaseResult) -> DatabaseResult:
     """Return the result with its answer, reasons and warnings."""
-    result = replace(result, warnings=_compose_database_warnings(result))
+    result = replace(result, warnings=tuple(_warnings(result)))
     answer = (*hidden_sentences(result.hidden, result.unplanned), _compose_database_answer(result))
     return replace(result, answer=join_sentences(answer), reasons=_compose_database_reasons(result))

@@ -1,4 +1,4 @@
-"""The report on a watched server, as a document and in a terminal: where its time goes, then the tables."""
+"""The report on a watched server, as a document and in a terminal: where its time goes."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ _COARSE: Final = 0.02
 def render_database_terminal(
     result: DatabaseResult, console: Console, *, top: int = 10, full: bool = False
 ) -> None:
-    """Print the report on a watched server: the `top` templates and tables; `full` prints all tables."""
+    """Print the report with the `top` templates and tables; `full` prints all tables."""
     parts = _terminal_parts(result, console.width, top, full=full)
     write_report(console, build_database_document(result), parts, facts=True)
 

@@ -29,14 +29,10 @@ def foreign_key_dot(result: DatabaseResult) -> str:
 
 
 def _dot_node(table: TableFacts) -> str:
-    label = "\n".join((table.name, format_bytes(_size(table))))
+    label = "\n".join((table.name, format_bytes((table.bytes or 0) + table.index_bytes)))
     return f"  {table.oid} [label={_quoted(label)}];"
 
 
 def _quoted(text: str) -> str:
     """Return a text quoted for Graphviz, with its line breaks."""
     return json.dumps(text, ensure_ascii=False)
-
-
-def _size(table: TableFacts) -> int:
-    return (table.bytes or 0) + table.index_bytes

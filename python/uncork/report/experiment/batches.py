@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from uncork.model.results.experiment import BatchFacts, Cost, Levels, PublishedFigure
+from uncork.model.results.experiment import BatchFacts, Cost, PublishedFigure
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.blocks import Block, Paragraph, Section, Table, Value
 from uncork.report.cells import column, header, number, table_if_any, table_of
@@ -134,17 +134,13 @@ def _time_a_row(view: View, workload: str, batch: BatchFacts, base: BatchFacts) 
             (
                 m.value
                 for m in view.result.metrics
-                if _is_of(m.cell, m.workload, m.variant, b) and not m.again
+                if (m.cell, m.workload, m.variant) == (b.cell, b.workload, b.variant) and not m.again
             ),
             None,
         )
         for b in (batch, base)
     )
     return _changed(_a_row(own, batch), _a_row(other, base), format_duration)
-
-
-def _is_of(cell: Levels, workload: str, variant: str, batch: BatchFacts) -> bool:
-    return (cell, workload, variant) == (batch.cell, batch.workload, batch.variant)
 
 
 def _a_row(number: float | None, batch: BatchFacts) -> float | None:

@@ -12,6 +12,7 @@ from uncork.report.blocks import Block, Bullets, Code, Fold, Paragraph, Section,
 from uncork.report.cells import column, facts_table, folded_if_long, header, table_of, without_empty_columns
 from uncork.report.experiment.view import View
 from uncork.report.words import (
+    capitalised,
     cell_words,
     count_words,
     effect_with_interval,
@@ -95,7 +96,7 @@ def _warnings(view: View) -> tuple[Block, ...]:
             shared.setdefault(warning, []).append(f"{c.variant} on {view.place((c.cell, c.workload))}")
     for warning, where in shared.items():
         more = f", and {len(where) - 3} more" if len(where) > 3 else ""
-        items.append(f"{warning[:1].upper()}{warning[1:]}: {'; '.join(where[:3])}{more}.")
+        items.append(f"{capitalised(warning)}: {'; '.join(where[:3])}{more}.")
     if result.run.failed_trials:
         items.append(
             f"{format_count(result.run.failed_trials)} of {count_words(result.run.trials, 'trial')} failed "

@@ -43,7 +43,7 @@ def host_words(result: RunResult) -> Iterator[str]:
     yield from lost_words(result.hosts)
     odd = [host for host in result.hosts if host.odd]
     if odd:
-        names = series_words([_odd(host) for host in odd])
+        names = series_words([f"{host.name} ({_effect(host.itself)})" for host in odd])
         yield f"The baseline differs from itself on {names}. The rounds of these hosts count like the others."
 
 
@@ -125,10 +125,6 @@ def lost_words(hosts: Sequence[HostFacts]) -> Iterator[str]:
         rounds = count_words(len(lost), "round")
         names = series_words([f"{host.name} ({host.lost})" for host in lost])
         yield f"{rounds} {'was' if len(lost) == 1 else 'were'} lost with {names}."
-
-
-def _odd(host: HostFacts) -> str:
-    return f"{host.name} ({_effect(host.itself)})"
 
 
 def _effect(effect: ScopeEffect | None) -> str:

@@ -13,7 +13,7 @@ from uncork.report.cells import folded_if_long, header, number, table_of
 from uncork.report.experiment.view import View
 from uncork.report.quantity_words import share_text
 from uncork.report.system_blocks import lacks_words, system_blocks, system_doubts
-from uncork.report.words import count_words
+from uncork.report.words import capitalised, count_words
 
 _OPEN_ROWS: Final = 24
 _MOST_FOLDS: Final = 24
@@ -30,7 +30,7 @@ def machine_sections(view: View) -> Iterable[Section]:
     blocks: list[Block] = []
     warnings = {text: None for system in systems for text in system_doubts(system.use)}
     if warnings:
-        blocks.append(Bullets(tuple(f"{text[:1].upper()}{text[1:]}." for text in list(warnings)[:6])))
+        blocks.append(Bullets(tuple(f"{capitalised(text)}." for text in list(warnings)[:6])))
     for workload in dict.fromkeys(system.workload for system in systems):
         blocks.append(folded_if_long(_table(view, workload), _OPEN_ROWS))
     blocks.append(Paragraph(" ".join(_how(systems))))

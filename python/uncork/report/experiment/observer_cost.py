@@ -21,7 +21,7 @@ from uncork.model.results.observer_cost import (
 from uncork.model.trial import Cell
 from uncork.model.units import format_bytes
 from uncork.report.headline import join_sentences
-from uncork.report.words import count_words, series_words
+from uncork.report.words import capitalised, count_words, series_words
 
 
 def compose_cost_answer(found: ObserverCosts) -> str:
@@ -114,7 +114,7 @@ def render_costs(found: ObserverCosts, console: Console) -> None:
             f"{found.confidence:.0%} intervals over {rounds} rounds, valid at every look. CPU/op is the "
             f"{_whose(found)}'s processor time per operation{_own_words(found)}. "
             "Verdicts use wider intervals that hold for all observers together. "
-            f"{found.noise[:1].upper()}{found.noise[1:]}."
+            f"{capitalised(found.noise)}."
         )
     switched = [(cost.name, cost.switched) for cost in found.costs if cost.switched is not None]
     if switched:

@@ -1,4 +1,4 @@
-"""The report on a guard, as a document and in a terminal: gates, explanations, the report on its run."""
+"""The report on a guard, as a document and in a terminal: its gates, and what explains them."""
 
 from __future__ import annotations
 

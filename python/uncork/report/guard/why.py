@@ -81,7 +81,11 @@ def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
     yield from _plan_lines(result, check)
     for kind, name in KINDS.items():
         known = differences_at(result, check.cell, check.workload, kind)
-        notable = [difference for difference in known if _notable(difference)]
+        notable = [
+            difference
+            for difference in known
+            if (difference.name not in UNTOLD_COSTS and _differs(difference))
+        ]
         if notable:
             yield f"{name}: {'; '.join(_words(difference) for difference in notable[:_LISTED])}"
         elif known and not any(map(_differs, known)):
@@ -130,10 +134,6 @@ def _value(value: float, difference: SideDifference) -> str:
     if difference.unit:
         return value_text(value, difference.unit)
     return number_text(value)
-
-
-def _notable(difference: SideDifference) -> bool:
-    return difference.name not in UNTOLD_COSTS and _differs(difference)
 
 
 def _differs(difference: SideDifference) -> bool:

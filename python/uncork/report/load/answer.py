@@ -22,7 +22,7 @@ from uncork.report.load.words import (
     share_text,
 )
 from uncork.report.system_blocks import system_doubts
-from uncork.report.words import count_words
+from uncork.report.words import capitalised, count_words
 from uncork.stats.load.stall import waits_for_acknowledgements
 
 _SHORT_NS: Final = 10_000_000_000
@@ -307,7 +307,7 @@ def _of(part: int, whole: int) -> str:
 
 def _sentence(text: str) -> str:
     stripped = text.rstrip(". \n")
-    return f"{stripped[:1].upper()}{stripped[1:]}{'' if stripped.endswith('?') else '.'}"
+    return f"{capitalised(stripped)}{'' if stripped.endswith('?') else '.'}"
 
 
 def answer_load(result: LoadResult) -> LoadResult:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from uncork.report.blocks import Bullets
+from uncork.report.words import capitalised
 
 _LIMITS: Final = {
     "generator": "the load generator",
@@ -28,7 +29,7 @@ def limit_words(resource: str) -> str:
 def resource_title(resource: str) -> str:
     """Return a resource as the head of a line: ``Machine CPU``."""
     shown = resource.replace("cpu", "CPU")
-    return f"{shown[:1].upper()}{shown[1:]}"
+    return capitalised(shown)
 
 
 def bottleneck_lines(found: Iterable[tuple[str, str, str, str]]) -> Bullets:

@@ -30,7 +30,9 @@ def parts_reasons(result: LoadResult) -> Iterator[str]:
     yield from _limits(found)
     for part in found.parts:
         if part.disagrees:
-            factors = series_words([f"{name} is {_factor(by)}" for name, by in part.disagrees.items()], "and")
+            factors = series_words(
+                [f"{name} is {by:.2g} times as high" for name, by in part.disagrees.items()], "and"
+            )
             yield f"{_name(part)} disagrees with the others: its {factors}."
     for part in found.parts:
         if part.start_late_ns is not None and part.start_late_ns > _LATE_NS:
@@ -162,10 +164,6 @@ def _clock(part: PartFacts) -> str:
     offset_ms, bound_ms = part.clock_offset_ns / 1e6, part.clock_bound_ns / 1e6
     sign = "−" if offset_ms < 0 else "+"
     return f"{sign}{abs(offset_ms):.1f} ± {bound_ms:.1f} ms"
-
-
-def _factor(by: float) -> str:
-    return f"{by:.2g} times as high"
 
 
 def _many(count: int, word: str) -> str:

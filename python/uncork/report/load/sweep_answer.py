@@ -11,6 +11,7 @@ from uncork.model.units import count_words, format_duration, format_percent, ser
 from uncork.report.headline import capital, fitting, join_sentences
 from uncork.report.load.bottlenecks import limit_words
 from uncork.report.load.words import rate_text, share_text
+from uncork.report.words import capitalised
 
 _AXIS: Final = {
     "clients": ("clients", ""),
@@ -32,11 +33,6 @@ def _compose_sweep_answer(result: SweepResult) -> str:
     parts = [knee, *_bottleneck(result), *_objectives(result), *_verified(result), *_break(result)]
     rest = join_sentences(capital(part) for part in parts)
     return fitting((text, rest) for text in headlines) if headlines else rest
-
-
-def _compose_sweep_warnings(result: SweepResult) -> tuple[str, ...]:
-    """Return the reasons to trust the result less, one sentence each, the gravest first."""
-    return tuple(f"{text[:1].upper()}{text[1:]}." for text in _warnings(result))
 
 
 def level_words(result: SweepResult, level: float | None) -> str:
@@ -229,6 +225,7 @@ def _break(result: SweepResult) -> Iterator[str]:
 
 
 def _warnings(result: SweepResult) -> Iterator[str]:
+    """Yield the reasons to trust the result less, the gravest first."""
     knee = result.knee
     if result.run.status != "complete" and any(level.works for level in result.levels):
         yield f"the sweep is {result.run.status}: this report covers what was measured until then"
@@ -271,5 +268,5 @@ def _of(result: SweepResult, load: float) -> LevelFacts:
 
 def answer_sweep(result: SweepResult) -> SweepResult:
     """Return the result with its answer and warnings."""
-    result = replace(result, warnings=_compose_sweep_warnings(result))
+    result = replace(result, warnings=tuple(f"{capitalised(text)}." for text in _warnings(result)))
     return replace(result, answer=_compose_sweep_answer(result))

@@ -20,6 +20,7 @@ from uncork.report.load.document import build_load_document
 from uncork.report.load.tables import counts_table, errors_table, latency_table
 from uncork.report.load.words import operation_word, rate_text, share_text
 from uncork.report.quantity_words import duration_text
+from uncork.report.words import capitalised
 from uncork.report.write.terminal_text import write_report
 
 _APART_NS: Final = 50_000_000
@@ -205,7 +206,7 @@ def _over_time(result: TogetherResult) -> Iterator[Section]:
             charts.append(
                 LineChart(
                     title=title,
-                    description=f"{y_title[:1].upper()}{y_title[1:]}: {', '.join(names)}.",
+                    description=f"{capitalised(y_title)}: {', '.join(names)}.",
                     axis="time",
                     x_title="seconds from the common start",
                     y_title=y_title,

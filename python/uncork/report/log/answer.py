@@ -71,12 +71,8 @@ def _without_durations(result: LogResult) -> str:
     return join_sentences(("The log has no durations and no errors", hint))
 
 
-def _compose_log_reasons(result: LogResult) -> tuple[str, ...]:
-    """Return the findings, the costliest first, then errors and what a pooler reports."""
-    return tuple(_reasons(result))
-
-
 def _reasons(result: LogResult) -> Iterator[str]:
+    """Yield the findings, the costliest first, then errors and what a pooler reports."""
     yield from (finding_sentence(finding) for finding in result.findings)
     clear = unexplained_part(result.costliest) is None
     if result.executions.count and not result.findings and clear:
@@ -94,12 +90,8 @@ def _reasons(result: LogResult) -> Iterator[str]:
         )
 
 
-def _compose_log_warnings(result: LogResult) -> tuple[str, ...]:
-    """Return the reasons to trust the numbers less."""
-    return tuple(_warnings(result))
-
-
 def _warnings(result: LogResult) -> Iterator[str]:
+    """Yield the reasons to trust the numbers less."""
     if result.skipped:
         names = ", ".join(result.skipped[:_SHOWN]) + (" and more" if len(result.skipped) > _SHOWN else "")
         one = len(result.skipped) == 1
@@ -184,7 +176,7 @@ def _rejected(result: LogResult) -> Iterator[str]:
 
 def answer_log(result: LogResult) -> LogResult:
     """Return the result with its answer, reasons and warnings."""
-    result = replace(result, warnings=_compose_log_warnings(result), reasons=_compose_log_reasons(result))
+    result = replace(result, warnings=tuple(_warnings(result)), reasons=tuple(_reasons(result)))
     return replace(result, answer=_compose_log_answer(result))
 
 

@@ -174,26 +174,29 @@ def _templates_table(comparison: LogComparison, most: int, width: int) -> Table:
         number("time per second", lambda change: _busy_cell(change.busy)),
         number("by count", lambda change: _busy_cell(change.by_count)),
         number("by mean", lambda change: _busy_cell(change.by_mean)),
-        number("executions per second", lambda change: Value(_rates(change), sort=change.after.rate)),
-        number("mean", lambda change: Value(_means(change), sort=change.after.mean_ns or 0)),
-        header(
-            "template",
-            lambda change: Value(short_template(change.text, width), note=_lists(change), code=True),
-        ),
+        number("executions per second", _rates),
+        number("mean", _means),
+        header("template", lambda change: _template(change, width)),
         sortable=True,
     )
+
+
+def _template(change: TemplateChange, width: int) -> Value:
+    return Value(short_template(change.text, width), note=_lists(change), code=True)
 
 
 def _busy_cell(seconds: float) -> Value:
     return Value(_signed(seconds).removesuffix(" a second"), sort=seconds)
 
 
-def _rates(change: TemplateChange) -> str:
-    return _pair(change, lambda period: period.rate if period.executions else None, format_count)
+def _rates(change: TemplateChange) -> Value:
+    rates = _pair(change, lambda period: period.rate if period.executions else None, format_count)
+    return Value(rates, sort=change.after.rate)
 
 
-def _means(change: TemplateChange) -> str:
-    return _pair(change, lambda period: period.mean_ns, format_duration)
+def _means(change: TemplateChange) -> Value:
+    means = _pair(change, lambda period: period.mean_ns, format_duration)
+    return Value(means, sort=change.after.mean_ns or 0)
 
 
 def _lists(change: TemplateChange) -> str:

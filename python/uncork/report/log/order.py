@@ -67,7 +67,7 @@ def _out_of_order(all_files: Sequence[FileFacts]) -> tuple[_Pairs, _Pairs]:
         for place, file in enumerate(files[1:], 1):
             if _time(file.first_us) < _time(latest.last_us) - _SLACK_US:
                 before = reversed(files[max(0, place - _NEAR) : place])
-                other = next((one for one in before if _overlap(one, file)), None)
+                other = next((earlier for earlier in before if _shared_us(earlier, file) > _SLACK_US), None)
                 if other is None:
                     late.append((latest, file))
                 else:
@@ -75,10 +75,6 @@ def _out_of_order(all_files: Sequence[FileFacts]) -> tuple[_Pairs, _Pairs]:
             if _time(file.last_us) > _time(latest.last_us):
                 latest = file
     return overlapping, late
-
-
-def _overlap(file: FileFacts, other: FileFacts) -> bool:
-    return _shared_us(file, other) > _SLACK_US
 
 
 def _shared_us(file: FileFacts, other: FileFacts) -> int:

@@ -103,16 +103,6 @@ def _compose_runs_answer(result: RunComparison) -> str:
     return _answers(result)
 
 
-def _compose_runs_reasons(result: RunComparison) -> tuple[str, ...]:
-    """Return the caveats of a comparison, one sentence each, the most serious first."""
-    return tuple(dict.fromkeys(_reasons(result)))
-
-
-def _compose_runs_steps(result: RunComparison) -> tuple[NextStep, ...]:
-    """Return the steps that would compare these runs properly."""
-    return tuple(_steps(result))
-
-
 # ---- the answer ----
 
 
@@ -275,6 +265,7 @@ def _counts(comparison: FigureComparison) -> tuple[tuple[int, int], tuple[int, i
 
 
 def _reasons(result: RunComparison) -> Iterator[str]:
+    """Yield the caveats of a comparison, one sentence each, the most serious first."""
     if result.cure:
         yield f"Before is the watch that {result.cure} began with, {result.before.id}."
     for pair in result.pairs:
@@ -411,6 +402,7 @@ def _change(section: str, name: str, before: str, after: str) -> str:
 
 
 def _steps(result: RunComparison) -> Iterator[NextStep]:
+    """Yield the steps that would compare these runs properly."""
     kind = result.before.kind
     if kind == "experiment":
         yield NextStep(
@@ -478,5 +470,7 @@ def _switched(result: RunComparison, repeat: str) -> NextStep:
 
 def answer_runs(result: RunComparison) -> RunComparison:
     """Return the comparison with its answer, reasons and next steps."""
-    result = replace(result, answer=_compose_runs_answer(result), reasons=_compose_runs_reasons(result))
-    return replace(result, steps=_compose_runs_steps(result))
+    result = replace(
+        result, answer=_compose_runs_answer(result), reasons=tuple(dict.fromkeys(_reasons(result)))
+    )
+    return replace(result, steps=tuple(_steps(result)))

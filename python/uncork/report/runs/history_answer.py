@@ -46,11 +46,6 @@ def _change_answer(history: History) -> str:
     return f"{name} {change_words(history, known[-1])} This is {many} {over}.{early}"
 
 
-def _compose_history_warnings(history: History) -> tuple[str, ...]:
-    """Return how certain the changes are, and what makes them doubtful, one sentence each."""
-    return tuple(_warnings(history))
-
-
 def change_words(history: History, change: HistoryChange) -> str:
     """Return a change in two sentences: its size and first run; its time, and how likely noise shows it."""
     commit = f" with commit {change.commit[:12]}" if change.commit else ""
@@ -85,6 +80,7 @@ def _effect(history: History, change: HistoryChange) -> str:
 
 
 def _warnings(history: History) -> Iterator[str]:
+    """Yield how certain the changes are, and what makes them doubtful, one sentence each."""
     if history.newest is not None:
         yield from newest_warnings(history.newest)
     if any(not change.suspected for change in history.changes):
@@ -125,4 +121,4 @@ def _warnings(history: History) -> Iterator[str]:
 def answer_history(result: History) -> History:
     """Return the history with its answer and warnings."""
     result = replace(result, answer=_compose_history_answer(result))
-    return replace(result, warnings=_compose_history_warnings(result))
+    return replace(result, warnings=tuple(_warnings(result)))

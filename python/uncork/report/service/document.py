@@ -1,4 +1,4 @@
-"""The report on a profiled service, as a document and in a terminal: the bottleneck, then what shows it."""
+"""The report on a profiled service, as a document and in a terminal: its bottleneck."""
 
 from __future__ import annotations
 

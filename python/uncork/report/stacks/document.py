@@ -1,4 +1,4 @@
-"""The report on a stack profile, as a document and in a terminal: where processor time goes, then tables."""
+"""The report on a stack profile, as a document and in a terminal: where processor time goes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from uncork.report.stacks.tables import (
     routes_table,
     syscalls_table,
 )
-from uncork.report.words import series_words
+from uncork.report.words import capitalised, series_words
 from uncork.report.write.terminal_text import write_report
 
 _MOST: Final = 200
@@ -183,7 +183,7 @@ def _how(result: StackResult) -> Iterator[Block]:
             "second. Processes are matched to sessions by the server's own samples of the same moment."
         )
     elif method.reason:
-        yield Paragraph(f"{method.reason[0].upper()}{method.reason[1:]}.")
+        yield Paragraph(f"{capitalised(method.reason)}.")
     if method.cannot_see:
         yield Bullets(tuple(f"Not seen: {text}." for text in method.cannot_see))
     yield Code(result.run.reproduce, "sh")

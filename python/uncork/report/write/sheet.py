@@ -46,7 +46,7 @@ _TITLE, _TEXT, _SMALL = 16.0, 12.5, 11.0
 def sheet(block: Drawn, document: Document, theme: Theme) -> str:
     """Return a drawing of a document as an SVG file, in the colours of the light or the dark page."""
     palette = Palette(document.variants, document.baseline)
-    drawing = _drawing(block, palette)
+    drawing = block.svg if isinstance(block, Flame) else draw(block, palette, "chart")
     width, height = _size(drawing)
     whole = max(width, _LEAST_WIDTH)
     parts: list[str] = []
@@ -78,10 +78,6 @@ def sheet(block: Drawn, document: Document, theme: Theme) -> str:
 
 
 # ---- what is drawn ----
-
-
-def _drawing(block: Drawn, palette: Palette) -> str:
-    return block.svg if isinstance(block, Flame) else draw(block, palette, "chart")
 
 
 def _size(svg: str) -> tuple[float, float]:
