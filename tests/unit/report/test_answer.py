@@ -5,8 +5,7 @@ import pytest
 from fakes.results import bare_result, comparison, noise, variant, workload
 from uncork.model.results.experiment import FactorFacts
 from uncork.model.verdict import Verdict
-from uncork.report.experiment.answer import answer_experiment
-from uncork.report.experiment.claims import claim_words, interval_words
+from uncork.report.experiment.answer import answer_experiment, claim_words, interval_words
 from uncork.report.words import effect_with_interval, interval_text, sentence
 
 SAME = (Verdict.NO_PRACTICAL_DIFFERENCE, 0.99, 0.97, 1.02)

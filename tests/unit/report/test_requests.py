@@ -28,7 +28,7 @@ def test_many_are_counted():
 
 
 def test_a_difference_of_all_is_a_hundred_points():
-    from uncork.report.experiment.claims import claim_words, interval_words
+    from uncork.report.experiment.answer import claim_words, interval_words
 
     found = replace(
         small_result().comparisons[0], difference=1.0, difference_low=0.951, difference_high=1.0, ratio=None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from uncork.model.results.experiment import (
     Comparison,
@@ -18,11 +19,9 @@ from uncork.model.results.experiment import (
 from uncork.model.units import format_duration
 from uncork.model.verdict import Direction, Verdict
 from uncork.report.experiment.batches import atomicity_words
-from uncork.report.experiment.claims import claim_words, interval_words, metric_noun
 from uncork.report.experiment.data_checks import data_check_words
 from uncork.report.experiment.evidence import evidence_words
 from uncork.report.experiment.hosts import host_words
-from uncork.report.experiment.regions import Dimension, Region, dimensions
 from uncork.report.experiment.requests import answer_words
 from uncork.report.experiment.view import improvement
 from uncork.report.headline import capital, fitting, join_sentences
@@ -31,13 +30,17 @@ from uncork.report.words import (
     capitalised,
     cell_words,
     count_words,
+    effect_text,
     figures_text,
     has_effect,
+    interval_bounds,
     known_so_far,
     level_text,
+    points_text,
     sentence,
     series_words,
     tally_words,
+    times_number,
     verdict_word,
 )
 
@@ -596,3 +599,190 @@ def kernel_words(costs: Sequence[Cost], factors: Sequence[FactorFacts]) -> tuple
         f"{place} spends {share * 100:.0f} % of its server CPU in the kernel ({each} per operation){lowest}. "
         '`evidence = ["syscalls"]` in the experiment file lists its system calls.',
     )
+
+
+# ---- which levels of the factors some comparisons have in common, in words ----
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A factor, or the choice of workload: something that may decide the verdict."""
+
+    name: str
+    levels: tuple[str, ...]
+    numeric: bool
+    read: Callable[[Comparison], str | None]
+
+
+def dimensions(factors: Sequence[FactorFacts], workloads: Sequence[WorkloadFacts]) -> tuple[Dimension, ...]:
+    """Return the factors as dimensions, numeric ones last, then the choice of workload."""
+
+    def reader(factor: str) -> Callable[[Comparison], str | None]:
+        return lambda comparison: dict(comparison.cell).get(factor)
+
+    ordered = sorted(factors, key=lambda factor: factor.numeric)
+    found = [Dimension(f.name, f.levels, f.numeric, reader(f.name)) for f in ordered]
+    names = tuple(workload.name for workload in workloads)
+    found.append(Dimension("workload", names, False, lambda comparison: comparison.workload))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The smallest box of levels around some comparisons.
+
+    `cuts` holds each dimension that the box narrows, with the levels it keeps.
+    """
+
+    cuts: tuple[tuple[Dimension, tuple[str, ...]], ...]
+
+    @classmethod
+    def around(
+        cls, dimensions: Iterable[Dimension], among: Iterable[Comparison], chosen: Sequence[Comparison]
+    ) -> Region:
+        """Return the smallest box that holds all `chosen` comparisons, which are `among` the others."""
+        everything = list(among)
+        cuts = []
+        for dimension in dimensions:
+            present = {dimension.read(c) for c in everything}
+            wanted = {dimension.read(c) for c in chosen}
+            if wanted < present:
+                cuts.append((dimension, tuple(level for level in dimension.levels if level in wanted)))
+        return cls(tuple(cuts))
+
+    def holds(self, comparison: Comparison) -> bool:
+        """Return whether a comparison lies inside the box."""
+        return all(dimension.read(comparison) in levels for dimension, levels in self.cuts)
+
+    def fixed(self) -> frozenset[str]:
+        """Return the dimensions that are narrowed to one level."""
+        return frozenset(dimension.name for dimension, levels in self.cuts if len(levels) == 1)
+
+    def where(self) -> str:
+        """Return the levels as a clause: `` where index is none and rows is 10 or more``; or nothing."""
+        parts = [
+            levels_words(d.name, d.levels, kept, d.numeric) for d, kept in self.cuts if d.name != "workload"
+        ]
+        return f" where {series_words(parts)}" if parts else ""
+
+    def elsewhere(self, among: Sequence[Comparison]) -> str:
+        """Return what lies outside: ``where index is btree,`` if one dimension is cut, else ``elsewhere``."""
+        if len(self.cuts) == 1:
+            dimension, kept = self.cuts[0]
+            present = {dimension.read(comparison) for comparison in among}
+            left = tuple(level for level in dimension.levels if level in present and level not in kept)
+            if dimension.name == "workload":
+                return f"on {series_words(left)}"
+            return f"where {levels_words(dimension.name, dimension.levels, left, dimension.numeric)},"
+        return "elsewhere"
+
+    def on(self) -> str:
+        """Return the workloads: `` on select and delete``; empty if all are inside."""
+        kept = [levels for dimension, levels in self.cuts if dimension.name == "workload"]
+        return f" on {series_words(kept[0])}" if kept else ""
+
+
+def levels_words(name: str, levels: Sequence[str], kept: Sequence[str], numeric: bool) -> str:
+    """Return levels of a factor in words: ``index is none``, ``rows is 10 000 or more``."""
+    texts = [level_text(level, numeric) for level in kept]
+    if numeric and len(kept) > 1:
+        start = levels.index(kept[0])
+        if tuple(levels[start : start + len(kept)]) == tuple(kept):
+            if start + len(kept) == len(levels):
+                return f"{name} is {texts[0]} or more"
+            return f"{name} is {texts[-1]} or less" if start == 0 else f"{name} is {texts[0]} to {texts[-1]}"
+    return f"{name} is {series_words(texts, 'or')}"
+
+
+# ---- what a comparison shows, in the words of a sentence ----
+
+_NOUNS: Final = {"latency_mean": "mean time", "throughput": "throughput", "success": ""}
+
+
+def claim_words(comparison: Comparison, metric: str, most: str = "") -> tuple[str, str]:
+    """Return an effect as a verb phrase and the word that joins the baseline: ``is 46 % faster``, ``than``.
+
+    `most` goes before the amount: ``up to ``.
+    """
+    if comparison.difference is not None:
+        return _share_claim(comparison.difference, most)
+    ratio = comparison.ratio
+    text = "" if ratio is None else effect_text(ratio)
+    if ratio is None or not ratio > 0:
+        return "has no computable effect", "against"
+    if text.startswith(("×", "÷")):
+        return _times_claim(ratio, most, rate=metric == "throughput"), "as"
+    amount = text.lstrip("+−")
+    if amount.startswith("±"):
+        return "is as fast to within 0.1 %", "as"
+    return f"is {most}{amount} {_direction(ratio, metric)}", "than"
+
+
+def _times_claim(ratio: float, most: str, *, rate: bool) -> str:
+    if ratio > 1:
+        amount = f"{most}{times_number(ratio)} times as"
+        return f"is {amount} fast" if rate else f"takes {amount} long"
+    if rate:
+        return f"is only 1/{times_number(1 / ratio)} as fast"
+    return f"is {most}{times_number(1 / ratio)} times as fast"
+
+
+def _share_claim(difference: float, most: str) -> tuple[str, str]:
+    amount = points_text(difference).lstrip("+−")
+    if amount.startswith("±"):
+        return "lets as many requests succeed", "as"
+    which = "more" if difference > 0 else "fewer"
+    return f"lets {most}{amount} percentage points {which} requests succeed", "than"
+
+
+def interval_words(comparison: Comparison, metric: str, confidence: float) -> str:
+    """Return an interval in words: ``95 % interval: 44 % to 48 %`` if both ends point the same way.
+
+    Otherwise each end has its direction: ``95 % interval: 3.0 % faster to 2.0 % slower``.
+    """
+    level = f"{confidence * 100:g} % interval"
+    shares = comparison.difference is not None
+    low, high = (
+        (comparison.difference_low, comparison.difference_high)
+        if shares
+        else (comparison.low, comparison.high)
+    )
+    if low is None or high is None:
+        return f"no finite {level} yet"
+    return f"{level}: {_share_ends(low, high) if shares else _ratio_ends(low, high, metric)}"
+
+
+def _share_ends(low: float, high: float) -> str:
+    ends = [points_text(value) for value in (low, high)]
+    if low > 0 or high < 0:
+        ends = [end.lstrip("+−±") for end in (ends if low > 0 else ends[::-1])]
+    return f"{ends[0]} to {ends[1]} points"
+
+
+def _ratio_ends(low: float, high: float, metric: str) -> str:
+    ends = interval_bounds(low, high)
+    bare = [end.lstrip("+−±×÷") for end in ends]
+    signs = {end[0] for end in ends}
+    if signs == {"×"}:
+        return f"{bare[0]} to {bare[1]} times"
+    if signs == {"÷"}:
+        return f"1/{bare[0]} to 1/{bare[1]}" if metric == "throughput" else f"{bare[1]} to {bare[0]} times"
+    if signs & {"×", "÷"}:
+        return f"{ends[0]} to {ends[1]}"
+    if low > 1 or high < 1:
+        return " to ".join(bare if low > 1 else bare[::-1])
+    words = [
+        "0 %" if end.startswith("±") else f"{text} {_direction(ratio, metric)}"
+        for end, text, ratio in zip(ends, bare, (low, high), strict=True)
+    ]
+    return " to ".join(words)
+
+
+def metric_noun(metric: str) -> str:
+    """Return what a metric is called in a sentence: ``mean time``, ``p99 latency``, ``throughput``."""
+    known = _NOUNS.get(metric)
+    return f"{metric.removeprefix('latency_').replace('_', ' ')} latency" if known is None else known
+
+
+def _direction(ratio: float, metric: str) -> str:
+    return "faster" if (ratio < 1) != (metric == "throughput") else "slower"
