@@ -333,8 +333,7 @@ def blockers_table(
     """
     rows: list[tuple[float, BlockerFacts | None, str]] = []
     shown = result.blockers[:most]
-    left = len(result.blockers) - len(shown)
-    more = f"; {left} smaller root blockers not shown" if left else ""
+    left = not_shown(len(result.blockers) - len(shown), "smaller root blocker")
     for blocker in shown:
         rows.append((blocker.sessions, blocker, blocker_words(blocker)))
         for waiter in blocker.waiters[:waiters]:
@@ -342,7 +341,7 @@ def blockers_table(
             who = f"{waiter.application}: " if waiter.application else ""
             rows.append((waiter.sessions, None, f"{_INDENT}blocks {who}{text} ({waiter.event})"))
     return table_if_any(
-        f"Who blocks whom: blocked sessions on average, and their root blockers{more}",
+        f"Who blocks whom: blocked sessions on average, and their root blockers{left}",
         rows,
         number("blocked", lambda row: _sessions(row[0])),
         number("at most", lambda row: Value(str(row[1].most), sort=row[1].most) if row[1] else ""),

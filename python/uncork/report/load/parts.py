@@ -53,15 +53,15 @@ def _lost(result: LoadResult, found: PartsFacts) -> Iterator[str]:
         if part.lost is not None:
             yield _lost_sentence(part, found, word)
         elif part.ended == "missing":
-            unknown = (
-                "" if part.unknown is None else f": up to {_many(part.unknown, word)} may have been sent"
-            )
-            yield f"Part {part.number} of {found.count} is missing{unknown}."
+            unknown = "" if part.unknown is None else count_words(part.unknown, word)
+            sent = f": up to {unknown} may have been sent" if unknown else ""
+            yield f"Part {part.number} of {found.count} is missing{sent}."
         elif part.ended == "killed":
             yield (
-                f"{_name(part)} was killed after second {part.seconds:.0f}: {_many(part.started, word)} are "
-                f"counted, up to {format_count(part.unknown or 0)} more may have been sent. From then "
-                f"on, the load came from {found.count - 1} of {found.count} parts."
+                f"{_name(part)} was killed after second {part.seconds:.0f}: "
+                f"{count_words(part.started, word)} are counted, up to {format_count(part.unknown or 0)} "
+                f"more may have been sent. From then on, the load came from {found.count - 1} of "
+                f"{found.count} parts."
             )
         elif part.ended != "complete":
             yield f"{_name(part)} ended early, at second {part.seconds:.0f}: {part.ended}."
@@ -70,15 +70,16 @@ def _lost(result: LoadResult, found: PartsFacts) -> Iterator[str]:
 def _lost_sentence(part: PartFacts, found: PartsFacts, word: str) -> str:
     """Return what is known about a part whose node was lost: the sentence names the second."""
     second = part.lost_s or 0.0
-    left = found.count - sum(one.lost_s is not None and one.lost_s <= second for one in found.parts)
+    gone = [other for other in found.parts if other.lost_s is not None and other.lost_s <= second]
     unknown = (
         "how many more were sent is not known"
         if part.unknown is None
         else f"up to {format_count(part.unknown)} more may have been sent"
     )
     return (
-        f"{_name(part)} was lost at second {second:.0f} ({part.lost}): {_many(part.started, word)} are "
-        f"counted, {unknown}. From then on, the load came from {left} of {found.count} nodes."
+        f"{_name(part)} was lost at second {second:.0f} ({part.lost}): {count_words(part.started, word)} are "
+        f"counted, {unknown}. From then on, the load came from {found.count - len(gone)} of {found.count} "
+        "nodes."
     )
 
 
@@ -164,10 +165,6 @@ def _clock(part: PartFacts) -> str:
     offset_ms, bound_ms = part.clock_offset_ns / 1e6, part.clock_bound_ns / 1e6
     sign = "−" if offset_ms < 0 else "+"
     return f"{sign}{abs(offset_ms):.1f} ± {bound_ms:.1f} ms"
-
-
-def _many(count: int, word: str) -> str:
-    return f"{format_count(count)} {word}{'' if count == 1 else 's'}"
 
 
 def _count(value: int | None) -> str:
