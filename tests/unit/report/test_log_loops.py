@@ -15,6 +15,7 @@ TEXTS = ["select id from orders", "select name from items where id = ?", "insert
 ROW = {
     "template": 1,
     "parent": 0,
+    "server": "",
     "in_transaction": True,
     "stretches": 20,
     "executions": 800,
@@ -25,6 +26,8 @@ ROW = {
     "longest": 60,
     "elapsed_us": 900_000,
     "sum_us": 400_000,
+    "file": 0,
+    "offset": 0,
 }
 
 
