@@ -55,19 +55,11 @@ def watched(looks, calls_a_second, seconds):
     if not by_process:
         return None
     return RowWriter(
-        application="",
-        user="app",
-        template=0,
-        text="",
-        calls=round(calls_a_second * seconds),
-        others=0,
-        processes=len(by_process),
-        samples=by_process.total(),
+        application="", user="app", template=0, text="", calls=round(calls_a_second * seconds),
+        others=0, processes=len(by_process), samples=by_process.total(),
         evenness=min(by_process.values()) / max(by_process.values()),
-        sessions=by_process.total() / len(looks),
-        idle_share=0.0,
-        log_share=0.8,
-    )
+        sessions=by_process.total() / len(looks), idle_share=0.0, log_share=0.8,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("pool", [False, True], ids=["own connections", "a pool that prefers its first"])

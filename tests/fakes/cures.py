@@ -107,21 +107,14 @@ def index_change() -> Change:
 
 def _brin() -> Change:
     return Change(
-        name="orders_customer_id_brin",
-        kind="index",
+        name="orders_customer_id_brin", kind="index",
         text="Create a BRIN index on customer_id of orders.",
         sql="CREATE INDEX CONCURRENTLY orders_customer_id_brin ON orders USING brin (customer_id);",
-        undo="DROP INDEX CONCURRENTLY orders_customer_id_brin;",
-        state="not cured",
-        reason="The gain is below what matters in practice.",
-        net=Net(14.0, -22.0, 51.0, 2564.0),
-        effects=_effects((0.994, 0.979, 1.009))[:2],
-        worst=2,
-        build_ns=410_000_000,
-        undo_ns=9_000_000,
-        size=49_152,
-        runs=("cure-shop-20260531-101500",),
-    )
+        undo="DROP INDEX CONCURRENTLY orders_customer_id_brin;", state="not cured",
+        reason="The gain is below what matters in practice.", net=Net(14.0, -22.0, 51.0, 2564.0),
+        effects=_effects((0.994, 0.979, 1.009))[:2], worst=2, build_ns=410_000_000,
+        undo_ns=9_000_000, size=49_152, runs=("cure-shop-20260531-101500",),
+    )  # fmt: skip
 
 
 def _control() -> Change:
@@ -149,15 +142,11 @@ def _usual() -> tuple[Change, ...]:
         reason="It saves less than 3% of the time.",
     )
     indexes = replace(
-        index_change(),
-        name="index-on-each-column",
-        kind="usual",
+        index_change(), name="index-on-each-column", kind="usual",
         text="An index on each of the 5 columns of orders.",
-        sql="CREATE INDEX ON orders (id);\nCREATE INDEX ON orders (customer_id);",
-        undo="",
-        net=Net(1490.0, 1390.0, 1590.0, 2564.0),
-        size=107_000_000,
-    )
+        sql="CREATE INDEX ON orders (id);\nCREATE INDEX ON orders (customer_id);", undo="",
+        net=Net(1490.0, 1390.0, 1590.0, 2564.0), size=107_000_000,
+    )  # fmt: skip
     return memory, indexes
 
 
@@ -315,17 +304,13 @@ def nothing_proven() -> CureResult:
         ),
     )
     setting = Change(
-        name="work_mem",
-        kind="setting",
-        text="Raise work_mem for role reports.",
-        sql="ALTER ROLE reports SET work_mem = '64MB';",
-        undo="ALTER ROLE reports RESET work_mem;",
-        state="unclear",
-        reason="The interval still includes both a gain and a loss.",
+        name="work_mem", kind="setting", text="Raise work_mem for role reports.",
+        sql="ALTER ROLE reports SET work_mem = '64MB';", undo="ALTER ROLE reports RESET work_mem;",
+        state="unclear", reason="The interval still includes both a gain and a loss.",
         net=Net(38.0, -41.0, 117.0, 2564.0),
         effects=(replace(_effects()[2], ratio=0.91, low=0.78, high=1.06),),
         runs=("cure-shop-20260531-101500",),
-    )
+    )  # fmt: skip
     known = proven_cure()
     copy = known.copy
     assert copy is not None

@@ -42,13 +42,9 @@ TEXTS = {
 def a_row_writer(text: str, **facts) -> RowWriter:
     """Return a role that does nothing but write one row after another over one session."""
     known = {
-        "application": "loader",
-        "user": "app",
-        "template": 0,
-        "text": text,
-        "calls": 30_000,
+        "application": "loader", "user": "app", "template": 0, "text": text, "calls": 30_000,
         "others": 9,
-    }
+    }  # fmt: skip
     seen = {"processes": 1, "samples": 1_000, "evenness": 1.0, "sessions": 0.95}
     return RowWriter(**{**known, **seen, "idle_share": 0.0, "log_share": 0.8, **facts})
 
@@ -59,21 +55,12 @@ def _sessions(sample: int) -> list[dict]:
     def row(pid, application, template, *, state="active", wait="", blocked_by=None, open_us=None):
         of_class, _, event = wait.partition(":")
         return {
-            "sample": sample,
-            "pid": pid,
-            "backend": "client backend",
-            "state": state,
-            "wait_class": of_class or None,
-            "wait_event": event or None,
-            "template": template,
-            "application": application,
-            "user": "shop",
-            "database": "shop",
-            "transaction_us": open_us,
-            "state_us": open_us,
-            "held_age": None,
+            "sample": sample, "pid": pid, "backend": "client backend", "state": state,
+            "wait_class": of_class or None, "wait_event": event or None, "template": template,
+            "application": application, "user": "shop", "database": "shop",
+            "transaction_us": open_us, "state_us": open_us, "held_age": None,
             "blocked_by": blocked_by,
-        }
+        }  # fmt: skip
 
     found = [row(4, "reports", 1, wait="IO:DataFileRead" if sample % 2 else "")]
     if sample % 3:

@@ -31,28 +31,15 @@ ARRIVALS = {"kind": "poisson", "rate": 200.0}
 def plan(number: int, count: int, *, threads: int = 1, **changes: Any) -> dict[str, Any]:
     """Return the plan of a part of an open loop of 8 clients for 12 s."""
     return {
-        "connection": asdict(Address("db", 5432, "u", "d")),
-        "driver": "fake",
-        "clients": 8,
-        "max_clients": 16,
-        "threads": threads,
-        "protocol": "simple",
-        "pipeline_depth": 1,
+        "connection": asdict(Address("db", 5432, "u", "d")), "driver": "fake", "clients": 8,
+        "max_clients": 16, "threads": threads, "protocol": "simple", "pipeline_depth": 1,
         "scripts": [{"name": "s", "weight": 1, "statements": [{"name": "s", "sql": "SELECT 1"}]}],
-        "variables": {},
-        "seed": 5,
-        "arrivals": ARRIVALS,
-        "latency_limit_ns": None,
-        "max_tries": 1,
-        "connect_each": False,
-        "warmup_ns": 0,
-        "stop": {"duration_ns": 12 * SECOND},
-        "deadline_ns": 100 * SECOND,
-        "interval_ns": SECOND,
+        "variables": {}, "seed": 5, "arrivals": ARRIVALS, "latency_limit_ns": None, "max_tries": 1,
+        "connect_each": False, "warmup_ns": 0, "stop": {"duration_ns": 12 * SECOND},
+        "deadline_ns": 100 * SECOND, "interval_ns": SECOND,
         "fake": {"latencies_ns": [1_000_000, 3_000_000, 2_500_000, 40_000_000, 900_000]},
-        "part": {"index": number - 1, "count": count},
-        **changes,
-    }
+        "part": {"index": number - 1, "count": count}, **changes,
+    }  # fmt: skip
 
 
 def carried_out(plan: Mapping[str, Any]) -> LoadMeasurement:

@@ -112,38 +112,15 @@ def times(
 def totals(**changes: object) -> dict[str, object]:
     """Return the core's totals of a load in which nothing happened, with some changes."""
     return {
-        "outcome": "complete",
-        "message": None,
-        "started": 0,
-        "succeeded": 0,
-        "failed": 0,
-        "arrivals": None,
-        "skipped": 0,
-        "unsent": 0,
-        "late": 0,
-        "errors": {},
-        "connect_errors": {},
-        "retried": 0,
-        "retries": {},
-        "first_error": None,
-        "failures": [],
-        "rows": 0,
-        "statements": 0,
-        "round_trips": 0,
-        "elapsed_ns": 0,
-        "client_user_ns": 0,
-        "client_system_ns": 0,
-        "busiest_thread": 0.0,
-        "sent_bytes": 0,
-        "received_bytes": 0,
+        "outcome": "complete", "message": None, "started": 0, "succeeded": 0, "failed": 0,
+        "arrivals": None, "skipped": 0, "unsent": 0, "late": 0, "errors": {}, "connect_errors": {},
+        "retried": 0, "retries": {}, "first_error": None, "failures": [], "rows": 0,
+        "statements": 0, "round_trips": 0, "elapsed_ns": 0, "client_user_ns": 0,
+        "client_system_ns": 0, "busiest_thread": 0.0, "sent_bytes": 0, "received_bytes": 0,
         "connections": {"opened": 0, "lost": 0, "most": 0, "sum_ns": 0, "max_ns": 0},
-        "digest": None,
-        "warmup_failed": 0,
-        "server": None,
-        "steal_ns": 0,
-        "throttled_ns": None,
+        "digest": None, "warmup_failed": 0, "server": None, "steal_ns": 0, "throttled_ns": None,
         **changes,
-    }
+    }  # fmt: skip
 
 
 def latencies(seed: int, count: int, median_ns: float, spread: float = 0.35) -> list[int]:
@@ -197,16 +174,10 @@ CLOSED_SPEC = LoadSpec(
     duration_ns=30_000_000_000,
 )
 OPEN_SPEC = LoadSpec(
-    scripts=(LoadScript("orders.sql", 1, "SELECT 1;\n"),),
-    clients=4,
-    max_clients=64,
-    threads=1,
-    variables={"scale": "1"},
-    seed=7,
-    arrivals=Arrivals("poisson", rate=300.0),
-    latency_limit_ns=50_000_000,
-    duration_ns=5_000_000_000,
-)
+    scripts=(LoadScript("orders.sql", 1, "SELECT 1;\n"),), clients=4, max_clients=64, threads=1,
+    variables={"scale": "1"}, seed=7, arrivals=Arrivals("poisson", rate=300.0),
+    latency_limit_ns=50_000_000, duration_ns=5_000_000_000,
+)  # fmt: skip
 
 
 def closed_answer() -> tuple[dict, list[dict], list[dict]]:
@@ -226,20 +197,12 @@ def closed_answer() -> tuple[dict, list[dict], list[dict]]:
         times("connect", latencies(5, 8, 2e6)),
     ]
     summed = totals(
-        started=12_000,
-        succeeded=12_000,
-        rows=15_000,
-        statements=21_000,
-        round_trips=21_000,
-        elapsed_ns=30_000_000_000,
-        client_user_ns=600_000_000,
-        client_system_ns=300_000_000,
-        busiest_thread=0.02,
-        sent_bytes=1_200_000,
-        received_bytes=2_400_000,
+        started=12_000, succeeded=12_000, rows=15_000, statements=21_000, round_trips=21_000,
+        elapsed_ns=30_000_000_000, client_user_ns=600_000_000, client_system_ns=300_000_000,
+        busiest_thread=0.02, sent_bytes=1_200_000, received_bytes=2_400_000,
         connections={"opened": 8, "lost": 0, "most": 8, "sum_ns": 17_000_000, "max_ns": 3_100_000},
         server={"user_ns": 2_000_000_000, "system_ns": 500_000_000, "total_ns": 2_500_000_000},
-    )
+    )  # fmt: skip
     return summed, rows, series({"tpcb-like": writes, "select-only": reads}, 30)
 
 
@@ -315,18 +278,11 @@ def plan(spec: LoadSpec) -> dict:
 def result_of(spec: LoadSpec, measured: LoadMeasurement, **changes: object) -> LoadResult:
     """Return what a report says of a made-up load."""
     manifest = Manifest(
-        id="load-tpcb-like-20260102-030405",
-        name="load-tpcb-like",
-        question="",
-        status="complete",
-        started_at="2026-01-02T03:04:05+00:00",
-        seed=spec.seed,
-        unit="",
-        server="existing: db.example:5432/bench",
-        uncork_version="0.1.0",
-        kind="load",
+        id="load-tpcb-like-20260102-030405", name="load-tpcb-like", question="", status="complete",
+        started_at="2026-01-02T03:04:05+00:00", seed=spec.seed, unit="",
+        server="existing: db.example:5432/bench", uncork_version="0.1.0", kind="load",
         options={"command": "uncork load sql -h db.example -c 8 -T 30 -M prepared bench"},
-    )
+    )  # fmt: skip
     return load_result(replace(manifest, **changes), without_password(plan(spec)), measured, ENVIRONMENT)
 
 

@@ -163,15 +163,9 @@ class FakeServer:
             return Snapshot("0/1", 0)
         records = self.written.get(f"{cell.name}/{arm.name}", 0)
         return Snapshot(
-            "0/1",
-            0,
-            shared_hit=0,
-            shared_read=0,
-            shared_dirtied=records,
-            temp_blocks=records,
-            wal_bytes=100 * records,
-            wal_records=records,
-        )
+            "0/1", 0, shared_hit=0, shared_read=0, shared_dirtied=records, temp_blocks=records,
+            wal_bytes=100 * records, wal_records=records,
+        )  # fmt: skip
 
     def facts(self) -> Mapping[str, Mapping[str, str]]:
         return {"server": {"version": "PostgreSQL, a fake"}}

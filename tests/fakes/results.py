@@ -411,13 +411,6 @@ def _plan(cell: Levels, work: str, name: str, base: str, value: float) -> PlanFa
         f"\n  Index Cond: (cluster = $1)\n  Buffers: shared hit={value / 2000:.0f}\nPlanning Time: 0.061 ms"
     )
     return PlanFacts(
-        cell=cell,
-        workload=work,
-        variant=name,
-        statement=_SQL[work],
-        text=text,
-        shape=shape,
-        difference=difference,
-        buffers=round(value / 2000),
-        execution_ns=value,
-    )
+        cell=cell, workload=work, variant=name, statement=_SQL[work], text=text, shape=shape,
+        difference=difference, buffers=round(value / 2000), execution_ns=value,
+    )  # fmt: skip

@@ -73,19 +73,12 @@ def store_load(
     folder = root / f"load-tpcb-like-{begun:%Y%m%d-%H%M%S}"
     folder.mkdir(parents=True)
     manifest = Manifest(
-        id=folder.name,
-        name="load-tpcb-like",
-        question="load: tpcb-like, select-only by 8 clients, prepared",
-        status="complete",
-        started_at=begun.isoformat(timespec="seconds"),
-        seed=spec.seed,
-        unit="",
-        server="existing: bench@db.example:5432/bench",
-        uncork_version="0.1.0",
-        kind="load",
-        options={"command": "uncork load sql -h db.example -c 8 -T 12 bench"},
-        commit=commit,
-    )
+        id=folder.name, name="load-tpcb-like",
+        question="load: tpcb-like, select-only by 8 clients, prepared", status="complete",
+        started_at=begun.isoformat(timespec="seconds"), seed=spec.seed, unit="",
+        server="existing: bench@db.example:5432/bench", uncork_version="0.1.0", kind="load",
+        options={"command": "uncork load sql -h db.example -c 8 -T 12 bench"}, commit=commit,
+    )  # fmt: skip
     write_plan(folder, without_password(plan(replace(spec, seed=number + 1))))
     write_environment(folder, environment)
     write_measurement(folder, measurement(summed, rows, series(by_script, seconds)))

@@ -36,21 +36,11 @@ def step(number: int, round_: int, level: float, throughput: float, *, failed: f
     started = round(2 * throughput)
     mean = level / throughput * SECOND
     return LoadStep(
-        number=number,
-        round=round_,
-        level=level,
-        elapsed_ns=2 * SECOND,
-        started=started,
-        succeeded=started - round(failed * started),
-        failed=round(failed * started),
-        mean_ns=mean,
-        p50_ns=round(0.9 * mean),
-        p90_ns=round(1.5 * mean),
-        p95_ns=round(1.8 * mean),
-        p99_ns=round(2.5 * mean),
-        p999_ns=round(3.0 * mean),
-        max_ns=round(4.0 * mean),
-    )
+        number=number, round=round_, level=level, elapsed_ns=2 * SECOND, started=started,
+        succeeded=started - round(failed * started), failed=round(failed * started), mean_ns=mean,
+        p50_ns=round(0.9 * mean), p90_ns=round(1.5 * mean), p95_ns=round(1.8 * mean),
+        p99_ns=round(2.5 * mean), p999_ns=round(3.0 * mean), max_ns=round(4.0 * mean),
+    )  # fmt: skip
 
 
 def spec(**changes: object) -> SweepSpec:

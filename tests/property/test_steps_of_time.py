@@ -15,13 +15,9 @@ from uncork.model.results.service import TimePlace
 
 AMOUNT = st.floats(0, 1e6)
 COUNTED = st.builds(
-    CountedTime,
-    begun_us=st.just(0),
-    ended_us=st.integers(1, 10**7),
-    calls=st.integers(0, 1000),
-    planning_ns=st.one_of(st.none(), st.floats(0, 1e12)),
-    execution_ns=st.floats(0, 1e12),
-)
+    CountedTime, begun_us=st.just(0), ended_us=st.integers(1, 10**7), calls=st.integers(0, 1000),
+    planning_ns=st.one_of(st.none(), st.floats(0, 1e12)), execution_ns=st.floats(0, 1e12),
+)  # fmt: skip
 WHOLE = database_result()
 
 
@@ -82,14 +78,10 @@ def test_steps_of_a_transaction_add_up_to_its_mean_time(
     parts, counted, trip_ns, operations_ns, part_ns, pool, log, path
 ):
     load = {
-        "ended_us": counted.ended_us,
-        "elapsed_ns": counted.ended_us * 1000,
-        "operations": 7,
-        "operations_ns": round(operations_ns) + 1,
-        "statements": counted.calls + 1,
-        "statements_ns": round(part_ns),
-        "round_trips": counted.calls,
-    }
+        "ended_us": counted.ended_us, "elapsed_ns": counted.ended_us * 1000, "operations": 7,
+        "operations_ns": round(operations_ns) + 1, "statements": counted.calls + 1,
+        "statements_ns": round(part_ns), "round_trips": counted.calls,
+    }  # fmt: skip
     seen = replace(
         WHOLE, counted=counted, tree=tree_of(parts), watch=replace(WHOLE.watch, round_trip_ns=trip_ns)
     )

@@ -15,16 +15,9 @@ NOWHERE = "host=127.0.0.1 port=1 dbname=nowhere"
 
 def wanted(**changed):
     options = {
-        "scale": 1,
-        "steps": "dtgvp",
-        "fillfactor": 100,
-        "unlogged": False,
-        "tablespace": None,
-        "index_tablespace": None,
-        "partitions": 0,
-        "partition_method": "range",
-        "progress": None,
-    }
+        "scale": 1, "steps": "dtgvp", "fillfactor": 100, "unlogged": False, "tablespace": None,
+        "index_tablespace": None, "partitions": 0, "partition_method": "range", "progress": None,
+    }  # fmt: skip
     return tpcb._Wanted(**{**options, **changed})
 
 

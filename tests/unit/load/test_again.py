@@ -16,17 +16,12 @@ from uncork.model.load import Arrivals, LoadLog, Recorded
 
 TRACE = Arrivals("trace", offsets_ns=(0, 5, 9))
 EVERYTHING = (
-    Request(
-        "list",
-        "POST",
-        "/list?id={id}",
-        3,
-        headers=(("accept", "text/plain"),),
-        body=b"\xff\x00",
-        checks=Checks((200, 204), (("etag", None), ("server", "x")), 5, "ab" * 32, (("/0/id", 7),)),
-    ),
+    Request("list", "POST", "/list?id={id}", 3, headers=(("accept", "text/plain"),),
+            body=b"\xff\x00",
+            checks=Checks((200, 204), (("etag", None), ("server", "x")), 5, "ab" * 32,
+                          (("/0/id", 7),))),
     Request("look", "GET", "/", body=b"plain"),
-)
+)  # fmt: skip
 
 
 def stored(plan):

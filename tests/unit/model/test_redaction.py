@@ -59,15 +59,12 @@ def test_a_secret_header_loses_its_value_in_every_way_of_writing_it(header):
         (["--header=Cookie: a=hush", "-H", 'X-B: "$c"'], "COOKIE", "a=hush"),
         (["--postgres", "postgresql://u:hush@h/db?x=1"], "PGPASSWORD", "hush"),
         (["--dsn=host=h password=hush dbname=a$b"], "PGPASSWORD", "hush"),
-        (
-            ["https://h/a.log?X-Amz-Date=1&X-Amz-Signature=hush"],
-            "SIGNATURE",
-            "X-Amz-Date=1&X-Amz-Signature=hush",
-        ),
+        (["https://h/a.log?X-Amz-Date=1&X-Amz-Signature=hush"], "SIGNATURE",
+         "X-Amz-Date=1&X-Amz-Signature=hush"),
         (["https://h/a.log?sv=1&sig=hush%3D"], "SIGNATURE", "sv=1&sig=hush%3D"),
         (["https://me:hush@h/a.log"], "HTTP_PASSWORD", "hush"),
     ],
-)
+)  # fmt: skip
 def test_a_command_without_secrets_works_when_pasted(words, variable, value):
     command = shell_command(["printf", "%s\\n", *map(without_secrets, words)])
     assert value not in command

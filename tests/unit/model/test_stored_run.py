@@ -6,26 +6,13 @@ import pytest
 from uncork.model.stored_run import RunFilter, StoredRun, select
 
 RUN = StoredRun(
-    folder=Path("runs/types-20260301-101500"),
-    id="types-20260301-101500",
-    name="types",
-    question="Which type holds a UUID best?",
-    kind="experiment",
-    status="complete",
-    started_at="2026-03-01T10:15:00+00:00",
-    elapsed_ns=10**9,
-    rounds=5,
-    reason="done",
-    case="cluster-names",
-    server="embedded",
-    seed=7,
-    uncork_version="0.1.0",
-    command="uncork rerun types-20260301-101500",
-    commit=None,
-    tags=("nightly", "release-2"),
-    names=("baseline",),
-    stamp="1",
-)
+    folder=Path("runs/types-20260301-101500"), id="types-20260301-101500", name="types",
+    question="Which type holds a UUID best?", kind="experiment", status="complete",
+    started_at="2026-03-01T10:15:00+00:00", elapsed_ns=10**9, rounds=5, reason="done",
+    case="cluster-names", server="embedded", seed=7, uncork_version="0.1.0",
+    command="uncork rerun types-20260301-101500", commit=None, tags=("nightly", "release-2"),
+    names=("baseline",), stamp="1",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -51,20 +51,12 @@ TRAFFIC = [
     entry("GET", "/accounts/18"),
     entry("GET", f"/users/5/orders/{UUID}?page=1&lang=en&access_token=verysecret"),
     entry("GET", f"/users/6/orders/{UUID}?page=2&lang=en&access_token=verysecret"),
-    entry(
-        "POST",
-        "/transfers",
-        body={"from": 1, "to": "a{b}", "note": "x", "password": "verysecret"},
-        status=201,
-    ),
-    entry(
-        "POST",
-        "/transfers",
-        body={"from": 2, "to": "a{b}", "note": "it's", "password": "verysecret"},
-        status=201,
-    ),
+    entry("POST", "/transfers",
+          body={"from": 1, "to": "a{b}", "note": "x", "password": "verysecret"}, status=201),
+    entry("POST", "/transfers",
+          body={"from": 2, "to": "a{b}", "note": "it's", "password": "verysecret"}, status=201),
     entry("POST", "/login", body="user=ann&password=verysecret&next=%2F"),
-]
+]  # fmt: skip
 
 
 def har(entries) -> str:

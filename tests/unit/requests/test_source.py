@@ -188,18 +188,11 @@ def test_an_unknown_case_is_refused_with_the_nearest():
 
 def stored_run(folder, source):
     manifest = Manifest(
-        id=folder.name,
-        name=source.spec.experiment.name,
-        question=source.spec.experiment.question,
-        status="complete",
-        started_at="2026-03-01T10:15:00+00:00",
-        seed=source.spec.experiment.seed,
-        unit="round",
-        server="embedded",
-        uncork_version="0.1.0",
-        case=source.case,
+        id=folder.name, name=source.spec.experiment.name, question=source.spec.experiment.question,
+        status="complete", started_at="2026-03-01T10:15:00+00:00", seed=source.spec.experiment.seed,
+        unit="round", server="embedded", uncork_version="0.1.0", case=source.case,
         options=source.options.stored(),
-    )
+    )  # fmt: skip
     folder.mkdir()
     write_manifest(folder, manifest)
     (folder / "experiment.toml").write_text(source.text)

@@ -123,34 +123,20 @@ def test_shares_are_held_to_points(gate, own, base, outcome):
 @pytest.mark.parametrize(
     ("gate", "values", "outcome", "reason"),
     [
-        (
-            "p99 < 20ms",
-            [18e6, 18.2e6, 17.9e6, 18.1e6, 18e6],
-            "kept",
-            "the interval lies within 20.0 ms: 18.0 ms",
-        ),
-        ("p99 < 20ms", [22e6, 22.2e6, 21.9e6, 22.1e6, 22e6], "broken", "shown to be beyond 20.0 ms: 22.0 ms"),
-        (
-            "p99 < 20ms",
-            [15e6, 25e6, 19e6, 22e6, 18e6],
-            "not decided",
-            "the interval reaches beyond 20.0 ms: 19",
-        ),
-        (
-            "throughput > 900/s",
-            [1000, 1010, 990, 1005, 1001],
-            "kept",
-            "the interval lies within 900/s: 1 001/s",
-        ),
-        ("throughput > 900/s", [800, 810, 790, 805, 801], "broken", "shown to be beyond 900/s: 801/s"),
-        (
-            "WAL < 8kB",
-            [7e3, 7.01e3, 7.02e3, 7.01e3, 7e3],
-            "kept",
-            "the interval lies within 8.00 kB: 7.01 kB",
-        ),
+        ("p99 < 20ms", [18e6, 18.2e6, 17.9e6, 18.1e6, 18e6], "kept",
+         "the interval lies within 20.0 ms: 18.0 ms"),
+        ("p99 < 20ms", [22e6, 22.2e6, 21.9e6, 22.1e6, 22e6], "broken",
+         "shown to be beyond 20.0 ms: 22.0 ms"),
+        ("p99 < 20ms", [15e6, 25e6, 19e6, 22e6, 18e6], "not decided",
+         "the interval reaches beyond 20.0 ms: 19"),
+        ("throughput > 900/s", [1000, 1010, 990, 1005, 1001], "kept",
+         "the interval lies within 900/s: 1 001/s"),
+        ("throughput > 900/s", [800, 810, 790, 805, 801], "broken",
+         "shown to be beyond 900/s: 801/s"),
+        ("WAL < 8kB", [7e3, 7.01e3, 7.02e3, 7.01e3, 7e3], "kept",
+         "the interval lies within 8.00 kB: 7.01 kB"),
     ],
-)
+)  # fmt: skip
 def test_a_value_is_held_by_the_candidate_alone(gate, values, outcome, reason):
     decision = one(gate, value_level(values, CONFIDENCE))
     assert (decision.outcome, decision.reason[: len(reason)]) == (outcome, reason)

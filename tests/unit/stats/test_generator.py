@@ -7,19 +7,10 @@ from uncork.stats.load.generator import GeneratorLoad, Lateness, generator_verdi
 SECOND = 10**9
 
 CLOSED = GeneratorLoad(
-    clients=16,
-    threads=1,
-    cpus=8,
-    elapsed_ns=10 * SECOND,
-    busiest_thread=0.12,
-    generator_ns=12 * SECOND // 10,
-    server_ns=None,
-    local=False,
-    steal_ns=0,
-    operations=100_000,
-    latency_p99_ns=2e6,
-    service_p99_ns=2e6,
-)
+    clients=16, threads=1, cpus=8, elapsed_ns=10 * SECOND, busiest_thread=0.12,
+    generator_ns=12 * SECOND // 10, server_ns=None, local=False, steal_ns=0, operations=100_000,
+    latency_p99_ns=2e6, service_p99_ns=2e6,
+)  # fmt: skip
 OPEN = replace(
     CLOSED,
     busiest_thread=0.41,

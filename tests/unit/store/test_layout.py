@@ -19,19 +19,12 @@ from uncork.store.layout import (
 )
 
 MANIFEST = Manifest(
-    id="types-20260301-101500",
-    name="types",
-    question="Which type?",
-    status="complete",
-    started_at="2026-03-01T10:15:00+00:00",
-    seed=7,
-    unit="round",
-    server="embedded",
-    uncork_version="0.1.0",
-    case="cluster-names",
+    id="types-20260301-101500", name="types", question="Which type?", status="complete",
+    started_at="2026-03-01T10:15:00+00:00", seed=7, unit="round", server="embedded",
+    uncork_version="0.1.0", case="cluster-names",
     options={"levels": {"rows": ["10"]}, "budget_ns": 5},
     attempts=(Attempt("2026-03-01T10:15:00+00:00", 10**9, 5, "complete", "done"),),
-)
+)  # fmt: skip
 
 
 def make_run(root, name, **changes):

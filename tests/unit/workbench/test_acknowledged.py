@@ -40,23 +40,11 @@ CHECKS = (
 
 def guard(reproduce="uncork guard experiment.toml --candidate commit=HEAD"):
     return GuardResult(
-        id="orders-1",
-        question="?",
-        against="side by side",
-        baseline=GuardSide("baseline", "old"),
-        candidate=GuardSide("candidate", "new"),
-        status=3,
-        answer="",
-        reasons=(),
-        checks=CHECKS,
-        plans=(),
-        runs=("orders-1",),
-        confidence=0.95,
-        elapsed_ns=1,
-        reproduce=reproduce,
-        uncork_version="0",
-        started_at="2026-05-31T00:00:00Z",
-    )
+        id="orders-1", question="?", against="side by side", baseline=GuardSide("baseline", "old"),
+        candidate=GuardSide("candidate", "new"), status=3, answer="", reasons=(), checks=CHECKS,
+        plans=(), runs=("orders-1",), confidence=0.95, elapsed_ns=1, reproduce=reproduce,
+        uncork_version="0", started_at="2026-05-31T00:00:00Z",
+    )  # fmt: skip
 
 
 def test_broken_checks_are_found_by_their_gate():
@@ -68,19 +56,13 @@ def test_broken_checks_are_found_by_their_gate():
 @pytest.mark.parametrize(
     ("gate", "workload", "message"),
     [
-        (
-            "p50 < +5%",
-            None,
-            'has no gate "p50 < +5%"; broken gates: "p99 < +5% on orders", "p99 < +5% on items"',
-        ),
+        ("p50 < +5%", None,
+         'has no gate "p50 < +5%"; broken gates: "p99 < +5% on orders", "p99 < +5% on items"'),
         ("p99 < +5%", "nowhere", 'has no gate "p99 < +5%" on nowhere; broken gates:'),
-        (
-            "throughput > -3%",
-            None,
-            '"throughput > -3%" is kept in the guard orders-1, so there is nothing to',
-        ),
+        ("throughput > -3%", None,
+         '"throughput > -3%" is kept in the guard orders-1, so there is nothing to'),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_broken_cannot_be_acknowledged(gate, workload, message):
     with pytest.raises(UsageError) as caught:
         broken_checks(guard(), gate, workload)

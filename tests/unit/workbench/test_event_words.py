@@ -7,21 +7,10 @@ from uncork.model.load import LoadProgress
 from uncork.workbench.event_words import RunSteps, event_line, progress_line
 
 PROGRESS = LoadProgress(
-    elapsed_ns=5_000_000_000,
-    seconds=5.0,
-    succeeded=256_171,
-    failed=3,
-    skipped=2,
-    retries=4,
-    backlog=12,
-    clients=14,
-    mean_ns=156_000.0,
-    stddev_ns=33_000.0,
-    p50_ns=150_000,
-    p99_ns=310_000,
-    max_ns=2_100_000,
-    lateness_p99_ns=50_000,
-)
+    elapsed_ns=5_000_000_000, seconds=5.0, succeeded=256_171, failed=3, skipped=2, retries=4,
+    backlog=12, clients=14, mean_ns=156_000.0, stddev_ns=33_000.0, p50_ns=150_000, p99_ns=310_000,
+    max_ns=2_100_000, lateness_p99_ns=50_000,
+)  # fmt: skip
 
 
 def line(progress=PROGRESS, **changes):

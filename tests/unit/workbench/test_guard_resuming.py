@@ -54,18 +54,10 @@ def run(tmp_path):
     folder = tmp_path / "guard-sorts-20260601-100000"
     folder.mkdir()
     manifest = Manifest(
-        id=folder.name,
-        name="guard-sorts",
-        question="Still as fast?",
-        status="interrupted",
-        started_at=ENDED.started_at,
-        seed=1,
-        unit="round",
-        server="embedded",
-        uncork_version="1",
-        options=Options(budget_ns=100 * 10**9).stored(),
-        attempts=(ENDED,),
-    )
+        id=folder.name, name="guard-sorts", question="Still as fast?", status="interrupted",
+        started_at=ENDED.started_at, seed=1, unit="round", server="embedded", uncork_version="1",
+        options=Options(budget_ns=100 * 10**9).stored(), attempts=(ENDED,),
+    )  # fmt: skip
     write_manifest(folder, manifest)
     (folder / "experiment.toml").write_text(TEXT)
     write_request(folder, ASKED)

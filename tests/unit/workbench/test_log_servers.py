@@ -50,27 +50,16 @@ def test_a_pattern_is_a_file_a_folder_a_glob_or_an_address(pattern, matching):
         (["/l/x.log", "/l/l/x.log"], ["/l", "/l/l"]),
         (["-", "/l/db1/x.log"], ["stdin", "l/db1"]),
         # Amazon RDS, Cloud SQL, Azure, and folders of a date.
-        (
-            ["s3://l/a/error/postgresql.log.2026-11-27-04", "s3://l/b/error/postgresql.log.2026-11-28-05"],
-            ["a", "b"],
-        ),
-        (
-            [
-                "gs://l/a/postgres.log/2026/11/27/04:00:00_04:59:59_S0.json",
-                "gs://l/b/postgres.log/2026/11/28/05:00:00_05:59:59_S0.json",
-            ],
-            ["a", "b"],
-        ),
-        (
-            [
-                "az://l/SERVERS/A/y=2026/m=11/d=27/h=04/m=00/PT1H.json",
-                "az://l/SERVERS/B/y=2026/m=11/d=28/h=04/m=00/PT1H.json",
-            ],
-            ["A", "B"],
-        ),
-        (["/l/a/2026-05-31/x.log", "/l/a/2026-06-01/x.log", "/l/b/2026-06-01/x.log"], ["a", "a", "b"]),
+        (["s3://l/a/error/postgresql.log.2026-11-27-04",
+          "s3://l/b/error/postgresql.log.2026-11-28-05"], ["a", "b"]),
+        (["gs://l/a/postgres.log/2026/11/27/04:00:00_04:59:59_S0.json",
+          "gs://l/b/postgres.log/2026/11/28/05:00:00_05:59:59_S0.json"], ["a", "b"]),
+        (["az://l/SERVERS/A/y=2026/m=11/d=27/h=04/m=00/PT1H.json",
+          "az://l/SERVERS/B/y=2026/m=11/d=28/h=04/m=00/PT1H.json"], ["A", "B"]),
+        (["/l/a/2026-05-31/x.log", "/l/a/2026-06-01/x.log", "/l/b/2026-06-01/x.log"],
+         ["a", "a", "b"]),
     ],
-)
+)  # fmt: skip
 def test_a_folder_names_the_server_but_no_date_does(logs, servers):
     assert list(LogServers(by_folder=True).of(logs)) == servers
 
@@ -91,18 +80,14 @@ def test_only_the_end_of_a_path_is_a_date():
     ("servers", "message"),
     [
         (LogServers((("a", "/l/c"),), by_folder=True), '--server a=/l/c: no log matches "/l/c"'),
-        (
-            LogServers((("a", "/l"), ("b", "/l/b"))),
-            "--server: /l/b/x.log matches the patterns of two servers, a and b; make one of them narrower",
-        ),
-        (
-            LogServers((("a", "/l/a"),)),
-            "--server: no pattern matches /l/b/x.log; name the server of each log, or add --servers "
-            "by-folder",
-        ),
+        (LogServers((("a", "/l"), ("b", "/l/b"))),
+         "--server: /l/b/x.log matches the patterns of two servers, a and b; make one of them narrower"),
+        (LogServers((("a", "/l/a"),)),
+         "--server: no pattern matches /l/b/x.log; name the server of each log, or add --servers "
+         "by-folder"),
         (LogServers(only=("a",)), "--only-server requires --server or --servers by-folder"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_clear_is_refused(servers, message):
     with pytest.raises(UsageError) as refused:
         servers.of(["/l/a/x.log", "/l/b/x.log"])

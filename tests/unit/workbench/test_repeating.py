@@ -25,14 +25,10 @@ SPEC = replace(
 )
 HTTP_SPEC = replace(FAKE, variables=(Variable("id", 1, 9),))
 EMBEDDED = LoadJob(
-    SPEC,
-    ServerOptions(embedded=True, binaries=Path("/opt/pg")),
-    TablesOptions(scale=3, partitions=4),
-    needs_tables=True,
-    scale=3,
-    vacuum="usual",
+    SPEC, ServerOptions(embedded=True, binaries=Path("/opt/pg")),
+    TablesOptions(scale=3, partitions=4), needs_tables=True, scale=3, vacuum="usual",
     command="uncork load sql --embedded -i -s 3",
-)
+)  # fmt: skip
 ELSEWHERE = "host=a.example port=5433 user=u dbname=d sslmode=require"
 
 
