@@ -1,7 +1,5 @@
 """The instrument tested as an instrument: `pytest tests/calibration --calibration=long` for exact figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

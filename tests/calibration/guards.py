@@ -4,8 +4,6 @@ Vectorised over guards and gates; `test_gates.py` holds it to `uncork.stats.gate
 judges real ones.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

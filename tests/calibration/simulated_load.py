@@ -9,8 +9,6 @@ processors.
 The same seed with `IDEAL`, a generator that takes no time, gives the truth: what the server alone would do.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

@@ -4,8 +4,6 @@ Everything is on the log scale and vectorised over experiments. `looks` uses the
 that judge real runs; `test_oracle.py` holds it, and `series`, to `round_units` and `estimate`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

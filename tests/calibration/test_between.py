@@ -4,8 +4,6 @@ A simulated run has a log value that scatters from run to run (5 %). The functio
 these; nothing differs unless a test says so.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

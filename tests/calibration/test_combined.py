@@ -4,8 +4,6 @@ A simulated statement has a ratio, measured in some rounds with lognormal noise,
 Real runs have wider intervals, because they are valid at every look; so these figures are the worst case.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

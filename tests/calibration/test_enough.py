@@ -4,8 +4,6 @@ A simulated change has one statement, with blocks of lognormal noise. The databa
 from the baseline's by a common factor, which the control is there to notice.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

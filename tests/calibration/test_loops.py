@@ -4,8 +4,6 @@ Every log goes through the core that reads real ones. Requests do not use transa
 statements are a fact, not a guess.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

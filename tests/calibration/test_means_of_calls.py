@@ -4,8 +4,6 @@ The mean time of a statement varies from watch to watch by a factor whose logari
 of its calls are lognormal. Nothing differs unless a test says so.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How often the newest run of a series is judged wrongly, and how often a real change is found."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

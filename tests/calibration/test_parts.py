@@ -6,8 +6,6 @@ wanders too, because a machine's other work lasts longer than a second. The p99 
 operations, so its noise is larger.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

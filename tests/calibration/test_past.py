@@ -5,8 +5,6 @@ A simulated run has a log value that scatters from run to run (5 %), one run a d
 in question and the one made to confirm it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Statements of a request, from slices: the interval covers the truth as often as stated."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """How often a service is said to wait for acknowledgements though it does not, and the other way round."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Steady parts of series: steady series are rarely called unsteady, and warm-ups are found where they end."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Change points: pure noise shows none more often than stated, and known steps are found."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Shares of success: false alarms where requests fail together, at a share of 1; coverage; power."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

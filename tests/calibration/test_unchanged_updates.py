@@ -1,7 +1,5 @@
 """How often updates that change rows are said to change nothing, if a log has only some of the statements."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

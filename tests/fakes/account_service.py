@@ -3,8 +3,6 @@
 Run as a program: ``account_service.py DSN``. It prints its port.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

@@ -4,8 +4,6 @@ A report contradicts itself if its answer says what a table or another sentence 
 reports on databases, services and cures, and for advice, whatever was found.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

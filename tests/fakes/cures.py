@@ -1,7 +1,5 @@
 """Results of cures made by hand: a proven index, nothing proven, a healthy server, an interruption."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from uncork.model.database.copy import CopiedTable, CopyFacts, NotCopied

@@ -1,7 +1,5 @@
 """A dashboard as a person starts it, over real runs: a load, and an experiment on SQLite."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

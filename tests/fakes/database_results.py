@@ -1,7 +1,5 @@
 """A made-up but plausible server that was watched: what a report is made of, without a server."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from uncork.advise.evidence import Evidence, Piece

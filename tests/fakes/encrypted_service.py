@@ -3,8 +3,6 @@
 It runs as a program of its own, beside its certificate (service.crt) and key (service.key).
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import ssl

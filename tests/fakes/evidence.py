@@ -1,7 +1,5 @@
 """Evidence for rules, built by hand: tables, indexes, columns, statements and where sessions' time went."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from fakes.database_results import database_result

@@ -5,8 +5,6 @@ streams, signals and exit status. Only the interpreter's start and the imports, 
 short commands, happen once.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """Made-up but plausible results of a guard: every outcome, every kind of explanation."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

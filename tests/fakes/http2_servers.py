@@ -1,19 +1,11 @@
 """The server's half of HTTP/2, frame by frame: for tests of what a client makes of servers that err."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from hpack import Decoder, Encoder
-from hyperframe.frame import (
-    DataFrame,
-    Frame,
-    HeadersFrame,
-    PingFrame,
-    SettingsFrame,
-)
+from hyperframe.frame import DataFrame, Frame, HeadersFrame, PingFrame, SettingsFrame
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FLAGS = ("END_HEADERS", "END_STREAM")

@@ -1,7 +1,5 @@
 """A server of HTTP/3 for tests (aioquic): it answers by path, counts requests, and errs on request."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import Counter

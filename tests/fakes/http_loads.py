@@ -1,7 +1,5 @@
 """Loads by HTTP for tests: sent to a server on loopback, and what always holds of what they count."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from uncork.load.http import run_http

@@ -1,7 +1,5 @@
 """A made-up but plausible load by HTTP: what the core would answer, and what a report says of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

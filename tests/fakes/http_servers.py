@@ -1,7 +1,5 @@
 """HTTP servers for tests: a real nginx, and scripted ones that misbehave on real sockets."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import struct

@@ -1,7 +1,5 @@
 """Parts of a load on the core's fake driver, in virtual time: stored as runs, without a server."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

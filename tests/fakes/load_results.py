@@ -4,8 +4,6 @@ The histograms are real ones, written here in HdrHistogram's form V2, so that wh
 these.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import struct

@@ -1,7 +1,5 @@
 """Rotated logs of several servers, whose sessions, transactions, loops and waits go on in the next file."""
 
-from __future__ import annotations
-
 import gzip
 import random
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Made-up but plausible logs: what a report is made of, without a log."""
 
-from __future__ import annotations
-
 import random
 
 from uncork.model.results.log import (

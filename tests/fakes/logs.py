@@ -1,7 +1,5 @@
 """Logs written line by line, and what reading them tells."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Programs that tests need. CI installs them, so a test that lacks one fails there and is not skipped."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """A server of objects that speaks S3, Google's, Azure's and plain HTTP, and misbehaves on purpose."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import socket

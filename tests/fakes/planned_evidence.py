@@ -1,7 +1,5 @@
 """Evidence made by hand for rules of advice: statements with shapes and plans, tables, and a catalogue."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

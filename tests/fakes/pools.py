@@ -1,7 +1,5 @@
 """A service with a pool of connections, without a server: what samples of its sessions would see."""
 
-from __future__ import annotations
-
 import heapq
 from bisect import bisect_right
 from collections import Counter, deque

@@ -1,7 +1,5 @@
 """The runner's ports without a world: a clock that is told the time, a load with declared latencies."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

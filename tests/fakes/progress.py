@@ -1,7 +1,5 @@
 """Act when a load has got somewhere, however slow the machine is."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

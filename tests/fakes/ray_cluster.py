@@ -6,8 +6,6 @@ The argument has the environment of each node beside the head. The first line of
 and the pids of the nodes' raylets. The cluster ends with standard input.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

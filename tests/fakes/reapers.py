@@ -1,7 +1,5 @@
 """Reapers of processes that tests start: found, and killed, to see what happens without them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

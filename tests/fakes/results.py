@@ -1,7 +1,5 @@
 """Made-up but plausible results: the numbers follow the cluster-names case, measured and published."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import random

@@ -14,8 +14,6 @@ request (traceparent), as sqlcommenter writes it.
 - ``/compute`` computes in the service, after one short statement.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator

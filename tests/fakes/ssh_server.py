@@ -1,7 +1,5 @@
 """A real sshd on loopback, with keys of its own, and a user's ssh configuration that reaches it as `db`."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import shutil

@@ -1,21 +1,11 @@
 """Made-up loads on disk, as a real one leaves them: for what reads several of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from fakes.load_results import (
-    CLOSED_SPEC,
-    ENVIRONMENT,
-    latencies,
-    plan,
-    series,
-    times,
-    totals,
-)
+from fakes.load_results import CLOSED_SPEC, ENVIRONMENT, latencies, plan, series, times, totals
 from uncork.load.run import measurement, without_password
 from uncork.model.load import LoadSpec
 from uncork.store.layout import Manifest, write_manifest

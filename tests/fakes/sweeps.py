@@ -1,7 +1,5 @@
 """Sweeps of systems whose truth is known, without a server: what visits of them see."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

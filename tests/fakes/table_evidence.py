@@ -1,7 +1,5 @@
 """Evidence for rules about indexes: tables that are scanned, columns with statistics, statements by SQL."""
 
-from __future__ import annotations
-
 from fakes.evidence import BLOCK, a_column, a_table, an_index
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
 from uncork.model.database.catalogue import Catalogue

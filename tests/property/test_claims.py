@@ -1,7 +1,5 @@
 """What a report may claim holds for whatever was observed, and a planted violation of each rule is found."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from random import Random

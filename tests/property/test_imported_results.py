@@ -1,7 +1,5 @@
 """Whatever stands in a file of another tool: it is read as finite numbers, or refused in one line."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """Logs of several servers: however they are cut, packed, mixed and read, each server's tables are its own."""
 
-from __future__ import annotations
-
 import gzip
 import random
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Tables in a terminal: no line is longer than it, and no word is broken, however narrow it is."""
 
-from __future__ import annotations
-
 import re
 from io import StringIO
 

@@ -1,7 +1,5 @@
 """The progress of a load that ends after a number of operations."""
 
-from __future__ import annotations
-
 import pytest
 
 from uncork.cli import console

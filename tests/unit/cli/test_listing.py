@@ -1,7 +1,5 @@
 """The list of runs in a terminal."""
 
-from __future__ import annotations
-
 import pytest
 
 from uncork.cli.runs.listing import _fitting

@@ -1,7 +1,5 @@
 """Messages on standard error: lines of a terminal break between words, and commands stay whole."""
 
-from __future__ import annotations
-
 from io import StringIO
 
 import pytest

@@ -1,7 +1,5 @@
 """Commands that are printed as the next step work in the shell that reads them."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The options that several verbs share: how they are read, and what they refuse."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

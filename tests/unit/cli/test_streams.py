@@ -1,7 +1,5 @@
 """Standard streams whose reader went away, or whose place takes no more."""
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The table of verbs, and the command lines that option dataclasses make."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

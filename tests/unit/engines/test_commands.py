@@ -1,7 +1,5 @@
 """Commands of metrics: what they get, what they return, and how each failure is reported."""
 
-from __future__ import annotations
-
 import pytest
 
 from uncork.engines.services.commands import last_line_of

@@ -1,7 +1,5 @@
 """Where a server is, resolved as libpq would, without a server."""
 
-from __future__ import annotations
-
 import os
 import socket
 

@@ -1,7 +1,5 @@
 """The pure parts of a copy: the statements that create it, the shares of its tables, and its pace."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

@@ -1,7 +1,5 @@
 """SQL text for engines with a Python driver."""
 
-from __future__ import annotations
-
 import sqlite3
 
 import pytest

@@ -1,7 +1,5 @@
 """The parts of the engines that only compute."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

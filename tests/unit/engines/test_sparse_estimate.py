@@ -1,7 +1,5 @@
 """Sizes of indexes that were not built, against sizes that PostgreSQL 18 built."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """pgbench's tables: the bytes of their rows, the commands that make them, and what is refused unasked."""
 
-from __future__ import annotations
-
 import struct
 
 import numpy as np

@@ -1,7 +1,5 @@
 """pgbench's built-in scripts: their texts, and how they are found and weighted."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A recording becomes a replay, with a connection for each session, or a mix."""
 
-from __future__ import annotations
-
 import pytest
 
 from uncork.errors import UsageError

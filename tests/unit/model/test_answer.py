@@ -1,7 +1,5 @@
 """Answers in the form that all engines share."""
 
-from __future__ import annotations
-
 import datetime
 import uuid
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Answers that differ: where, how that is told, and the lines of a file that allow it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Texts with braces."""
 
-from __future__ import annotations
-
 from uncork.model.http_trial import fill, names_in_braces
 
 

@@ -1,7 +1,5 @@
 """How a program was started is stored without its secrets."""
 
-from __future__ import annotations
-
 import pytest
 
 from uncork.model.services.program import stored_program

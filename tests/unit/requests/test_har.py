@@ -1,7 +1,5 @@
 """Recorded traffic becomes a requests file without static files and without secrets."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

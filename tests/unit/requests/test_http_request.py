@@ -1,7 +1,5 @@
 """What the words after `uncork load http` ask for, and how what is wrong with them is said."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

@@ -1,7 +1,5 @@
 """What the words after `uncork load sql` ask for; and pgbench's own table of option errors."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

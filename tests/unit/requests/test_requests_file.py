@@ -1,7 +1,5 @@
 """What a requests file describes, and how its mistakes are reported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Pages that take long go on being drawn; who asks again gets them."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

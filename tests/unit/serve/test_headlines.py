@@ -1,7 +1,5 @@
 """What the list of runs shows of each: its name, and what it found."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

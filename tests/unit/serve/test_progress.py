@@ -1,7 +1,5 @@
 """What is told of a run while it is measured, and of one that was killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

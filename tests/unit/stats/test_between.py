@@ -1,7 +1,5 @@
 """What may be said of two runs that were made at different times."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

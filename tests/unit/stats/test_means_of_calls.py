@@ -1,7 +1,5 @@
 """The mean time of a call in one watch before a change and one after it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

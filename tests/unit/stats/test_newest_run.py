@@ -1,7 +1,5 @@
 """The newest run against those before it: worse, not worse, or undecided."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """A run beside its past: what stands for it, and what becomes of gates."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

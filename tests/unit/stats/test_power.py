@@ -5,13 +5,7 @@ import math
 import pytest
 
 from uncork.stats.interval import radius
-from uncork.stats.power import (
-    StdDevs,
-    cautious_scatter,
-    estimate_scatter,
-    expected_half_width,
-    feasible,
-)
+from uncork.stats.power import StdDevs, cautious_scatter, estimate_scatter, expected_half_width, feasible
 
 
 def test_the_expected_half_width_is_that_of_the_judge():

@@ -1,7 +1,5 @@
 """Differences of shares of success: units, the interval by requests against brute force, verdicts."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An effect by ranks: the interval that all flips of signs give, and what contradicts it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """Whether a series is steady: by hand-made series whose answer is plain."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

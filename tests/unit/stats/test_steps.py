@@ -1,7 +1,5 @@
 """Change points: as Otava finds them, and as they are told."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Student's t against its tables and its closed forms."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

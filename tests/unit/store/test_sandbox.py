@@ -1,7 +1,5 @@
 """Queries of programs: they see a run's tables, and nothing else of this machine."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import pytest

@@ -1,7 +1,5 @@
 """Glances at a run in progress: kept line by line, read whatever state the file is in."""
 
-from __future__ import annotations
-
 from uncork.store.snapshots import SNAPSHOTS, add_snapshot, delete_snapshots, read_snapshots
 
 

@@ -1,7 +1,5 @@
 """Which guards go on after an interruption, and what is said of those that do not."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 

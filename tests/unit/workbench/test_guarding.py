@@ -1,7 +1,5 @@
 """What a guard makes of two measurements, and how its command is shown."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

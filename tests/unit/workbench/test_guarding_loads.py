@@ -1,7 +1,5 @@
 """Stored loads judged against their history, without measuring: what is broken, kept, and not known."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Imported results are runs: stored, told, compared."""
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The files of each server are read in the order of time, however they are named."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which server wrote each log: by pattern, by folder, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -112,10 +112,7 @@ def test_parts_that_start_apart_are_shifted_by_seconds(tmp_path):
         ({"count": 3}, "belong to different loads"),
         ({"version": "9"}, "differ in the build of uncork"),
         ({"seed": 6}, "differ in --random-seed"),
-        (
-            {"connection": asdict(Address("other", 5432, "u", "d"))},
-            "differ in the target",
-        ),
+        ({"connection": asdict(Address("other", 5432, "u", "d"))}, "differ in the target"),
         ({"arrivals": {"kind": "poisson", "rate": 300.0}}, '"arrivals" of the plan'),
         ({"stop": {"duration_ns": 11 * SECOND}}, '"stop" of the plan'),
         ({"threads": 2}, '"threads" of the plan'),

@@ -1,7 +1,5 @@
 """A stored load becomes a job again: as then, or elsewhere; secrets must be given again."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from pathlib import Path
 

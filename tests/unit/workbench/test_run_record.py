@@ -1,7 +1,5 @@
 """How a run is started, and what its manifest says once it has ended."""
 
-from __future__ import annotations
-
 import json
 import os
 

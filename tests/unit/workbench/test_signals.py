@@ -1,7 +1,5 @@
 """What a signal does that comes while something must not be left half done."""
 
-from __future__ import annotations
-
 import signal
 import threading
 
