@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FILES = ("tests/unit/stats/test_scalability.py", "tests/unit/stats/test_student.py")
+FILES = ("tests/unit/stats/test_load.py", "tests/unit/stats/test_student.py")
 
 
 def test_the_tests_of_a_file_run_in_one_worker():

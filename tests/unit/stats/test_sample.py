@@ -1,8 +1,10 @@
+"""Units of observations: rounds, blocks and hosts."""
+
 import math
 
 import pytest
 
-from uncork.stats.sample import Observation, block_units, noise_units, round_units
+from uncork.stats.sample import Observation, Units, block_units, grouped_units, noise_units, round_units
 
 ARMS = {"baseline": "base", "again": "base#2", "variant": "new"}
 
@@ -62,3 +64,11 @@ def test_an_arm_stands_once_in_a_block():
 def test_a_comparison_needs_different_arms():
     with pytest.raises(ValueError, match="must differ"):
         round_units([], baseline="base", again="base", variant="new")
+
+
+def test_a_host_is_the_mean_of_its_rounds():
+    rounds = Units((0.1, 0.3, -0.2), labels=((1, 0), (2, 0), (3, 0)), complete_blocks=6, dropped_blocks=1)
+    found = grouped_units(rounds, {1: 1, 2: 1, 3: 2}, "host")
+    assert found.values == pytest.approx((0.2, -0.2))
+    assert (found.kind, found.labels) == ("host", ((1, 0), (2, 0)))
+    assert (found.complete_blocks, found.dropped_blocks) == (6, 1)

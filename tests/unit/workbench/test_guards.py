@@ -1,0 +1,303 @@
+"""Guards: what two measurements mean, how they are stored, and which are resumed."""
+
+import os
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from fakes.guards import everything
+from uncork.analysis.guard.gates import SAME_ANSWER, Judged, Place, check_of
+from uncork.engines import process
+from uncork.errors import StoreError, UsageError
+from uncork.experiment.guard.acknowledged import Known
+from uncork.experiment.guard.gate_evidence import GateEvidence
+from uncork.experiment.guard.sides import parse_side
+from uncork.experiment.spec.gates import parse_gate
+from uncork.model.results.guard import GateOutcome, GuardSide, guard_status
+from uncork.model.trial import Cell
+from uncork.requests.guard import GuardRequest, command_text
+from uncork.requests.source import Options
+from uncork.stats.effect import Effect
+from uncork.stats.gates.decision import Decision
+from uncork.store.layout import Attempt, Manifest, write_manifest
+from uncork.workbench.guard.confirming import Judgement, measure_and_confirm, unconfirmed
+from uncork.workbench.guard.guards import carry_out_guard, guard_target, resume_guard
+from uncork.workbench.guard.store import read_guard, write_guard
+from uncork.workbench.guard.stored_request import StoredRequest, read_request, refuse_guard, write_request
+
+PLACE = Place(parse_gate("p50 < +5%"), Cell((("rows", "10"),)), "get")
+KEPT, BROKEN, UNDECIDED = GateOutcome.KEPT, GateOutcome.BROKEN, GateOutcome.UNDECIDED
+
+
+def judged(outcome, place=PLACE, ratio=1.2, high=1.4):
+    effect = Effect(ratio, 1.1, high, 0.95, 8, 0.02, 100.0)
+    shown = GateEvidence(effect, 100.0, 100.0 * ratio, ((1, 100.0, 120.0),))
+    return Judged(place, shown, Decision(outcome, "because", ratio, 1.1, high, 8, (), f"{ratio}"))
+
+
+def judgement(one):
+    return Judgement(one.place, one.decision, partial(check_of, one))
+
+
+def guarded(first, second, *, acknowledged=(), twice=True):
+    """Guard with measurements that find this; return the checks, and what was measured and said."""
+    measured, said = [], []
+
+    def measure(broken):
+        measured.append(broken)
+        return list(map(judgement, first if broken is None else second))
+
+    def acknowledge(checks):
+        return Known(
+            tuple(
+                replace(one, outcome=GateOutcome.ACKNOWLEDGED) if one.gate.text in acknowledged else one
+                for one in checks
+            ),
+            (),
+        )
+
+    return measure_and_confirm(measure, acknowledge, said.append, twice=twice), measured, said
+
+
+def test_what_is_broken_twice_alarms_with_the_second_measurement():
+    (check,), measured, said = guarded([judged(BROKEN)], [judged(BROKEN, ratio=1.15)])
+    assert (check.outcome, check.confirmed, check.ratio, check.candidate) == (
+        BROKEN,
+        True,
+        1.15,
+        pytest.approx(115.0),
+    )
+    assert guard_status([check]) == 3
+    assert measured == [None, {PLACE}]
+    assert said == ['looks broken: "p50 < +5%"; measuring again to confirm']
+
+
+@pytest.mark.parametrize("second", [KEPT, UNDECIDED])
+def test_what_is_not_broken_again_is_not_decided(second):
+    (check,), _, _ = guarded([judged(BROKEN)], [judged(second)])
+    assert (check.outcome, check.confirmed) == (UNDECIDED, False)
+    verb = "confirm" if second is KEPT else "decide"
+    assert f"it looked broken (1.2), but a second measurement did not {verb} it" in check.reason
+    assert guard_status([check]) == 4
+
+
+def test_what_was_refused_once_only_is_not_decided():
+    place = Place(SAME_ANSWER, PLACE.cell, "get")
+    (check,), _, _ = guarded([judged(BROKEN, place)], [])
+    assert (check.outcome, check.confirmed, check.unit) == (UNDECIDED, False, "")
+    assert check.reason == "it looked broken (because), but a second measurement did not find it"
+
+
+def test_only_what_looks_broken_is_measured_again_and_replaced():
+    other = Place(parse_gate("p99 < +5%"), PLACE.cell, "get")
+    checks, measured, _ = guarded([judged(KEPT, other), judged(BROKEN)], [judged(BROKEN)])
+    assert [(one.outcome, one.confirmed) for one in checks] == [(KEPT, None), (BROKEN, True)]
+    assert measured == [None, {PLACE}]
+
+
+@pytest.mark.parametrize("options", [{"acknowledged": ("p50 < +5%",)}, {"twice": False}])
+def test_what_needs_no_second_measurement_stays_as_it_was(options):
+    checks, measured, said = guarded([judged(KEPT), judged(UNDECIDED), judged(BROKEN)], [], **options)
+    assert [one.outcome for one in checks] == [KEPT, UNDECIDED, BROKEN]
+    assert [one.confirmed for one in checks] == [None] * 3
+    assert (measured, said) == ([None], [])
+    assert guard_status(checks[:2]) == 4
+    assert guard_status(checks[:1]) == guard_status([]) == 0
+
+
+def test_an_interrupted_guard_alarms_nothing():
+    check, kept = unconfirmed(
+        [judgement(judged(BROKEN)), judgement(judged(KEPT))], "the guard was interrupted"
+    )
+    assert (check.outcome, check.confirmed) == (UNDECIDED, False)
+    assert check.reason == "it looks broken (because), but the guard was interrupted"
+    assert kept.outcome is KEPT
+
+
+def test_an_interval_without_end_has_no_ends():
+    check = check_of(judged(UNDECIDED, high=float("inf")))
+    assert (check.low, check.high) == (None, None)
+    assert check.cell == (("rows", "10"),)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--candidate", "dsn=host=h password=hush"], '--candidate "dsn=host=h password=${PGPASSWORD:?}"'),
+        (
+            ["--candidate=dsn=postgresql://u:hush@h/db"],
+            '"--candidate=dsn=postgresql://u:${PGPASSWORD:?}@h/db"',
+        ),
+        (["--dsn", "postgres://u:hush@h"], '--dsn "postgres://u:${PGPASSWORD:?}@h"'),
+        (["--dsn=postgres://u:hush@h"], '"--dsn=postgres://u:${PGPASSWORD:?}@h"'),
+        (["--candidate", "env=app.TOKEN:hush"], '--candidate "env=app.TOKEN:${TOKEN:?}"'),
+        (["--baseline=env=app.API_KEY:hush"], '"--baseline=env=app.API_KEY:${API_KEY:?}"'),
+        (["--header", "Authorization: Bearer hush"], '--header "Authorization: ${AUTHORIZATION:?}"'),
+        (["--candidate", "env=app.MODE:a b"], "--candidate 'env=app.MODE:a b'"),
+        (["--gate", "p99 < +5%"], "--gate 'p99 < +5%'"),
+        (["--url", "http://h:1/tokens"], "--url http://h:1/tokens"),
+    ],
+)
+def test_the_command_is_shown_without_secrets(words, told):
+    assert command_text(["uncork", *words]) == f"uncork {told}"
+
+
+def test_a_guard_is_read_as_it_was_written(tmp_path):
+    write_guard(tmp_path, everything())
+    assert read_guard(tmp_path) == everything()
+
+
+def test_a_guard_of_another_version_is_refused(tmp_path):
+    write_guard(tmp_path, replace(everything(), version=2))
+    with pytest.raises(StoreError, match="format version 2, but this uncork reads version 1"):
+        read_guard(tmp_path)
+
+
+TEXT = """
+[experiment]
+name = "guard-sorts"
+question = "Still as fast?"
+
+[variants.baseline]
+baseline = true
+[variants.candidate]
+settings = { work_mem = "64kB" }
+
+[setup]
+sql = "CREATE TABLE t (id int)"
+
+[workloads.sort]
+sql = "SELECT 1"
+duration = "100ms"
+
+[guard]
+gates = ["p50 < +5%"]
+"""
+ASKED = StoredRequest(
+    baseline=GuardSide("baseline", "as it is", commit="1a2b3c"),
+    candidate=GuardSide("candidate", "work_mem = 64kB", ("work_mem = 64kB",)),
+    told=("the files differ",),
+    command="uncork guard sorts.toml --candidate setting=work_mem:64kB",
+    confirm=True,
+    acknowledged="/somewhere/known.toml",
+)
+ENDED = Attempt("2026-06-01T10:00:00+00:00", 90 * 10**9, 3, "interrupted", "interrupted")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The run of a guard that was interrupted after 90 seconds."""
+    folder = tmp_path / "guard-sorts-20260601-100000"
+    folder.mkdir()
+    manifest = Manifest(
+        id=folder.name, name="guard-sorts", question="Still as fast?", status="interrupted",
+        started_at=ENDED.started_at, seed=1, unit="round", server="embedded", uncork_version="1",
+        options=Options(budget_ns=100 * 10**9).stored(), attempts=(ENDED,),
+    )  # fmt: skip
+    write_manifest(folder, manifest)
+    (folder / "experiment.toml").write_text(TEXT)
+    write_request(folder, ASKED)
+    return folder, manifest
+
+
+def resume(folder, sides=(), **changes):
+    def never(_session):
+        raise AssertionError("nothing should be measured")
+
+    baseline, candidate = (
+        parse_side(role, sides[at : at + 1]) for at, role in enumerate(("baseline", "candidate"))
+    )
+    wanted = GuardRequest(folder.name, baseline, candidate, resume=True, **changes)
+    return resume_guard(folder, wanted, never, lambda _: None)
+
+
+def test_how_it_was_asked_is_read_back(run):
+    folder, _ = run
+    assert read_request(folder) == ASKED
+    assert read_request(folder.parent) is None
+
+
+def test_an_experiment_is_not_resumed_where_it_is_a_guards(run):
+    folder, _ = run
+    with pytest.raises(UsageError, match=f"resume that: uncork guard --resume {folder.name}$"):
+        refuse_guard(folder)
+    refuse_guard(folder.parent)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"confirms": "guard-1"}, "is the second measurement of guard guard-1, which cannot be resumed"),
+        ({"checkouts": True}, "uses checkouts of commits or a working tree, which may have changed"),
+    ],
+)
+def test_what_cannot_be_the_same_does_not_go_on_and_the_command_is_told(run, asked, told):
+    folder, _ = run
+    write_request(folder, replace(ASKED, **asked))
+    with pytest.raises(UsageError, match=told) as caught:
+        resume(folder)
+    assert str(caught.value).endswith(f"; guard again: {ASKED.command}")
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ("complete", "the second measurement of guard-sorts-20260601-100000 had begun"),
+        ("running", "is still"),
+    ],
+)
+def test_what_has_ended_or_runs_does_not_go_on(run, status, told):
+    folder, manifest = run
+    write_manifest(folder, replace(manifest, status=status, owner=process.identity(os.getpid())))
+    with pytest.raises(UsageError, match=told):
+        resume(folder)
+
+
+def test_without_a_round_left_of_its_budget_it_asks_for_more(run):
+    folder, manifest = run
+    write_manifest(folder, replace(manifest, attempts=(replace(ENDED, elapsed_ns=99 * 10**9),)))
+    with pytest.raises(UsageError, match=r"has used 99.* s of its budget of 100 s, .* --budget 200s"):
+        resume(folder)
+
+
+def test_another_server_is_refused(run):
+    folder, _ = run
+    with pytest.raises(UsageError, match=r"was measured on another server \(embedded\)"):
+        resume(folder, ("dsn=host=a", "dsn=host=b"))
+
+
+def test_what_is_no_guard_of_an_experiment_is_told(run):
+    folder, _ = run
+    (folder / "guard-request.json").unlink()
+    with pytest.raises(
+        UsageError, match="is not a guard of an experiment; resume an experiment with uncork run"
+    ):
+        resume(folder)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"gates": ("p50 < +5%",)}, "--gate"),
+        ({"confirm": False}, "--no-confirm"),
+        ({"options": Options(seed=0)}, "--seed"),
+        ({"candidate": parse_side("candidate", ["setting=work_mem:1MB"])}, "--candidate"),
+        ({"everything": True}, "--all"),
+    ],
+)
+def test_what_would_make_it_another_guard_is_refused(tmp_path, asked, told):
+    sides = {role: parse_side(role, []) for role in ("baseline", "candidate")}
+    wanted = GuardRequest("last", **{**sides, **asked}, resume=True)
+    with pytest.raises(UsageError, match=f"own options: leave out {told} "):
+        carry_out_guard(tmp_path, wanted, lambda _: None, lambda _: None)
+
+
+def test_either_a_target_or_a_guard_to_go_on_with_is_named():
+    assert (guard_target("a.toml", None), guard_target(None, "last")) == ("a.toml", "last")
+    for target, resume, told in (
+        (None, None, "name an experiment file"),
+        ("a.toml", "last", "leave out a.toml"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            guard_target(target, resume)
