@@ -66,14 +66,11 @@ def test_share_that_excludes_the_truth_by_ranks_at_a_fixed_number_of_rounds(
 
 
 @pytest.mark.parametrize("count", [8, 15, 30])
-@pytest.mark.parametrize(
-    ("shape", "effect", "least", "most"),
-    [
-        ("normal", 0.0, 0.0, 0.005),
-        ("normal", 1.0, 0.0, 0.02),
-        ("Student t, 3 degrees", 0.0, 0.0, 0.02),
-    ],
-)
+@pytest.mark.parametrize(("shape", "effect", "least", "most"), [
+    ("normal", 0.0, 0.0, 0.005),
+    ("normal", 1.0, 0.0, 0.02),
+    ("Student t, 3 degrees", 0.0, 0.0, 0.02),
+])  # fmt: skip
 def test_ranks_contradict_an_effect_seldom_without_a_reason(
     shape, effect, least, most, count, runs, generator, figure
 ):

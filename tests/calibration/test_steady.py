@@ -70,15 +70,12 @@ def test_a_long_series_is_judged_by_means(generator, figure, count):
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.5])
-@pytest.mark.parametrize(
-    ("count", "size", "lasts"),
-    [
-        *((count, size, lasts) for count in (20, 30, 60) for size in (6, 12) for lasts in (1, 3, 8)),
-        (10, 12, 1),
-        (60, 3, 3),
-        (60, 3, 8),
-    ],
-)
+@pytest.mark.parametrize(("count", "size", "lasts"), [
+    *((count, size, lasts) for count in (20, 30, 60) for size in (6, 12) for lasts in (1, 3, 8)),
+    (10, 12, 1),
+    (60, 3, 3),
+    (60, 3, 8),
+])  # fmt: skip
 def test_a_warm_up_is_found(generator, runs, figure, count, size, lasts, memory):
     many = max(200, runs // 10)
     series = autoregression(generator, normal, many, count, memory) + warming(count, size, lasts)

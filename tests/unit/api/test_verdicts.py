@@ -30,21 +30,18 @@ FASTER, SLOWER = Verdict.FASTER, Verdict.SLOWER
 SAME, OPEN, REFUSED = Verdict.NO_PRACTICAL_DIFFERENCE, Verdict.NOT_ENOUGH_EVIDENCE, Verdict.REFUSED
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "holds"),
-    [
-        ([FASTER, FASTER], {"faster", "not_slower"}),
-        ([FASTER, SAME], {"not_slower"}),
-        ([SAME, SAME], {"not_slower", "no_difference"}),
-        ([SLOWER], {"slower"}),
-        ([FASTER, SLOWER], set()),
-        ([FASTER, OPEN], {"undecided"}),
-        ([OPEN], {"undecided"}),
-        ([Verdict.SKIPPED], {"undecided"}),
-        ([REFUSED], set()),
-        ([], {"undecided"}),
-    ],
-)
+@pytest.mark.parametrize(("verdicts", "holds"), [
+    ([FASTER, FASTER], {"faster", "not_slower"}),
+    ([FASTER, SAME], {"not_slower"}),
+    ([SAME, SAME], {"not_slower", "no_difference"}),
+    ([SLOWER], {"slower"}),
+    ([FASTER, SLOWER], set()),
+    ([FASTER, OPEN], {"undecided"}),
+    ([OPEN], {"undecided"}),
+    ([Verdict.SKIPPED], {"undecided"}),
+    ([REFUSED], set()),
+    ([], {"undecided"}),
+])  # fmt: skip
 def test_a_variant_is_what_it_is_in_all_places(verdicts, holds):
     found = VariantVerdicts(result(*verdicts), NAME)
     words = ("faster", "slower", "not_slower", "no_difference", "undecided")

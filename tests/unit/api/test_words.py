@@ -40,19 +40,14 @@ def test_levels_are_one_or_many_of_any_type():
         from_values(RunOptions, {"sets": {"rows": []}})
 
 
-@pytest.mark.parametrize(
-    ("message", "told"),
-    [
-        ("--budget: expected a time", "budget: expected a time"),
-        ("-c/--client must be in range", "clients must be in range"),
-        ("-m/--max-concurrent-streams must be", "streams must be"),
-        (
-            "--dsn names a server: leave out --pg-bin and --port",
-            "dsn names a server: leave out pg_bin and port",
-        ),
-        ("a -- b, well--known, x---y", "a -- b, well--known, x---y"),
-    ],
-)
+@pytest.mark.parametrize(("message", "told"), [
+    ("--budget: expected a time", "budget: expected a time"),
+    ("-c/--client must be in range", "clients must be in range"),
+    ("-m/--max-concurrent-streams must be", "streams must be"),
+    ("--dsn names a server: leave out --pg-bin and --port",
+     "dsn names a server: leave out pg_bin and port"),
+    ("a -- b, well--known, x---y", "a -- b, well--known, x---y"),
+])  # fmt: skip
 def test_messages_name_keywords_instead_of_options(message, told):
     with pytest.raises(UsageError) as caught, words.calling():
         raise UsageError(message)
@@ -64,15 +59,12 @@ def test_messages_about_files_stay_as_they_are():
         raise SpecError("x.toml:3: -- a comment --set")
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
-        {"dsn": "postgresql://me:hush@db/x"},
-        {"dsn": "host=db password=hush"},
-        {"header": {"Authorization": "Bearer hush"}},
-        {"define": ["password=hush"]},
-    ],
-)
+@pytest.mark.parametrize("secret", [
+    {"dsn": "postgresql://me:hush@db/x"},
+    {"dsn": "host=db password=hush"},
+    {"header": {"Authorization": "Bearer hush"}},
+    {"define": ["password=hush"]},
+])  # fmt: skip
 def test_the_call_that_repeats_a_request_holds_no_secret(secret):
     assert "hush" not in words.call_text("load_sql", secret)
 

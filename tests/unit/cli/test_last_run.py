@@ -24,17 +24,13 @@ def loads(tmp_path):
     return folders
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("report", "last"),
-        ("report",),
-        ("compare", "last"),
-        ("runs", "tag", "last", "a"),
-        ("runs", "name", "last", "a"),
-    ],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("words", [
+    ("report", "last"),
+    ("report",),
+    ("compare", "last"),
+    ("runs", "tag", "last", "a"),
+    ("runs", "name", "last", "a"),
+], ids=" ".join)  # fmt: skip
 def test_a_verb_skips_failed_runs_and_says_so(words, loads, tmp_path):
     name_run(tmp_path, loads[0].name, "baseline")
     done = CliRunner().invoke(app, [*words, "--runs", str(tmp_path)])

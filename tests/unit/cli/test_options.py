@@ -38,21 +38,18 @@ def test_python_values_become_the_same_options_as_words():
     assert from_values(RunOptions, values) == from_words(RunOptions, words)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ({"sets": ["rows"]}, "--set rows: write FACTOR=LEVEL"),
-        ({"sets": ["rows="]}, "--set rows=: write FACTOR=LEVEL"),
-        ({"budget": "soon"}, "--budget: expected a time with a unit"),
-        ({"budget": "5 parsecs"}, "--budget: expected a time with a unit"),
-        ({"budget": "0s"}, "--budget must be above 0; found 0s"),
-        ({"precision": "3"}, "--precision: expected a percentage"),
-        ({"precision": "0%"}, "--precision must be above 0% and below 100%; found 0%"),
-        ({"precision": "300%"}, "--precision must be above 0% and below 100%; found 300%"),
-        ({"seed": "-1"}, "--seed must be in range 0"),
-        ({"port": "80"}, "--port must be in range 1024..65535; found 80"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    ({"sets": ["rows"]}, "--set rows: write FACTOR=LEVEL"),
+    ({"sets": ["rows="]}, "--set rows=: write FACTOR=LEVEL"),
+    ({"budget": "soon"}, "--budget: expected a time with a unit"),
+    ({"budget": "5 parsecs"}, "--budget: expected a time with a unit"),
+    ({"budget": "0s"}, "--budget must be above 0; found 0s"),
+    ({"precision": "3"}, "--precision: expected a percentage"),
+    ({"precision": "0%"}, "--precision must be above 0% and below 100%; found 0%"),
+    ({"precision": "300%"}, "--precision must be above 0% and below 100%; found 300%"),
+    ({"seed": "-1"}, "--seed must be in range 0"),
+    ({"port": "80"}, "--port must be in range 1024..65535; found 80"),
+])  # fmt: skip
 def test_options_that_make_no_sense_are_refused(words, message):
     with pytest.raises(UsageError, match=message):
         from_words(RunOptions, words)
@@ -68,22 +65,19 @@ def test_an_existing_server_and_one_of_our_own_exclude_each_other(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "field", "scale"),
-    [
-        (RunOptions, "budget", 10**9),
-        (GuardOptions, "budget", 10**9),
-        (DoctorOptions, "budget", 10**9),
-        (DatabaseOptions, "lasting", 10**9),
-        (CpuOptions, "lasting", 10**9),
-        (ServiceOptions, "lasting", 10**9),
-        (HttpOptions, "duration", 10**9),
-        (HttpOptions, "budget", 10**9),
-        (HttpOptions, "latency_limit", 10**6),
-        (SqlOptions, "time", 10**9),
-        (SqlOptions, "latency_limit", 10**6),
-    ],
-)
+@pytest.mark.parametrize(("options", "field", "scale"), [
+    (RunOptions, "budget", 10**9),
+    (GuardOptions, "budget", 10**9),
+    (DoctorOptions, "budget", 10**9),
+    (DatabaseOptions, "lasting", 10**9),
+    (CpuOptions, "lasting", 10**9),
+    (ServiceOptions, "lasting", 10**9),
+    (HttpOptions, "duration", 10**9),
+    (HttpOptions, "budget", 10**9),
+    (HttpOptions, "latency_limit", 10**6),
+    (SqlOptions, "time", 10**9),
+    (SqlOptions, "latency_limit", 10**6),
+])  # fmt: skip
 def test_every_verb_takes_a_time_with_and_without_a_unit(options, field, scale):
     for text, expected_ns in (
         ("10", 10 * scale),

@@ -5,17 +5,14 @@ import pytest
 from uncork.cli.stored_command import redacted_command
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--dsn", "postgresql://me:hush@db/x"],
-        ["--dsn=postgresql://me:hush@db/x"],
-        ["-dpostgres://me:hush@db/x"],
-        ["--dsn", "host=db password=hush"],
-        ["--dsn=host=db password='hush hush'"],
-        ["postgresql://db/x?password=hush&sslpassword=hush"],
-    ],
-)
+@pytest.mark.parametrize("words", [
+    ["--dsn", "postgresql://me:hush@db/x"],
+    ["--dsn=postgresql://me:hush@db/x"],
+    ["-dpostgres://me:hush@db/x"],
+    ["--dsn", "host=db password=hush"],
+    ["--dsn=host=db password='hush hush'"],
+    ["postgresql://db/x?password=hush&sslpassword=hush"],
+])  # fmt: skip
 def test_the_command_that_repeats_a_load_holds_no_password(words):
     command = redacted_command(["load", "sql", *words])
     assert command.startswith("uncork load sql ")

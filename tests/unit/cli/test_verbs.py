@@ -95,14 +95,11 @@ def test_the_help_of_the_program_imports_no_verb():
     assert done.stderr.strip() == "[]"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["profile", "database", "--for", "5s"], 'no such command "database"; did you mean "db"?'),
-        (["profile", "postgress"], 'no such command "postgress"; did you mean "db"?'),
-        (["load", "db"], 'no such command "db"; did you mean "sql"?'),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    (["profile", "database", "--for", "5s"], 'no such command "database"; did you mean "db"?'),
+    (["profile", "postgress"], 'no such command "postgress"; did you mean "db"?'),
+    (["load", "db"], 'no such command "db"; did you mean "sql"?'),
+])  # fmt: skip
 def test_other_words_for_a_verb_get_a_hint(words, message):
     with pytest.raises(TyperException, match=re.escape(message)) as caught:
         app(words, standalone_mode=False)

@@ -32,14 +32,11 @@ def test_one_sentence_says_what_will_be_sent():
     )
 
 
-@pytest.mark.parametrize(
-    ("size", "nodes", "message"),
-    [
-        ({"rate": 100_001.0}, 4, "the load has 100 001 requests a second"),
-        ({"connections": 20_001}, 4, "the load has 20 001 connections"),
-        ({}, 101, "the load has 101 nodes"),
-    ],
-)
+@pytest.mark.parametrize(("size", "nodes", "message"), [
+    ({"rate": 100_001.0}, 4, "the load has 100 001 requests a second"),
+    ({"connections": 20_001}, 4, "the load has 20 001 connections"),
+    ({}, 101, "the load has 101 nodes"),
+])  # fmt: skip
 def test_a_cluster_sends_no_more_than_its_cap_unless_told_so(size, nodes, message):
     size, request = replace(SIZE, **size), replace(FAR, nodes=nodes)
     with pytest.raises(UsageError, match=f"{message}.*--uncapped"):
@@ -52,17 +49,14 @@ def test_nodes_that_can_send_their_parts_are_accepted():
     assert list(refusals(nodes(authenticated=True), OWN, SIZE, FAR)) == []
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"authenticated": False}, "requires no token.*RAY_AUTH_MODE=token"),
-        ({"version": "0.2.0"}, r"node 3 \(host-3\) has uncork 0.2.0.*install the same build"),
-        ({"core": "0.1.0 dev"}, "core 0.1.0 dev"),
-        ({"open_files": 1_024}, "may open 1 024 files, but its part needs 1 064: raise its limit"),
-        ({"ports": 900}, "has 900 ports.*need 1 000: use at least 5 machines"),
-        ({"machine": 1, "ports": 1_900}, "has 1 900 ports.*need 2 000: use at least 3 machines"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"authenticated": False}, "requires no token.*RAY_AUTH_MODE=token"),
+    ({"version": "0.2.0"}, r"node 3 \(host-3\) has uncork 0.2.0.*install the same build"),
+    ({"core": "0.1.0 dev"}, "core 0.1.0 dev"),
+    ({"open_files": 1_024}, "may open 1 024 files, but its part needs 1 064: raise its limit"),
+    ({"ports": 900}, "has 900 ports.*need 1 000: use at least 5 machines"),
+    ({"machine": 1, "ports": 1_900}, "has 1 900 ports.*need 2 000: use at least 3 machines"),
+])  # fmt: skip
 def test_a_node_that_cannot_send_its_part_is_refused_with_what_to_do(changes, message):
     found = list(refusals(nodes(**changes), OWN, SIZE, FAR))
     assert len(found) == 1

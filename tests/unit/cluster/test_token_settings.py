@@ -16,14 +16,11 @@ def test_a_token_of_any_source_is_used(tmp_path, name):
     assert token_settings(environment, home) == {"RAY_AUTH_MODE": "token"}
 
 
-@pytest.mark.parametrize(
-    ("environment", "message"),
-    [
-        ({}, "this machine has no token: start Ray on all nodes with RAY_AUTH_MODE=token"),
-        ({"RAY_AUTH_TOKEN_PATH": "/nowhere/token"}, "there is no file /nowhere/token"),
-        ({"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "x"}, "RAY_AUTH_MODE is disabled"),
-    ],
-)
+@pytest.mark.parametrize(("environment", "message"), [
+    ({}, "this machine has no token: start Ray on all nodes with RAY_AUTH_MODE=token"),
+    ({"RAY_AUTH_TOKEN_PATH": "/nowhere/token"}, "there is no file /nowhere/token"),
+    ({"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "x"}, "RAY_AUTH_MODE is disabled"),
+])  # fmt: skip
 def test_without_a_token_the_way_to_set_one_is_named(tmp_path, environment, message):
     with pytest.raises(UsageError, match=message):
         token_settings(environment, tmp_path)

@@ -32,14 +32,11 @@ def test_a_command_knows_its_variant_and_its_database():
     assert printed(script, target=TARGET) == "two shop postgresql"
 
 
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        ("", "printed nothing; its last line must be a number"),
-        ("import sys; sys.exit('no table; hush')", r"ended with status 1: no table; \*\*\*"),
-        ("raise SystemExit(3)", "ended with status 3: it printed no reason"),
-    ],
-)
+@pytest.mark.parametrize(("script", "said"), [
+    ("", "printed nothing; its last line must be a number"),
+    ("import sys; sys.exit('no table; hush')", r"ended with status 1: no table; \*\*\*"),
+    ("raise SystemExit(3)", "ended with status 3: it printed no reason"),
+])  # fmt: skip
 def test_a_command_that_fails_is_one_message(script, said):
     with pytest.raises(SetupError, match=said):
         printed(script, target=TARGET)

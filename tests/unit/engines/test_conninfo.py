@@ -96,37 +96,31 @@ def test_a_password_does_not_show():
         assert caught.value.__cause__ is None
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ("host=x hots=y", 'invalid connection option "hots"'),
-        ("host=x sslmode=always", 'invalid sslmode value: "always"'),
-        ("host=x channel_binding=maybe", 'invalid channel_binding value: "maybe"'),
-        ("host=x sslrootcert=system sslmode=require", "weak sslmode"),
-        ("host=x port=many", 'port "many" is not a number from 1 to 65535'),
-        ("host=x connect_timeout=soon", 'connect_timeout "soon" is not a number'),
-        ("host=x sslmode=verify-ca", "set sslrootcert"),
-        ("hostaddr=127.0.0.1 sslmode=verify-full sslrootcert=system", "needs the server's name"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "message"), [
+    ("host=x hots=y", 'invalid connection option "hots"'),
+    ("host=x sslmode=always", 'invalid sslmode value: "always"'),
+    ("host=x channel_binding=maybe", 'invalid channel_binding value: "maybe"'),
+    ("host=x sslrootcert=system sslmode=require", "weak sslmode"),
+    ("host=x port=many", 'port "many" is not a number from 1 to 65535'),
+    ("host=x connect_timeout=soon", 'connect_timeout "soon" is not a number'),
+    ("host=x sslmode=verify-ca", "set sslrootcert"),
+    ("hostaddr=127.0.0.1 sslmode=verify-full sslrootcert=system", "needs the server's name"),
+])  # fmt: skip
 def test_what_is_wrong_is_named(wrong, message):
     with pytest.raises(ConnectError, match=message):
         resolve(wrong)
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("host", "a,b"),
-        ("port", "1,2"),
-        ("gssencmode", "require"),
-        ("require_auth", "scram-sha-256"),
-        ("sslcrl", "/somewhere"),
-        ("target_session_attrs", "primary"),
-        ("ssl_min_protocol_version", "TLSv1.3"),
-        ("min_protocol_version", "3.2"),
-    ],
-)
+@pytest.mark.parametrize(("option", "value"), [
+    ("host", "a,b"),
+    ("port", "1,2"),
+    ("gssencmode", "require"),
+    ("require_auth", "scram-sha-256"),
+    ("sslcrl", "/somewhere"),
+    ("target_session_attrs", "primary"),
+    ("ssl_min_protocol_version", "TLSv1.3"),
+    ("min_protocol_version", "3.2"),
+])  # fmt: skip
 def test_a_demand_that_load_cannot_fulfil_is_refused(option, value):
     words = {"host": "a,b", option: value} if option == "port" else {"host": "a", option: value}
     text = " ".join(f"{name}={text}" for name, text in words.items())

@@ -37,17 +37,14 @@ def test_strings_survive_splitting_whatever_they_hold(literals):
     connection.close()
 
 
-@pytest.mark.parametrize(
-    ("style", "text", "order"),
-    [
-        ("dollar", "SELECT '$1', $2, 7 % $1, $2", [0, 1]),
-        ("qmark", "SELECT '$1', ?, 7 % ?, ?", [1, 0, 1]),
-        ("numeric", "SELECT '$1', :2, 7 % :1, :2", [0, 1]),
-        ("named", "SELECT '$1', :p2, 7 % :p1, :p2", [0, 1]),
-        ("format", "SELECT '$1', %s, 7 %% %s, %s", [1, 0, 1]),
-        ("pyformat", "SELECT '$1', %(p2)s, 7 %% %(p1)s, %(p2)s", [0, 1]),
-    ],
-)
+@pytest.mark.parametrize(("style", "text", "order"), [
+    ("dollar", "SELECT '$1', $2, 7 % $1, $2", [0, 1]),
+    ("qmark", "SELECT '$1', ?, 7 % ?, ?", [1, 0, 1]),
+    ("numeric", "SELECT '$1', :2, 7 % :1, :2", [0, 1]),
+    ("named", "SELECT '$1', :p2, 7 % :p1, :p2", [0, 1]),
+    ("format", "SELECT '$1', %s, 7 %% %s, %s", [1, 0, 1]),
+    ("pyformat", "SELECT '$1', %(p2)s, 7 %% %(p1)s, %(p2)s", [0, 1]),
+])  # fmt: skip
 def test_parameters_are_written_as_each_driver_takes_them(style, text, order):
     assert place("SELECT '$1', $2, 7 % $1, $2", style, 2) == (text, order)
 
@@ -56,20 +53,17 @@ def test_without_parameters_a_text_stays_as_it_is():
     assert place("SELECT 7 % 2, '%s'", "format", 0) == ("SELECT 7 % 2, '%s'", [])
 
 
-@pytest.mark.parametrize(
-    ("statement", "writes", "rows"),
-    [
-        ("SELECT 1 -- insert", False, True),
-        ("/* x */ with a as (select 1) select * from a", False, True),
-        ("FROM sale", False, True),
-        ("SELECT 'delete'", False, True),
-        ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", True, False),
-        ("INSERT INTO t VALUES (1) RETURNING a", True, True),
-        ("SELECT * INTO t FROM s", True, False),
-        ("TRUNCATE t", True, False),
-        ("CALL anything()", True, False),
-        ("PRAGMA user_version", True, True),
-    ],
-)
+@pytest.mark.parametrize(("statement", "writes", "rows"), [
+    ("SELECT 1 -- insert", False, True),
+    ("/* x */ with a as (select 1) select * from a", False, True),
+    ("FROM sale", False, True),
+    ("SELECT 'delete'", False, True),
+    ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", True, False),
+    ("INSERT INTO t VALUES (1) RETURNING a", True, True),
+    ("SELECT * INTO t FROM s", True, False),
+    ("TRUNCATE t", True, False),
+    ("CALL anything()", True, False),
+    ("PRAGMA user_version", True, True),
+])  # fmt: skip
 def test_what_does_not_clearly_only_read_may_write(statement, writes, rows):
     assert (may_write([statement]), returns_rows(statement)) == (writes, rows)

@@ -18,21 +18,18 @@ INT = KeyColumn(4, 4, 4, distinct=1e9)
 MD5 = KeyColumn(33, -1, 4, distinct=1e9, sizes=(33,))
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns", "unique", "built"),
-    [
-        (100_000, [INT], True, 276),
-        (600_000, [KeyColumn(4, 4, 4, distinct=1000)], False, 505),
-        (100_000, [KeyColumn(4, 4, 4, distinct=20_000)], False, 144),
-        (60_000, [MD5], True, 435),
-        (150_000, [KeyColumn(8, -1, 4, distinct=150_000, merged=False, sizes=(9, 9, 9, 9, 8))], False, 568),
-        (60_000, [KeyColumn(4, 4, 4, distinct=3), KeyColumn(4, 4, 4, included=True)], False, 166),
-        (60_000, [KeyColumn(4, 4, 4, distinct=3), KeyColumn(8, 8, 8, distinct=1e9)], False, 234),
-        (60_000, [KeyColumn(33, -1, 4, null_fraction=0.5, distinct=30_000, sizes=(33,))], False, 245),
-        (10, [INT], True, 2),
-        (0, [INT], True, 1),
-    ],
-)
+@pytest.mark.parametrize(("rows", "columns", "unique", "built"), [
+    (100_000, [INT], True, 276),
+    (600_000, [KeyColumn(4, 4, 4, distinct=1000)], False, 505),
+    (100_000, [KeyColumn(4, 4, 4, distinct=20_000)], False, 144),
+    (60_000, [MD5], True, 435),
+    (150_000, [KeyColumn(8, -1, 4, distinct=150_000, merged=False, sizes=(9, 9, 9, 9, 8))], False, 568),
+    (60_000, [KeyColumn(4, 4, 4, distinct=3), KeyColumn(4, 4, 4, included=True)], False, 166),
+    (60_000, [KeyColumn(4, 4, 4, distinct=3), KeyColumn(8, 8, 8, distinct=1e9)], False, 234),
+    (60_000, [KeyColumn(33, -1, 4, null_fraction=0.5, distinct=30_000, sizes=(33,))], False, 245),
+    (10, [INT], True, 2),
+    (0, [INT], True, 1),
+])  # fmt: skip
 def test_pages_of_a_btree_are_within_a_tenth(rows, columns, unique, built):
     assert btree_pages(rows, columns, unique=unique) == pytest.approx(built, rel=0.1)
 

@@ -119,21 +119,16 @@ def test_only_the_partitions_of_a_partitioned_table_are_unlogged():
     assert all("UNLOGGED" in command for command in commands(unlogged=True))
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        (
-            {"steps": "dtxgy"},
-            r'unknown initialisation steps "x", "y"; the steps are d \(drop tables\), t \(cre',
-        ),
-        ({"steps": " "}, "no initialisation steps given; the steps are d"),
-        ({"scale": 0}, "scale must be from 1 to 214748364, not 0"),
-        ({"scale": 214_748_365}, "scale must be from 1"),
-        ({"fillfactor": 9}, r"fillfactor must be from 10 to 100 \(percent\), not 9"),
-        ({"partitions": -1}, r"partitions must be 0 \(none\) or more, not -1"),
-        ({"partitions": 1, "partition_method": "list"}, 'must be "range" or "hash", not "list"'),
-    ],
-)
+@pytest.mark.parametrize(("changed", "message"), [
+    ({"steps": "dtxgy"},
+     r'unknown initialisation steps "x", "y"; the steps are d \(drop tables\), t \(cre'),
+    ({"steps": " "}, "no initialisation steps given; the steps are d"),
+    ({"scale": 0}, "scale must be from 1 to 214748364, not 0"),
+    ({"scale": 214_748_365}, "scale must be from 1"),
+    ({"fillfactor": 9}, r"fillfactor must be from 10 to 100 \(percent\), not 9"),
+    ({"partitions": -1}, r"partitions must be 0 \(none\) or more, not -1"),
+    ({"partitions": 1, "partition_method": "list"}, 'must be "range" or "hash", not "list"'),
+])  # fmt: skip
 def test_what_makes_no_sense_is_refused_before_a_connection_is_tried(changed, message):
     with pytest.raises(SetupError, match=message):
         tpcb.initialise(NOWHERE, **{"scale": 1, **changed})

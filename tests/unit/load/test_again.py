@@ -29,19 +29,16 @@ def stored(plan):
     return json.loads(json.dumps(plan))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"operations_each": 10, "duration_ns": None},
-        {"arrivals": Arrivals("bursts", 9.0, 3), "operations_each": 10, "duration_ns": None},
-        {"arrivals": TRACE, "duration_ns": None},
-        {"arrivals": TRACE, "operations_each": 2, "duration_ns": None},
-        {"arrivals": TRACE},
-        {"pipeline_depth": 8, "protocol": "prepared", "connect_each": True, "max_tries": 0},
-        {"warmup_ns": 5},
-    ],
-)
+@pytest.mark.parametrize("changes", [
+    {},
+    {"operations_each": 10, "duration_ns": None},
+    {"arrivals": Arrivals("bursts", 9.0, 3), "operations_each": 10, "duration_ns": None},
+    {"arrivals": TRACE, "duration_ns": None},
+    {"arrivals": TRACE, "operations_each": 2, "duration_ns": None},
+    {"arrivals": TRACE},
+    {"pipeline_depth": 8, "protocol": "prepared", "connect_each": True, "max_tries": 0},
+    {"warmup_ns": 5},
+])  # fmt: skip
 @pytest.mark.parametrize("spec", [CLOSED_SPEC, OPEN_SPEC], ids=["closed", "open"])
 def test_a_load_by_sql_comes_back_from_its_plan(spec, changes):
     asked = replace(spec, **changes)
@@ -66,19 +63,16 @@ def test_a_log_of_operations_is_not_written_again():
     assert (found.log, found.progress_s) == (None, None)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"operations": 10, "duration_ns": None},
-        {"operations": None, "duration_ns": None, "arrivals": TRACE},
-        {"operations": 2, "duration_ns": None, "arrivals": TRACE},
-        {"requests": EVERYTHING, "version": "negotiated", "streams": 4, "on_close": "stop"},
-        {"server": HttpServer("::1", 8443, True, False), "request_timeout_ns": None, "warmup_ns": 5},
-        {"server": HttpServer("a.example", 443, True, cacert="/ca.pem"), "max_clients": 9},
-        {"variables": (Variable("id", 1, 9), Variable("who", values=("a", "b"), in_turn=True))},
-    ],
-)
+@pytest.mark.parametrize("changes", [
+    {},
+    {"operations": 10, "duration_ns": None},
+    {"operations": None, "duration_ns": None, "arrivals": TRACE},
+    {"operations": 2, "duration_ns": None, "arrivals": TRACE},
+    {"requests": EVERYTHING, "version": "negotiated", "streams": 4, "on_close": "stop"},
+    {"server": HttpServer("::1", 8443, True, False), "request_timeout_ns": None, "warmup_ns": 5},
+    {"server": HttpServer("a.example", 443, True, cacert="/ca.pem"), "max_clients": 9},
+    {"variables": (Variable("id", 1, 9), Variable("who", values=("a", "b"), in_turn=True))},
+])  # fmt: skip
 def test_a_load_by_http_comes_back_from_its_plan(changes):
     asked = replace(HTTP_SPEC, **changes)
     plan = stored(without_secrets(http_plan(asked)))

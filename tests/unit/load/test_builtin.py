@@ -31,44 +31,35 @@ def test_an_installed_pgbench_says_the_same(name):
     assert shown == f"-- {name}: {script.description}\n{script.text}".rstrip("\n")
 
 
-@pytest.mark.parametrize(
-    ("prefix", "name"),
-    [
-        ("tpcb-like", "tpcb-like"),
-        ("t", "tpcb-like"),
-        ("si", "simple-update"),
-        ("se", "select-only"),
-        ("select-only", "select-only"),
-    ],
-)
+@pytest.mark.parametrize(("prefix", "name"), [
+    ("tpcb-like", "tpcb-like"),
+    ("t", "tpcb-like"),
+    ("si", "simple-update"),
+    ("se", "select-only"),
+    ("select-only", "select-only"),
+])  # fmt: skip
 def test_a_prefix_that_only_one_name_has_is_enough(prefix, name):
     assert builtin.find(prefix).name == name
 
 
-@pytest.mark.parametrize(
-    ("prefix", "message"),
-    [
-        ("tpcc", 'no built-in script "tpcc"; the built-in scripts are tpcb-like, simple-update, select-only'),
-        ("T", 'no built-in script "T"; the built-in scripts are'),
-        ("s", '"s" matches several built-in scripts: simple-update, select-only; write more'),
-        ("", '"" matches several built-in scripts: tpcb-like, simple-update, select-only'),
-    ],
-)
+@pytest.mark.parametrize(("prefix", "message"), [
+    ("tpcc", 'no built-in script "tpcc"; the built-in scripts are tpcb-like, simple-update, select-only'),
+    ("T", 'no built-in script "T"; the built-in scripts are'),
+    ("s", '"s" matches several built-in scripts: simple-update, select-only; write more'),
+    ("", '"" matches several built-in scripts: tpcb-like, simple-update, select-only'),
+])  # fmt: skip
 def test_a_prefix_of_none_or_several_lists_the_names(prefix, message):
     with pytest.raises(UsageError, match=message):
         builtin.find(prefix)
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "weight"),
-    [
-        ("tpcb-like", "tpcb-like", 1),
-        ("se@5", "se", 5),
-        ("se@0", "se", 0),
-        ("a@b.sql@3", "a@b.sql", 3),
-        ("x@2147483647", "x", 2**31 - 1),
-    ],
-)
+@pytest.mark.parametrize(("text", "name", "weight"), [
+    ("tpcb-like", "tpcb-like", 1),
+    ("se@5", "se", 5),
+    ("se@0", "se", 0),
+    ("a@b.sql@3", "a@b.sql", 3),
+    ("x@2147483647", "x", 2**31 - 1),
+])  # fmt: skip
 def test_a_weight_follows_the_last_at(text, name, weight):
     assert builtin.split_weight(text) == (name, weight)
 

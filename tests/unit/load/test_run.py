@@ -40,15 +40,12 @@ def test_a_load_lives_with_what_a_server_does():
     assert made["arrivals"] is made["log"] is None
 
 
-@pytest.mark.parametrize(
-    ("arrivals", "each", "expected"),
-    [
-        (None, 10, {"operations_each": 10}),
-        (Arrivals("constant", 5.0), 10, {"operations": 80}),
-        (Arrivals("trace", offsets_ns=(0, 1, 2)), None, {"operations": 3}),
-        (Arrivals("trace", offsets_ns=(0, 1, 2)), 1, {"operations": 8}),
-    ],
-)
+@pytest.mark.parametrize(("arrivals", "each", "expected"), [
+    (None, 10, {"operations_each": 10}),
+    (Arrivals("constant", 5.0), 10, {"operations": 80}),
+    (Arrivals("trace", offsets_ns=(0, 1, 2)), None, {"operations": 3}),
+    (Arrivals("trace", offsets_ns=(0, 1, 2)), 1, {"operations": 8}),
+])  # fmt: skip
 def test_in_an_open_loop_all_clients_share_the_count(arrivals, each, expected):
     spec = replace(CLOSED_SPEC, arrivals=arrivals, operations_each=each, duration_ns=None)
     assert plan(spec)["stop"] == expected

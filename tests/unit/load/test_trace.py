@@ -11,18 +11,15 @@ def test_offsets_are_nanoseconds_from_the_beginning():
     assert parse_trace(text, "t") == (0, 250_000_000, 250_000_000, 25_000_000_000)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("0\nsoon\n", r't\.txt:2: expected seconds .*found "soon"'),
-        ("-1\n", r't\.txt:1: expected seconds .*found "-1"'),
-        ("nan\n", r't\.txt:1: expected seconds .*found "nan"'),
-        ("inf\n", r't\.txt:1: expected seconds .*found "inf"'),
-        ("1\n\n0.5\n", r"t\.txt:3: 0\.5 s is earlier than the line before; sort"),
-        ("# nothing\n", r"t\.txt: the trace has no arrivals"),
-        ("", r"t\.txt: the trace has no arrivals"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("0\nsoon\n", r't\.txt:2: expected seconds .*found "soon"'),
+    ("-1\n", r't\.txt:1: expected seconds .*found "-1"'),
+    ("nan\n", r't\.txt:1: expected seconds .*found "nan"'),
+    ("inf\n", r't\.txt:1: expected seconds .*found "inf"'),
+    ("1\n\n0.5\n", r"t\.txt:3: 0\.5 s is earlier than the line before; sort"),
+    ("# nothing\n", r"t\.txt: the trace has no arrivals"),
+    ("", r"t\.txt: the trace has no arrivals"),
+])  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(text, expected):
     with pytest.raises(UsageError, match=expected):
         parse_trace(text, "t.txt")

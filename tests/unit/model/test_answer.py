@@ -11,32 +11,29 @@ from uncork.model.answer import Answer, canonical, difference, digest, plain
 EAST = datetime.timezone(datetime.timedelta(hours=5, minutes=45))
 
 
-@pytest.mark.parametrize(
-    ("values", "text"),
-    [
-        ([None], None),
-        ([5, Decimal("5"), Decimal("5.00"), Decimal("5E+0")], "=5"),
-        ([True, 1], "=1"),
-        ([Decimal("-0.250")], "=-0.25"),
-        ([Decimal("-0.0"), 0, False], "=0"),
-        ([Decimal("1E+3"), 1000], "=1000"),
-        ([0.1], "~0.1"),
-        ([float("nan"), Decimal("NaN")], "~nan"),
-        (["a"], "'a"),
-        ([b"\x01\xff", bytearray(b"\x01\xff"), memoryview(b"\x01\xff")], "x01ff"),
-        ([datetime.datetime(2024, 3, 31, 1, 30), "2024-03-31 01:30:00"], "'2024-03-31 01:30:00"),
-        ([datetime.date(2024, 3, 31), datetime.datetime(2024, 3, 31), "2024-03-31",
-          "2024-03-31 00:00:00"], "'2024-03-31"),
-        ([datetime.datetime(2024, 3, 31, 5, 45, tzinfo=EAST),
-          datetime.datetime(2024, 3, 31, tzinfo=datetime.UTC)], "'2024-03-31 00:00:00+00"),
-        ([datetime.timedelta(hours=1)], "'1:00:00"),
-        ([uuid.UUID(int=171), "00000000-0000-0000-0000-0000000000ab"],
-         "'00000000-0000-0000-0000-0000000000ab"),
-        ([[1, None, "a"], (1, None, "a")], '[["=1", null, "\'a"]'),
-        ([{"b": 1, "a": 2.5}], '[{"a": "~2.5", "b": "=1"}'),
-        ([""], "'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "text"), [
+    ([None], None),
+    ([5, Decimal("5"), Decimal("5.00"), Decimal("5E+0")], "=5"),
+    ([True, 1], "=1"),
+    ([Decimal("-0.250")], "=-0.25"),
+    ([Decimal("-0.0"), 0, False], "=0"),
+    ([Decimal("1E+3"), 1000], "=1000"),
+    ([0.1], "~0.1"),
+    ([float("nan"), Decimal("NaN")], "~nan"),
+    (["a"], "'a"),
+    ([b"\x01\xff", bytearray(b"\x01\xff"), memoryview(b"\x01\xff")], "x01ff"),
+    ([datetime.datetime(2024, 3, 31, 1, 30), "2024-03-31 01:30:00"], "'2024-03-31 01:30:00"),
+    ([datetime.date(2024, 3, 31), datetime.datetime(2024, 3, 31), "2024-03-31",
+      "2024-03-31 00:00:00"], "'2024-03-31"),
+    ([datetime.datetime(2024, 3, 31, 5, 45, tzinfo=EAST),
+      datetime.datetime(2024, 3, 31, tzinfo=datetime.UTC)], "'2024-03-31 00:00:00+00"),
+    ([datetime.timedelta(hours=1)], "'1:00:00"),
+    ([uuid.UUID(int=171), "00000000-0000-0000-0000-0000000000ab"],
+     "'00000000-0000-0000-0000-0000000000ab"),
+    ([[1, None, "a"], (1, None, "a")], '[["=1", null, "\'a"]'),
+    ([{"b": 1, "a": 2.5}], '[{"a": "~2.5", "b": "=1"}'),
+    ([""], "'"),
+])  # fmt: skip
 def test_the_same_value_of_several_drivers_is_one_text(values, text):
     assert [canonical(value) for value in values] == [text] * len(values)
 

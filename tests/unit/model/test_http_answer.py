@@ -22,25 +22,22 @@ def told(expected, found, rules=NONE):
     return [one.beside("the baseline") for one in answer_differences([expected], [found], rules)]
 
 
-@pytest.mark.parametrize(
-    ("expected", "found", "sentences"),
-    [
-        ({"a": 1, "b": [1, {"c": 2}]}, {"b": [1, {"c": 2}], "a": 1}, []),
-        ({"a": 1}, {"a": 2}, ["/a is 2 where the baseline has 1"]),
-        ({"a": [1, 2]}, {"a": [2, 1]}, ["/a has the elements of the baseline in another order"]),
-        ({"a": [1, 2]}, {"a": [1]}, ["/a has 1 element where the baseline's has 2"]),
-        ({"a": 1, "b": 2}, {"a": 1}, ["/b is missing"]),
-        ({"a": 1}, {"a": 1, "b": 2}, ["/b is missing in the baseline's"]),
-        ([1], {"a": 1}, ['the body is {"a": 1} where the baseline has [1]']),
-        ({"a": 1}, {"a": 1.0}, ["/a is 1.0 where the baseline has 1"]),
-        ({"a": True}, {"a": 1}, ["/a is 1 where the baseline has true"]),
-        ({"a/b": {"~": 1}}, {"a/b": {"~": 2}}, ["/a~1b/~0 is 2 where the baseline has 1"]),
-        ("plain", "plain", []),
-        ("one\ntwo", "one\n2", ['line 2 is "2" where the baseline has "two"']),
-        ("one\n", "one\r\n", ["a text with other line ends where the baseline has a text"]),
-        ({"a": 1}, "plain", ["a body that is not JSON where the baseline has a body that is JSON"]),
-    ],
-)
+@pytest.mark.parametrize(("expected", "found", "sentences"), [
+    ({"a": 1, "b": [1, {"c": 2}]}, {"b": [1, {"c": 2}], "a": 1}, []),
+    ({"a": 1}, {"a": 2}, ["/a is 2 where the baseline has 1"]),
+    ({"a": [1, 2]}, {"a": [2, 1]}, ["/a has the elements of the baseline in another order"]),
+    ({"a": [1, 2]}, {"a": [1]}, ["/a has 1 element where the baseline's has 2"]),
+    ({"a": 1, "b": 2}, {"a": 1}, ["/b is missing"]),
+    ({"a": 1}, {"a": 1, "b": 2}, ["/b is missing in the baseline's"]),
+    ([1], {"a": 1}, ['the body is {"a": 1} where the baseline has [1]']),
+    ({"a": 1}, {"a": 1.0}, ["/a is 1.0 where the baseline has 1"]),
+    ({"a": True}, {"a": 1}, ["/a is 1 where the baseline has true"]),
+    ({"a/b": {"~": 1}}, {"a/b": {"~": 2}}, ["/a~1b/~0 is 2 where the baseline has 1"]),
+    ("plain", "plain", []),
+    ("one\ntwo", "one\n2", ['line 2 is "2" where the baseline has "two"']),
+    ("one\n", "one\r\n", ["a text with other line ends where the baseline has a text"]),
+    ({"a": 1}, "plain", ["a body that is not JSON where the baseline has a body that is JSON"]),
+])  # fmt: skip
 def test_answers_are_compared_as_json_and_each_place_is_told(expected, found, sentences):
     assert told(answer(expected), answer(found)) == [f"GET /a: {one}" for one in sentences]
 
@@ -109,16 +106,13 @@ def test_rules_of_the_file_are_kept_and_extended():
     assert rules.lines(wider) == 'ignore = ["/id", "/x"]'
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ([1], [2, 3]),
-        (1, 2),
-        ("one line", "two\nlines"),
-        ("other", "words"),
-        (answer({}), answer({}, status=503)),
-    ],
-)
+@pytest.mark.parametrize(("first", "second"), [
+    ([1], [2, 3]),
+    (1, 2),
+    ("one line", "two\nlines"),
+    ("other", "words"),
+    (answer({}), answer({}, status=503)),
+])  # fmt: skip
 def test_what_no_line_can_allow(first, second):
     pair = [one if isinstance(one, HttpAnswer) else answer(one) for one in (first, second)]
     if first == [1]:
@@ -137,16 +131,13 @@ def test_an_ignored_place_matches_one_step_for_each_star():
     ]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "generated"),
-    [
-        (*UUIDS, True),
-        ("2026-06-01 10:00:00.123+02", "2026-06-01 10:00:01.5+02", True),
-        ("2026-06-01", "2026-06-02", False),
-        ("open", "paid", False),
-        (UUIDS[0], "none", False),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "generated"), [
+    (*UUIDS, True),
+    ("2026-06-01 10:00:00.123+02", "2026-06-01 10:00:01.5+02", True),
+    ("2026-06-01", "2026-06-02", False),
+    ("open", "paid", False),
+    (UUIDS[0], "none", False),
+])  # fmt: skip
 def test_moments_and_uuids_are_known(first, second, generated):
     (one,) = answer_differences([answer({"a": first})], [answer({"a": second})], NONE)
     assert one.generated is generated

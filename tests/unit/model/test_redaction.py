@@ -15,25 +15,22 @@ from uncork.model.redaction import (
 )
 
 
-@pytest.mark.parametrize(
-    ("conninfo", "expected"),
-    [
-        ("postgresql://u:hunter2@host:5432/db", "postgresql://u:***@host:5432/db"),
-        ("postgresql://u:hunter%402@[::1]/db", "postgresql://u:***@[::1]/db"),
-        ("postgresql://:hunter2@host", "postgresql://:***@host"),
-        ("postgresql://host/db?user=u&password=hunter2&x=1", "postgresql://host/db?user=u&password=***&x=1"),
-        ("host=h password=hunter2 user=u", "host=h password=*** user=u"),
-        ("host=h password = hunter2", "host=h password = ***"),
-        ("host=h PASSWORD=hunter2", "host=h PASSWORD=***"),
-        ("host=h password='hunter2 hunter2' user=u", "host=h password=*** user=u"),
-        (r"host=h password='it\'s hunter2' user=u", "host=h password=*** user=u"),
-        ("host=h sslpassword=hunter2", "host=h sslpassword=***"),
-        ("postgresql://u@host/db", "postgresql://u@host/db"),
-        ("host=h user=u passfile=/home/u/.pgpass", "host=h user=u passfile=/home/u/.pgpass"),
-        ("service=main", "service=main"),
-        ("", ""),
-    ],
-)
+@pytest.mark.parametrize(("conninfo", "expected"), [
+    ("postgresql://u:hunter2@host:5432/db", "postgresql://u:***@host:5432/db"),
+    ("postgresql://u:hunter%402@[::1]/db", "postgresql://u:***@[::1]/db"),
+    ("postgresql://:hunter2@host", "postgresql://:***@host"),
+    ("postgresql://host/db?user=u&password=hunter2&x=1", "postgresql://host/db?user=u&password=***&x=1"),
+    ("host=h password=hunter2 user=u", "host=h password=*** user=u"),
+    ("host=h password = hunter2", "host=h password = ***"),
+    ("host=h PASSWORD=hunter2", "host=h PASSWORD=***"),
+    ("host=h password='hunter2 hunter2' user=u", "host=h password=*** user=u"),
+    (r"host=h password='it\'s hunter2' user=u", "host=h password=*** user=u"),
+    ("host=h sslpassword=hunter2", "host=h sslpassword=***"),
+    ("postgresql://u@host/db", "postgresql://u@host/db"),
+    ("host=h user=u passfile=/home/u/.pgpass", "host=h user=u passfile=/home/u/.pgpass"),
+    ("service=main", "service=main"),
+    ("", ""),
+])  # fmt: skip
 def test_a_connection_string_is_kept_without_its_password(conninfo, expected):
     assert redact(conninfo) == expected
 
@@ -51,20 +48,17 @@ def test_a_secret_header_loses_its_value_in_every_way_of_writing_it(header):
     assert redact_word("--dsn=postgresql://u:hunter2@h/db") == "--dsn=postgresql://u:***@h/db"
 
 
-@pytest.mark.parametrize(
-    ("words", "variable", "value"),
-    [
-        (["-H", "Authorization: Bearer hush"], "AUTHORIZATION", "Bearer hush"),
-        (["-HX-API-Key: hu$h`"], "X_API_KEY", "hu$h`"),
-        (["--header=Cookie: a=hush", "-H", 'X-B: "$c"'], "COOKIE", "a=hush"),
-        (["--postgres", "postgresql://u:hush@h/db?x=1"], "PGPASSWORD", "hush"),
-        (["--dsn=host=h password=hush dbname=a$b"], "PGPASSWORD", "hush"),
-        (["https://h/a.log?X-Amz-Date=1&X-Amz-Signature=hush"], "SIGNATURE",
-         "X-Amz-Date=1&X-Amz-Signature=hush"),
-        (["https://h/a.log?sv=1&sig=hush%3D"], "SIGNATURE", "sv=1&sig=hush%3D"),
-        (["https://me:hush@h/a.log"], "HTTP_PASSWORD", "hush"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "variable", "value"), [
+    (["-H", "Authorization: Bearer hush"], "AUTHORIZATION", "Bearer hush"),
+    (["-HX-API-Key: hu$h`"], "X_API_KEY", "hu$h`"),
+    (["--header=Cookie: a=hush", "-H", 'X-B: "$c"'], "COOKIE", "a=hush"),
+    (["--postgres", "postgresql://u:hush@h/db?x=1"], "PGPASSWORD", "hush"),
+    (["--dsn=host=h password=hush dbname=a$b"], "PGPASSWORD", "hush"),
+    (["https://h/a.log?X-Amz-Date=1&X-Amz-Signature=hush"], "SIGNATURE",
+     "X-Amz-Date=1&X-Amz-Signature=hush"),
+    (["https://h/a.log?sv=1&sig=hush%3D"], "SIGNATURE", "sv=1&sig=hush%3D"),
+    (["https://me:hush@h/a.log"], "HTTP_PASSWORD", "hush"),
+])  # fmt: skip
 def test_a_command_without_secrets_works_when_pasted(words, variable, value):
     command = shell_command(["printf", "%s\\n", *map(without_secrets, words)])
     assert value not in command
@@ -83,14 +77,11 @@ def test_names_tell_what_is_secret():
     assert not any(map(is_secret, ("PGHOST", "POOL_SIZE", "Accept")))
 
 
-@pytest.mark.parametrize(
-    ("source", "stored"),
-    [
-        ("dblink('host=h password=secret dbname=d', q)", "dblink('host=h password=*** dbname=d', q)"),
-        ("x := 'postgresql://u:secret@h/d';", "x := 'postgresql://u:***@h/d';"),
-        ("IF row.password = 'it''s' THEN", "IF row.password = 'it''s' THEN"),
-        ("SELECT 'password = x' -- no connection string", "SELECT 'password = x' -- no connection string"),
-    ],
-)
+@pytest.mark.parametrize(("source", "stored"), [
+    ("dblink('host=h password=secret dbname=d', q)", "dblink('host=h password=*** dbname=d', q)"),
+    ("x := 'postgresql://u:secret@h/d';", "x := 'postgresql://u:***@h/d';"),
+    ("IF row.password = 'it''s' THEN", "IF row.password = 'it''s' THEN"),
+    ("SELECT 'password = x' -- no connection string", "SELECT 'password = x' -- no connection string"),
+])  # fmt: skip
 def test_sources_of_functions_lose_passwords_of_connection_strings_alone(source, stored):
     assert without_literal_secrets(source) == stored

@@ -23,19 +23,16 @@ def days(found):
     return [int(one.id[-2:]) for one in found]
 
 
-@pytest.mark.parametrize(
-    ("rule", "going"),
-    [
-        (Retention(), []),
-        (Retention(keep=28), [1, 2]),
-        (Retention(keep=0), list(range(1, 31))),
-        (Retention(keep=100), []),
-        (Retention(older_than=timedelta(days=28)), [1, 2]),
-        (Retention(keep=29, older_than=timedelta(days=28)), [1]),
-        (Retention(keep=2, older_than=timedelta(days=28)), [1, 2]),
-        (Retention(keep=0, kind="load"), []),
-    ],
-)
+@pytest.mark.parametrize(("rule", "going"), [
+    (Retention(), []),
+    (Retention(keep=28), [1, 2]),
+    (Retention(keep=0), list(range(1, 31))),
+    (Retention(keep=100), []),
+    (Retention(older_than=timedelta(days=28)), [1, 2]),
+    (Retention(keep=29, older_than=timedelta(days=28)), [1]),
+    (Retention(keep=2, older_than=timedelta(days=28)), [1, 2]),
+    (Retention(keep=0, kind="load"), []),
+])  # fmt: skip
 def test_what_neither_part_keeps_may_go(rule, going):
     assert days(prunable(RUNS, rule, NOW)) == going
 

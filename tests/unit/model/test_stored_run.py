@@ -15,22 +15,19 @@ RUN = StoredRun(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
-        (RunFilter(), True),
-        (RunFilter(text="uuid TYPES"), True),
-        (RunFilter(text="nightly baseline cluster"), True),
-        (RunFilter(text="uuid mysql"), False),
-        (RunFilter(kind="experiment", status="complete", tag="release-2", case="cluster-names"), True),
-        (RunFilter(kind="load"), False),
-        (RunFilter(status="killed"), False),
-        (RunFilter(tag="release"), False),
-        (RunFilter(tag="baseline"), True),
-        (RunFilter(case="clair"), False),
-        (RunFilter(text="' OR 1=1 --"), False),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "found"), [
+    (RunFilter(), True),
+    (RunFilter(text="uuid TYPES"), True),
+    (RunFilter(text="nightly baseline cluster"), True),
+    (RunFilter(text="uuid mysql"), False),
+    (RunFilter(kind="experiment", status="complete", tag="release-2", case="cluster-names"), True),
+    (RunFilter(kind="load"), False),
+    (RunFilter(status="killed"), False),
+    (RunFilter(tag="release"), False),
+    (RunFilter(tag="baseline"), True),
+    (RunFilter(case="clair"), False),
+    (RunFilter(text="' OR 1=1 --"), False),
+])  # fmt: skip
 def test_a_filter_chooses(wanted, found):
     assert (select([RUN], wanted) == [RUN]) is found
 

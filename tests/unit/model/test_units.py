@@ -10,20 +10,17 @@ from uncork.model.units import (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "nanoseconds"),
-    [
-        ("250ms", 250_000_000),
-        ("1.5s", 1_500_000_000),
-        ("30 min", 1_800_000_000_000),
-        ("2h", 7_200_000_000_000),
-        ("10us", 10_000),
-        ("10µs", 10_000),
-        ("7ns", 7),
-        ("1_000 s", 1_000_000_000_000),
-        ("0.4ns", 0),
-    ],
-)
+@pytest.mark.parametrize(("text", "nanoseconds"), [
+    ("250ms", 250_000_000),
+    ("1.5s", 1_500_000_000),
+    ("30 min", 1_800_000_000_000),
+    ("2h", 7_200_000_000_000),
+    ("10us", 10_000),
+    ("10µs", 10_000),
+    ("7ns", 7),
+    ("1_000 s", 1_000_000_000_000),
+    ("0.4ns", 0),
+])  # fmt: skip
 def test_a_time_with_a_unit_is_nanoseconds(text, nanoseconds):
     assert parse_duration(text) == nanoseconds
 
@@ -48,37 +45,31 @@ def test_what_is_no_percentage_is_refused_with_an_example(text):
         parse_share(text)
 
 
-@pytest.mark.parametrize(
-    ("nanoseconds", "text"),
-    [
-        (0, "0 ns"),
-        (999, "999 ns"),
-        (999.6, "1.00 µs"),
-        (31_300, "31.3 µs"),
-        (999_600, "1.00 ms"),
-        (2_516_000, "2.52 ms"),
-        (100_000_000, "100 ms"),
-        (1_500_000_000, "1.50 s"),
-        (119_000_000_000, "119 s"),
-        (120_000_000_000, "2 min 00 s"),
-        (185_400_000_000, "3 min 05 s"),
-    ],
-)
+@pytest.mark.parametrize(("nanoseconds", "text"), [
+    (0, "0 ns"),
+    (999, "999 ns"),
+    (999.6, "1.00 µs"),
+    (31_300, "31.3 µs"),
+    (999_600, "1.00 ms"),
+    (2_516_000, "2.52 ms"),
+    (100_000_000, "100 ms"),
+    (1_500_000_000, "1.50 s"),
+    (119_000_000_000, "119 s"),
+    (120_000_000_000, "2 min 00 s"),
+    (185_400_000_000, "3 min 05 s"),
+])  # fmt: skip
 def test_a_time_is_shown_in_the_unit_that_suits_it(nanoseconds, text):
     assert format_duration(nanoseconds) == text
 
 
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1.25, "1.25 B"),
-        (1000, "1.00 kB"),
-        (117_300_000, "117 MB"),
-        (2e12, "2.00 TB"),
-    ],
-)
+@pytest.mark.parametrize(("size", "text"), [
+    (0, "0 B"),
+    (999, "999 B"),
+    (1.25, "1.25 B"),
+    (1000, "1.00 kB"),
+    (117_300_000, "117 MB"),
+    (2e12, "2.00 TB"),
+])  # fmt: skip
 def test_a_size_is_shown_in_decimal_units(size, text):
     assert format_bytes(size) == text
 

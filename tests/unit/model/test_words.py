@@ -37,17 +37,14 @@ def test_trials_of_one_cell_and_workload_are_judged_together():
     assert one.comparison_key == other.comparison_key == (Cell(), "read")
 
 
-@pytest.mark.parametrize(
-    ("metric", "value"),
-    [
-        ("latency_mean", 2e6),
-        ("latency_p50", 2e6),
-        ("latency_p90", 2e6),
-        ("latency_p95", 2e6),
-        ("latency_p99", 2e6),
-        ("throughput", 500 * 0.9),
-    ],
-)
+@pytest.mark.parametrize(("metric", "value"), [
+    ("latency_mean", 2e6),
+    ("latency_p50", 2e6),
+    ("latency_p90", 2e6),
+    ("latency_p95", 2e6),
+    ("latency_p99", 2e6),
+    ("throughput", 500 * 0.9),
+])  # fmt: skip
 def test_a_trial_has_each_metric(metric, value):
     assert measured(2e6, 100, failed=10).metric(metric) == pytest.approx(value)
 

@@ -21,20 +21,17 @@ def run(**words):
     return measured_server(from_words(RunOptions, words), typed)
 
 
-@pytest.mark.parametrize(
-    ("words", "dsn", "port"),
-    [
-        ({}, None, None),
-        ({"port": "5433"}, None, 5433),
-        ({"dsn": "service=x"}, "service=x", None),
-        ({"database_name": "shop"}, "dbname=shop", None),
-        ({"host": "db", "port": "5433", "user": "me"}, "host=db port=5433 user=me", None),
-        ({"database_name": "postgresql://db/shop", "user": "me"}, "user=me dbname=shop host=db", None),
-        ({"database_name": "shop", "password": True}, "dbname=shop password=s3cret", None),
-        ({"dsn": "service=x", "password": True}, "service=x password=s3cret", None),
-        ({"dsn": "service=x", "no_password": True}, "service=x", None),
-    ],
-)
+@pytest.mark.parametrize(("words", "dsn", "port"), [
+    ({}, None, None),
+    ({"port": "5433"}, None, 5433),
+    ({"dsn": "service=x"}, "service=x", None),
+    ({"database_name": "shop"}, "dbname=shop", None),
+    ({"host": "db", "port": "5433", "user": "me"}, "host=db port=5433 user=me", None),
+    ({"database_name": "postgresql://db/shop", "user": "me"}, "user=me dbname=shop host=db", None),
+    ({"database_name": "shop", "password": True}, "dbname=shop password=s3cret", None),
+    ({"dsn": "service=x", "password": True}, "service=x password=s3cret", None),
+    ({"dsn": "service=x", "no_password": True}, "service=x", None),
+])  # fmt: skip
 def test_a_verb_that_can_start_a_server_measures_on_the_one_that_is_named(words, dsn, port):
     found = run(**words)
     assert (set((found.dsn or "").split()), found.port) == (set((dsn or "").split()), port)
@@ -46,16 +43,13 @@ def test_a_port_alone_names_a_server_for_a_verb_that_starts_none():
     assert measured_server(options, never, starts=False).dsn == "port=5433"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ({"dsn": "service=x", "host": "db"}, "--dsn already gives the connection: put -h/--host into it"),
-        ({"database_name": "shop", "pg_bin": "/"}, "-d/--dbname names a running server: leave out --pg-bin"),
-        ({"password": True}, "-W/--password asks for the password of a running server, but none is named"),
-        ({"port": "5433", "password": True}, "but none is named"),
-        ({"host": "db", "password": True, "no_password": True}, "-w/--no-password never does: leave one out"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    ({"dsn": "service=x", "host": "db"}, "--dsn already gives the connection: put -h/--host into it"),
+    ({"database_name": "shop", "pg_bin": "/"}, "-d/--dbname names a running server: leave out --pg-bin"),
+    ({"password": True}, "-W/--password asks for the password of a running server, but none is named"),
+    ({"port": "5433", "password": True}, "but none is named"),
+    ({"host": "db", "password": True, "no_password": True}, "-w/--no-password never does: leave one out"),
+])  # fmt: skip
 def test_names_that_contradict_each_other_are_refused_before_anybody_is_asked(words, message):
     options = from_words(RunOptions, words)
     with pytest.raises(UsageError, match=message):

@@ -121,16 +121,13 @@ def test_the_file_holds_no_secret_and_says_what_is_left_out():
     assert "# Set these environment variables first: ACCESS_TOKEN, COOKIE, PASSWORD, TOKEN" in found.text
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "t.har is neither TOML nor a HAR file"),
-        ('{"a": 1}', 'it has no "log" with "entries"'),
-        (har([{"response": {}}]), r"log.entries\[0\] is not as HAR 1.2 requires"),
-        (har([entry("GET", "/a.css")]), "t.har has no request to send: 1 static file"),
-        (har([]), "it has no entries"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("{", "t.har is neither TOML nor a HAR file"),
+    ('{"a": 1}', 'it has no "log" with "entries"'),
+    (har([{"response": {}}]), r"log.entries\[0\] is not as HAR 1.2 requires"),
+    (har([entry("GET", "/a.css")]), "t.har has no request to send: 1 static file"),
+    (har([]), "it has no entries"),
+])  # fmt: skip
 def test_files_that_cannot_be_converted_are_refused(text, message):
     with pytest.raises(UsageError, match=message):
         read_http(HttpOptions(requests_file=Path("t.har"), urls=None), read=lambda _: text.encode(), seed=1)

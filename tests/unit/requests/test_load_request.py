@@ -155,17 +155,14 @@ def test_scripts_of_one_s_own_need_no_tables(request_of):
     assert request_of("-f a.sql -v").vacuum == "all"
 
 
-@pytest.mark.parametrize(
-    ("words", "arrivals", "most"),
-    [
-        ("-R 100", Arrivals("poisson", 100.0), 64),
-        ("-R 100 -c 80", Arrivals("poisson", 100.0), 80),
-        ("-R 0.5 --arrivals poisson --max-clients 5", Arrivals("poisson", 0.5), 5),
-        ("-R 100 --arrivals constant", Arrivals("constant", 100.0), 64),
-        ("-R 100 --arrivals bursts:20", Arrivals("bursts", 100.0, 20), 64),
-        ("--arrivals trace:trace.txt", Arrivals("trace", offsets_ns=(0, 500_000_000, 1_000_000_000)), 64),
-    ],
-)
+@pytest.mark.parametrize(("words", "arrivals", "most"), [
+    ("-R 100", Arrivals("poisson", 100.0), 64),
+    ("-R 100 -c 80", Arrivals("poisson", 100.0), 80),
+    ("-R 0.5 --arrivals poisson --max-clients 5", Arrivals("poisson", 0.5), 5),
+    ("-R 100 --arrivals constant", Arrivals("constant", 100.0), 64),
+    ("-R 100 --arrivals bursts:20", Arrivals("bursts", 100.0, 20), 64),
+    ("--arrivals trace:trace.txt", Arrivals("trace", offsets_ns=(0, 500_000_000, 1_000_000_000)), 64),
+])  # fmt: skip
 def test_an_open_loop_has_arrivals_and_room_to_grow(request_of, words, arrivals, most):
     spec = request_of(words).spec
     assert spec.arrivals == arrivals

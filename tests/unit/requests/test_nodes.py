@@ -33,22 +33,19 @@ def test_nodes_are_on_this_machine_and_stop_together_unless_told_otherwise():
     assert cluster_of_sql(*sql(nodes=2, end_after="90s")) == ClusterRequest(2)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"cluster": "auto"}, "--cluster requires --nodes"),
-        ({"on_lost": "stop"}, "--on-lost requires --nodes"),
-        ({"nodes": 9}, "-c 8 is too few"),
-        ({"nodes": 4, "clients": 4, "requests": 3, "rate": None}, "is below the 4 connections|3 operations"),
-        ({"nodes": 2, "lease": "file"}, "leave out --lease"),
-        ({"nodes": 2, "shard": "1/2", "random_seed": 1}, "leave out --shard"),
-        ({"nodes": 2, "service_pid": [1]}, "--nodes cannot be combined with --service-pid"),
-        ({"nodes": 2, "postgres": "dbname=x"}, "--nodes cannot be combined with --postgres"),
-        ({"nodes": 2, "cluster": "head"}, "write local, auto, HOST:PORT or ray://HOST:PORT"),
-        ({"nodes": 2, "cluster": "http://head:8265"}, "write local, auto"),
-        ({"nodes": 2, "cluster": "head:99999"}, "write local, auto"),
-    ],
-)
+@pytest.mark.parametrize(("values", "message"), [
+    ({"cluster": "auto"}, "--cluster requires --nodes"),
+    ({"on_lost": "stop"}, "--on-lost requires --nodes"),
+    ({"nodes": 9}, "-c 8 is too few"),
+    ({"nodes": 4, "clients": 4, "requests": 3, "rate": None}, "is below the 4 connections|3 operations"),
+    ({"nodes": 2, "lease": "file"}, "leave out --lease"),
+    ({"nodes": 2, "shard": "1/2", "random_seed": 1}, "leave out --shard"),
+    ({"nodes": 2, "service_pid": [1]}, "--nodes cannot be combined with --service-pid"),
+    ({"nodes": 2, "postgres": "dbname=x"}, "--nodes cannot be combined with --postgres"),
+    ({"nodes": 2, "cluster": "head"}, "write local, auto, HOST:PORT or ray://HOST:PORT"),
+    ({"nodes": 2, "cluster": "http://head:8265"}, "write local, auto"),
+    ({"nodes": 2, "cluster": "head:99999"}, "write local, auto"),
+])  # fmt: skip
 def test_what_nodes_cannot_send_is_refused(values, message):
     with pytest.raises(UsageError, match=message):
         cluster_of_http(*http(**values))

@@ -37,32 +37,26 @@ def test_a_part_is_read_from_words_and_from_values():
     assert sql().spec.part is None
 
 
-@pytest.mark.parametrize(
-    ("text", "ns"),
-    [
-        ("1780228800", NOON_NS),
-        ("1780228800.25", NOON_NS + 250_000_000),
-        ("2026-05-31T14:00:00+02:00", NOON_NS),
-        ("2026-05-31 12:00:00.000001+00:00", NOON_NS + 1000),
-    ],
-)
+@pytest.mark.parametrize(("text", "ns"), [
+    ("1780228800", NOON_NS),
+    ("1780228800.25", NOON_NS + 250_000_000),
+    ("2026-05-31T14:00:00+02:00", NOON_NS),
+    ("2026-05-31 12:00:00.000001+00:00", NOON_NS + 1000),
+])  # fmt: skip
 def test_a_start_is_a_time_of_the_wall_clock(text, ns):
     assert from_words(SqlOptions, {"start_at": text}).start_at == ns
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"shard": "4"}, "write PART/PARTS"),
-        ({"shard": "0/4"}, "numbered from 1 to 4"),
-        ({"shard": "5/4"}, "numbered from 1 to 4"),
-        ({"start_at": "noon"}, '"noon" is not a time'),
-        ({"shard": "1/2", "clients": 8}, "requires --random-seed"),
-        ({"shard": "1/2", "random_seed": 5}, "-c 1 is too few"),
-        ({"shard": "1/2", "random_seed": 5, "clients": 2, "embedded": True, "database": None}, "--embedded"),
-        ({"lease": "-", "script": ["-"]}, "needs standard input"),
-    ],
-)
+@pytest.mark.parametrize(("values", "message"), [
+    ({"shard": "4"}, "write PART/PARTS"),
+    ({"shard": "0/4"}, "numbered from 1 to 4"),
+    ({"shard": "5/4"}, "numbered from 1 to 4"),
+    ({"start_at": "noon"}, '"noon" is not a time'),
+    ({"shard": "1/2", "clients": 8}, "requires --random-seed"),
+    ({"shard": "1/2", "random_seed": 5}, "-c 1 is too few"),
+    ({"shard": "1/2", "random_seed": 5, "clients": 2, "embedded": True, "database": None}, "--embedded"),
+    ({"lease": "-", "script": ["-"]}, "needs standard input"),
+])  # fmt: skip
 def test_what_cannot_be_a_part_is_refused(values, message):
     with pytest.raises(UsageError, match=message):
         sql(**values)

@@ -49,22 +49,19 @@ def test_a_run_without_a_readable_result_has_none(run, text):
     assert asyncio.run(HeadlineCache().of([run])) == {run.id: ""}
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "question", "title"),
-    [
-        ("load", "load-orders", "load: orders.sql by 4 clients, simple", "load of orders.sql by 4 clients"),
-        ("load", "load-x", "load: http://h:1 by 4 connections", "load of http://h:1 by 4 connections"),
-        ("sweep", "sweep-x", "sweep of clients: tpcb-like", "sweep of tpcb-like over clients"),
-        ("database", "database-shop", "database: shop, 20 samples a second", "database shop"),
-        ("cpu", "cpu-shop", "stacks: ada@db:5432/shop", "CPU of ada@db:5432/shop"),
-        ("log", "log-a", "log: a.log, b.log", "log a.log, b.log"),
-        ("experiment", "cluster-names", "Which type?", "cluster-names"),
-        ("experiment", "guard-orders", "Is it as fast?", "guard of orders"),
-        ("cure", "cure-shop", "cure: ada@db:5432/shop", "cure of ada@db:5432/shop"),
-        ("import", "import-wrk", "wrk: checkout", "wrk: checkout"),
-        ("load", "load-old", "another form", "load-old"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name", "question", "title"), [
+    ("load", "load-orders", "load: orders.sql by 4 clients, simple", "load of orders.sql by 4 clients"),
+    ("load", "load-x", "load: http://h:1 by 4 connections", "load of http://h:1 by 4 connections"),
+    ("sweep", "sweep-x", "sweep of clients: tpcb-like", "sweep of tpcb-like over clients"),
+    ("database", "database-shop", "database: shop, 20 samples a second", "database shop"),
+    ("cpu", "cpu-shop", "stacks: ada@db:5432/shop", "CPU of ada@db:5432/shop"),
+    ("log", "log-a", "log: a.log, b.log", "log a.log, b.log"),
+    ("experiment", "cluster-names", "Which type?", "cluster-names"),
+    ("experiment", "guard-orders", "Is it as fast?", "guard of orders"),
+    ("cure", "cure-shop", "cure: ada@db:5432/shop", "cure of ada@db:5432/shop"),
+    ("import", "import-wrk", "wrk: checkout", "wrk: checkout"),
+    ("load", "load-old", "another form", "load-old"),
+])  # fmt: skip
 def test_a_run_is_called_as_a_person_would(run, kind, name, question, title):
     called = replace(run, kind=kind, name=name, question=question, names=())
     assert run_title(called) == title

@@ -19,15 +19,12 @@ def verdict_of(one, better="lower", practical=0.03, **options):
     return judgement.verdict, judgement.reason
 
 
-@pytest.mark.parametrize(
-    ("ratio", "better", "verdict"),
-    [
-        (1.2, "lower", Verdict.SLOWER),
-        (0.8, "lower", Verdict.FASTER),
-        (1.2, "higher", Verdict.FASTER),
-        (0.8, "higher", Verdict.SLOWER),
-    ],
-)
+@pytest.mark.parametrize(("ratio", "better", "verdict"), [
+    (1.2, "lower", Verdict.SLOWER),
+    (0.8, "lower", Verdict.FASTER),
+    (1.2, "higher", Verdict.FASTER),
+    (0.8, "higher", Verdict.SLOWER),
+])  # fmt: skip
 def test_direction(ratio, better, verdict):
     found, reason = verdict_of(effect(ratio), better)
     assert found is verdict

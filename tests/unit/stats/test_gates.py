@@ -33,28 +33,25 @@ def one(gate, evidence, *, practical=0.03):
     return decide([GateQuestion(parse_gate(gate), evidence, practical)], confidence=CONFIDENCE)[0]
 
 
-@pytest.mark.parametrize(
-    ("gate", "percent", "outcome", "reason"),
-    [
-        ("p99 < +5%", 8, "broken", "shown worse than the baseline, and by more than +5 %: +"),
-        ("p99 < +5%", 0, "kept", "the interval lies within +5 %: "),
-        ("p99 < +5%", 2, "kept", "the interval lies within +5 %: "),
-        ("p99 < +5%", 4.5, "not decided", "worse than the baseline, but perhaps within +5 %: +"),
-        ("p99 < +5%", -8, "kept", "the interval lies within +5 %: −"),
-        ("p99 <= baseline", 3, "broken", "shown worse than the baseline: +"),
-        ("p99 <= baseline", 0, "kept", "no worse than the baseline by what matters in practice (3 %): "),
-        ("p99 <= baseline", -8, "kept", "no worse than the baseline"),
-        ("p99 < baseline", 0, "not decided", "the interval reaches beyond the baseline: "),
-        ("p99 < baseline", -8, "kept", "the interval lies within the baseline: −"),
-        ("p99 < -5%", 0, "broken", "shown to miss −5 %: "),
-        ("p99 < -5%", -8, "kept", "the interval lies within −5 %: −"),
-        ("throughput > -3%", -8, "broken", "shown worse than the baseline, and by more than −3 %: −"),
-        ("throughput > -3%", 8, "kept", "the interval lies within −3 %: +"),
-        ("throughput > -3%", -1, "kept", "the interval lies within −3 %: −"),
-        ("throughput > +5%", 0, "broken", "shown to miss +5 %: "),
-        ("server CPU <= baseline", 3, "broken", "shown worse than the baseline: +"),
-    ],
-)
+@pytest.mark.parametrize(("gate", "percent", "outcome", "reason"), [
+    ("p99 < +5%", 8, "broken", "shown worse than the baseline, and by more than +5 %: +"),
+    ("p99 < +5%", 0, "kept", "the interval lies within +5 %: "),
+    ("p99 < +5%", 2, "kept", "the interval lies within +5 %: "),
+    ("p99 < +5%", 4.5, "not decided", "worse than the baseline, but perhaps within +5 %: +"),
+    ("p99 < +5%", -8, "kept", "the interval lies within +5 %: −"),
+    ("p99 <= baseline", 3, "broken", "shown worse than the baseline: +"),
+    ("p99 <= baseline", 0, "kept", "no worse than the baseline by what matters in practice (3 %): "),
+    ("p99 <= baseline", -8, "kept", "no worse than the baseline"),
+    ("p99 < baseline", 0, "not decided", "the interval reaches beyond the baseline: "),
+    ("p99 < baseline", -8, "kept", "the interval lies within the baseline: −"),
+    ("p99 < -5%", 0, "broken", "shown to miss −5 %: "),
+    ("p99 < -5%", -8, "kept", "the interval lies within −5 %: −"),
+    ("throughput > -3%", -8, "broken", "shown worse than the baseline, and by more than −3 %: −"),
+    ("throughput > -3%", 8, "kept", "the interval lies within −3 %: +"),
+    ("throughput > -3%", -1, "kept", "the interval lies within −3 %: −"),
+    ("throughput > +5%", 0, "broken", "shown to miss +5 %: "),
+    ("server CPU <= baseline", 3, "broken", "shown worse than the baseline: +"),
+])  # fmt: skip
 def test_a_ratio_is_held_to_its_bound(gate, percent, outcome, reason):
     decision = one(gate, ratio(percent))
     assert (decision.outcome, decision.reason[: len(reason)]) == (outcome, reason)
@@ -99,20 +96,17 @@ def test_exact_gates_do_not_weigh_on_the_others():
     assert decide(asked, confidence=CONFIDENCE)[0].outcome is GateOutcome.BROKEN
 
 
-@pytest.mark.parametrize(
-    ("gate", "own", "base", "outcome"),
-    [
-        ("success >= baseline", 950, 1000, "broken"),
-        ("success >= baseline", 1000, 1000, "kept"),
-        ("success >= baseline", 1000, 950, "kept"),
-        ("success > -1 points", 970, 1000, "broken"),
-        ("success > -10 points", 970, 1000, "kept"),
-        ("errors <= baseline", 950, 1000, "broken"),
-        ("errors <= baseline", 1000, 1000, "kept"),
-        ("errors < +10 points", 970, 1000, "kept"),
-        ("errors < +1 points", 970, 1000, "broken"),
-    ],
-)
+@pytest.mark.parametrize(("gate", "own", "base", "outcome"), [
+    ("success >= baseline", 950, 1000, "broken"),
+    ("success >= baseline", 1000, 1000, "kept"),
+    ("success >= baseline", 1000, 950, "kept"),
+    ("success > -1 points", 970, 1000, "broken"),
+    ("success > -10 points", 970, 1000, "kept"),
+    ("errors <= baseline", 950, 1000, "broken"),
+    ("errors <= baseline", 1000, 1000, "kept"),
+    ("errors < +10 points", 970, 1000, "kept"),
+    ("errors < +1 points", 970, 1000, "broken"),
+])  # fmt: skip
 def test_shares_are_held_to_points(gate, own, base, outcome):
     decision = one(gate, shares(own, base), practical=0.01)
     assert decision.outcome == outcome
@@ -120,23 +114,19 @@ def test_shares_are_held_to_points(gate, own, base, outcome):
     assert decision.low <= decision.ratio <= decision.high
 
 
-@pytest.mark.parametrize(
-    ("gate", "values", "outcome", "reason"),
-    [
-        ("p99 < 20ms", [18e6, 18.2e6, 17.9e6, 18.1e6, 18e6], "kept",
-         "the interval lies within 20.0 ms: 18.0 ms"),
-        ("p99 < 20ms", [22e6, 22.2e6, 21.9e6, 22.1e6, 22e6], "broken",
-         "shown to be beyond 20.0 ms: 22.0 ms"),
-        ("p99 < 20ms", [15e6, 25e6, 19e6, 22e6, 18e6], "not decided",
-         "the interval reaches beyond 20.0 ms: 19"),
-        ("throughput > 900/s", [1000, 1010, 990, 1005, 1001], "kept",
-         "the interval lies within 900/s: 1 001/s"),
-        ("throughput > 900/s", [800, 810, 790, 805, 801], "broken",
-         "shown to be beyond 900/s: 801/s"),
-        ("WAL < 8kB", [7e3, 7.01e3, 7.02e3, 7.01e3, 7e3], "kept",
-         "the interval lies within 8.00 kB: 7.01 kB"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("gate", "values", "outcome", "reason"), [
+    ("p99 < 20ms", [18e6, 18.2e6, 17.9e6, 18.1e6, 18e6], "kept",
+     "the interval lies within 20.0 ms: 18.0 ms"),
+    ("p99 < 20ms", [22e6, 22.2e6, 21.9e6, 22.1e6, 22e6], "broken",
+     "shown to be beyond 20.0 ms: 22.0 ms"),
+    ("p99 < 20ms", [15e6, 25e6, 19e6, 22e6, 18e6], "not decided",
+     "the interval reaches beyond 20.0 ms: 19"),
+    ("throughput > 900/s", [1000, 1010, 990, 1005, 1001], "kept",
+     "the interval lies within 900/s: 1 001/s"),
+    ("throughput > 900/s", [800, 810, 790, 805, 801], "broken", "shown to be beyond 900/s: 801/s"),
+    ("WAL < 8kB", [7e3, 7.01e3, 7.02e3, 7.01e3, 7e3], "kept",
+     "the interval lies within 8.00 kB: 7.01 kB"),
+])  # fmt: skip
 def test_a_value_is_held_by_the_candidate_alone(gate, values, outcome, reason):
     decision = one(gate, value_level(values, CONFIDENCE))
     assert (decision.outcome, decision.reason[: len(reason)]) == (outcome, reason)
@@ -144,41 +134,35 @@ def test_a_value_is_held_by_the_candidate_alone(gate, values, outcome, reason):
     assert decision.low < sum(values) / len(values) < decision.high, "the candidate's own interval"
 
 
-@pytest.mark.parametrize(
-    ("gate", "succeeded", "outcome"),
-    [
-        ("success > 99%", 10_000, "kept"),
-        ("success > 99%", 9_500, "broken"),
-        ("success > 99.999%", 10_000, "not decided"),
-        ("errors < 1%", 10_000, "kept"),
-        ("errors < 1%", 9_500, "broken"),
-        ("errors < 7%", 9_500, "kept"),
-    ],
-)
+@pytest.mark.parametrize(("gate", "succeeded", "outcome"), [
+    ("success > 99%", 10_000, "kept"),
+    ("success > 99%", 9_500, "broken"),
+    ("success > 99.999%", 10_000, "not decided"),
+    ("errors < 1%", 10_000, "kept"),
+    ("errors < 1%", 9_500, "broken"),
+    ("errors < 7%", 9_500, "kept"),
+])  # fmt: skip
 def test_a_share_is_held_to_a_value(gate, succeeded, outcome):
     level = share_level([(succeeded // 5 + step, 2_000) for step in (0, 0, 0, -1, 0)], CONFIDENCE)
     assert one(gate, level).outcome == outcome
 
 
-@pytest.mark.parametrize(
-    ("gate", "base", "own", "outcome", "reason"),
-    [
-        ("queries <= baseline", 3.0, 3.0, "kept", "3, the same as the baseline"),
-        ("queries <= baseline", 3.0, 2.0, "kept", "2 instead of 3"),
-        ("queries <= baseline", 1.0, 11.0, "broken", "11 instead of 1"),
-        ("queries <= baseline", 0.0, 0.0, "kept", "0, the same as the baseline"),
-        ("queries <= baseline", 0.0, 1.0, "broken", "1 instead of 0"),
-        ("queries < baseline", 3.0, 3.0, "broken", "3, the same as the baseline, which misses the baseline"),
-        ("queries <= 3", None, 3.0, "kept", "3, within 3"),
-        ("queries < 3", None, 3.0, "broken", "3, beyond 3"),
-        ("size < +10%", 8e6, 8.4e6, "kept", "8.40 MB instead of 8.00 MB, within +10 %"),
-        ("size < +10%", 8e6, 8.8e6, "broken", "8.80 MB instead of 8.00 MB, beyond +10 %"),
-        ("size <= +10%", 8e6, 8.8e6, "kept", "8.80 MB instead of 8.00 MB, within +10 %"),
-        ("size < +10%", 0.0, 0.0, "kept", "0 B, the same as the baseline"),
-        ("buffers < +10%", 0.0, 1.0, "broken", "1 instead of 0, beyond +10 %"),
-        ("queries <= baseline", None, 1.0, "not decided", "the baseline has no value"),
-    ],
-)
+@pytest.mark.parametrize(("gate", "base", "own", "outcome", "reason"), [
+    ("queries <= baseline", 3.0, 3.0, "kept", "3, the same as the baseline"),
+    ("queries <= baseline", 3.0, 2.0, "kept", "2 instead of 3"),
+    ("queries <= baseline", 1.0, 11.0, "broken", "11 instead of 1"),
+    ("queries <= baseline", 0.0, 0.0, "kept", "0, the same as the baseline"),
+    ("queries <= baseline", 0.0, 1.0, "broken", "1 instead of 0"),
+    ("queries < baseline", 3.0, 3.0, "broken", "3, the same as the baseline, which misses the baseline"),
+    ("queries <= 3", None, 3.0, "kept", "3, within 3"),
+    ("queries < 3", None, 3.0, "broken", "3, beyond 3"),
+    ("size < +10%", 8e6, 8.4e6, "kept", "8.40 MB instead of 8.00 MB, within +10 %"),
+    ("size < +10%", 8e6, 8.8e6, "broken", "8.80 MB instead of 8.00 MB, beyond +10 %"),
+    ("size <= +10%", 8e6, 8.8e6, "kept", "8.80 MB instead of 8.00 MB, within +10 %"),
+    ("size < +10%", 0.0, 0.0, "kept", "0 B, the same as the baseline"),
+    ("buffers < +10%", 0.0, 1.0, "broken", "1 instead of 0, beyond +10 %"),
+    ("queries <= baseline", None, 1.0, "not decided", "the baseline has no value"),
+])  # fmt: skip
 def test_exact_values_are_compared_exactly(gate, base, own, outcome, reason):
     decision = one(gate, Exact(base, own, 5))
     assert (decision.outcome, decision.reason) == (outcome, reason)
@@ -243,15 +227,12 @@ def test_a_gate_and_its_mirror_agree(percent):
     assert latency.outcome == throughput.outcome
 
 
-@pytest.mark.parametrize(
-    ("figures", "words"),
-    [
-        ((1.12, 1.08, 1.16), "+12.0 % (+8.0 to +16.0 %)"),
-        ((31.2, 27.1, 35.4), "×31.2 (×27.1 to ×35.4)"),
-        ((2.0, 0.5, 40.0), "×2 (×0.5 to ×40)"),
-        ((120.4, 90.0, 160.0), "×120 (×90 to ×160)"),
-        ((4.0, 0.0, math.inf), "×4 (unbounded)"),
-    ],
-)
+@pytest.mark.parametrize(("figures", "words"), [
+    ((1.12, 1.08, 1.16), "+12.0 % (+8.0 to +16.0 %)"),
+    ((31.2, 27.1, 35.4), "×31.2 (×27.1 to ×35.4)"),
+    ((2.0, 0.5, 40.0), "×2 (×0.5 to ×40)"),
+    ((120.4, 90.0, 160.0), "×120 (×90 to ×160)"),
+    ((4.0, 0.0, math.inf), "×4 (unbounded)"),
+])  # fmt: skip
 def test_large_changes_are_told_as_times(figures, words):
     assert range_words(parse_gate("p99 < +5%"), *figures) == words

@@ -63,16 +63,13 @@ def test_a_thread_that_is_always_at_work_is_the_limit():
     )
 
 
-@pytest.mark.parametrize(
-    ("changes", "remedy"),
-    [
-        ({"threads": 3}, "-j 6"),
-        ({"threads": 6}, "-j 8"),  # no more than there are processors ...
-        ({"threads": 6, "clients": 7}, "-j 7"),  # ... or connections
-        ({"threads": 8}, "run again from another machine with more or faster processors."),
-        ({"threads": 16, "clients": 2}, "run again from another machine with more or faster processors."),
-    ],
-)
+@pytest.mark.parametrize(("changes", "remedy"), [
+    ({"threads": 3}, "-j 6"),
+    ({"threads": 6}, "-j 8"),  # no more than there are processors ...
+    ({"threads": 6, "clients": 7}, "-j 7"),  # ... or connections
+    ({"threads": 8}, "run again from another machine with more or faster processors."),
+    ({"threads": 16, "clients": 2}, "run again from another machine with more or faster processors."),
+])  # fmt: skip
 def test_more_threads_are_advised_where_they_can_help(changes, remedy):
     limit, reason = judged(CLOSED, busiest_thread=0.99, **changes)
     assert limit == "yes"

@@ -63,14 +63,11 @@ def test_a_round_that_lacks_a_size_is_left_out():
     assert fit_growth(found, to=180e6).rounds == len(WOBBLE) - 1
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
-        pytest.param([], id="nothing"),
-        pytest.param(rounds_of(lambda n: n, wobble=(0.01, 0.02)), id="two rounds"),
-        pytest.param(rounds_of(lambda n: n, sizes=SIZES[:2]), id="two sizes"),
-    ],
-)
+@pytest.mark.parametrize("found", [
+    pytest.param([], id="nothing"),
+    pytest.param(rounds_of(lambda n: n, wobble=(0.01, 0.02)), id="two rounds"),
+    pytest.param(rounds_of(lambda n: n, sizes=SIZES[:2]), id="two sizes"),
+])  # fmt: skip
 def test_too_little_to_fit(found):
     assert fit_growth(found, to=180e6) is None
 

@@ -108,15 +108,12 @@ def test_effects_are_compared_by_their_own_intervals():
     assert judged(effect(1.4, rounds=2), [effect(1.0)]).outcome is GateOutcome.UNDECIDED
 
 
-@pytest.mark.parametrize(
-    ("new", "before", "outcome"),
-    [
-        (0.0, [0.0] * 6, GateOutcome.KEPT),
-        (3.0, [0.0] * 6, GateOutcome.UNDECIDED),
-        (0.0, USUAL, GateOutcome.UNDECIDED),
-        (-1.0, [-1.0] * 3, GateOutcome.UNDECIDED),
-    ],
-)
+@pytest.mark.parametrize(("new", "before", "outcome"), [
+    (0.0, [0.0] * 6, GateOutcome.KEPT),
+    (3.0, [0.0] * 6, GateOutcome.UNDECIDED),
+    (0.0, USUAL, GateOutcome.UNDECIDED),
+    (-1.0, [-1.0] * 3, GateOutcome.UNDECIDED),
+])  # fmt: skip
 def test_values_without_a_ratio_are_only_judged_if_nothing_changed(new, before, outcome):
     found = judged(new, before, unit="")
     assert (found.outcome, found.ratio) == (outcome, None)

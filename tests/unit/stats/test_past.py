@@ -62,22 +62,19 @@ def test_a_run_of_the_past_that_people_chose_is_left_out_of_its_scatter():
     assert past.std_dev(chosen).runs == 7
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "outcome", "said"),
-    [
-        ("p99 < +5%", 1.30, GateOutcome.BROKEN, "shown worse than before, and by more than +5 %: +30"),
-        ("p99 < +40%", 1.20, GateOutcome.KEPT, "the interval lies within +40 %"),
-        ("p99 < +25%", 1.23, GateOutcome.UNDECIDED, "worse than before, but perhaps within +25 %"),
-        ("p99 < +5%", 1.0, GateOutcome.KEPT, "the interval lies within +5 %"),
-        ("p99 < +5%", 1.02, GateOutcome.UNDECIDED, "the interval reaches beyond +5 %"),
-        ("p99 < +5%", 0.5, GateOutcome.KEPT, "the interval lies within +5 %"),
-        ("p99 <= baseline", 1.10, GateOutcome.BROKEN, "shown worse than before: +10"),
-        ("p99 <= baseline", 0.96, GateOutcome.KEPT, "within what matters in practice (3 %)"),
-        ("p99 < -10%", 1.0, GateOutcome.BROKEN, "by more than −10 %"),
-        ("throughput > -5%", 0.7, GateOutcome.BROKEN, "by more than −5 %: −30"),
-        ("throughput > -5%", 1.3, GateOutcome.KEPT, "within −5 %"),
-    ],
-)
+@pytest.mark.parametrize(("text", "value", "outcome", "said"), [
+    ("p99 < +5%", 1.30, GateOutcome.BROKEN, "shown worse than before, and by more than +5 %: +30"),
+    ("p99 < +40%", 1.20, GateOutcome.KEPT, "the interval lies within +40 %"),
+    ("p99 < +25%", 1.23, GateOutcome.UNDECIDED, "worse than before, but perhaps within +25 %"),
+    ("p99 < +5%", 1.0, GateOutcome.KEPT, "the interval lies within +5 %"),
+    ("p99 < +5%", 1.02, GateOutcome.UNDECIDED, "the interval reaches beyond +5 %"),
+    ("p99 < +5%", 0.5, GateOutcome.KEPT, "the interval lies within +5 %"),
+    ("p99 <= baseline", 1.10, GateOutcome.BROKEN, "shown worse than before: +10"),
+    ("p99 <= baseline", 0.96, GateOutcome.KEPT, "within what matters in practice (3 %)"),
+    ("p99 < -10%", 1.0, GateOutcome.BROKEN, "by more than −10 %"),
+    ("throughput > -5%", 0.7, GateOutcome.BROKEN, "by more than −5 %: −30"),
+    ("throughput > -5%", 1.3, GateOutcome.KEPT, "within −5 %"),
+])  # fmt: skip
 def test_a_gate_on_a_ratio(text, value, outcome, said):
     found = judged(text, beside(value))
     assert found.outcome is outcome
@@ -100,18 +97,15 @@ def test_a_gate_on_a_value_asks_for_one_more_such_run():
         assert f"{value / 1e6:.0f}" in found.span
 
 
-@pytest.mark.parametrize(
-    ("text", "failed", "outcome"),
-    [
-        ("success >= baseline", 10, GateOutcome.KEPT),
-        ("success >= baseline", 900, GateOutcome.BROKEN),
-        ("errors < +20 points", 500, GateOutcome.KEPT),
-        ("errors < +1 points", 900, GateOutcome.BROKEN),
-        ("errors < 5%", 900, GateOutcome.BROKEN),
-        ("success > 95%", 900, GateOutcome.BROKEN),
-        ("success > 50%", 10, GateOutcome.KEPT),
-    ],
-)
+@pytest.mark.parametrize(("text", "failed", "outcome"), [
+    ("success >= baseline", 10, GateOutcome.KEPT),
+    ("success >= baseline", 900, GateOutcome.BROKEN),
+    ("errors < +20 points", 500, GateOutcome.KEPT),
+    ("errors < +1 points", 900, GateOutcome.BROKEN),
+    ("errors < 5%", 900, GateOutcome.BROKEN),
+    ("success > 95%", 900, GateOutcome.BROKEN),
+    ("success > 50%", 10, GateOutcome.KEPT),
+])  # fmt: skip
 def test_a_gate_on_a_share(text, failed, outcome):
     of, before = 10_000, (9, 11, 10, 12, 8, 10, 9, 11)
     past = Past(tuple(ComparableRun(DAY * n, log_odds(count, of)) for n, count in enumerate(before)))

@@ -65,16 +65,13 @@ def test_one_extreme_unit_moves_the_mean_and_not_the_ranks():
     assert contradiction(math.exp(statistics.fmean([*values[:-1], 3.0])), None, None, after)
 
 
-@pytest.mark.parametrize(
-    ("effect", "ranks", "contradicts"),
-    [
-        ((0.9, 0.8, 0.95), (0.9, 0.85, 0.94), False),
-        ((0.9, 0.8, 0.95), (0.97, 0.89, 1.02), True),
-        ((0.9, 0.8, 1.05), (0.9, 0.85, 0.94), False),
-        ((0.9, 0.8, 1.05), (1.0, 0.95, 1.1), True),
-        ((0.9, None, None), (0.9, 0.8, 1.1), False),
-        ((1.0, 0.99, 1.01), (1.0, 1.0, 1.0), False),
-    ],
-)
+@pytest.mark.parametrize(("effect", "ranks", "contradicts"), [
+    ((0.9, 0.8, 0.95), (0.9, 0.85, 0.94), False),
+    ((0.9, 0.8, 0.95), (0.97, 0.89, 1.02), True),
+    ((0.9, 0.8, 1.05), (0.9, 0.85, 0.94), False),
+    ((0.9, 0.8, 1.05), (1.0, 0.95, 1.1), True),
+    ((0.9, None, None), (0.9, 0.8, 1.1), False),
+    ((1.0, 0.99, 1.01), (1.0, 1.0, 1.0), False),
+])  # fmt: skip
 def test_what_contradicts(effect, ranks, contradicts):
     assert contradiction(*effect, RankEffect(*ranks)) == contradicts

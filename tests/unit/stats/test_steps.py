@@ -61,18 +61,15 @@ def test_the_published_example_of_otava_in_figures():
     assert hunter(SERIES["otava docs CSV.md metric1"]["values"]) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "points"),
-    [
-        ("one step of 10 %", [30]),
-        ("step back", [25, 37]),
-        ("three steps in 150", [50, 80, 120]),
-        ("skewed noise with a step", [45]),
-        ("outliers", []),
-        ("noise 40", []),
-        ("noise 120", []),
-    ],
-)
+@pytest.mark.parametrize(("name", "points"), [
+    ("one step of 10 %", [30]),
+    ("step back", [25, 37]),
+    ("three steps in 150", [50, 80, 120]),
+    ("skewed noise with a step", [45]),
+    ("outliers", []),
+    ("noise 40", []),
+    ("noise 120", []),
+])  # fmt: skip
 def test_known_steps_are_found_where_they_are(name, points):
     assert [point.index for point in change_points(SERIES[name]["values"]).points] == points
 

@@ -7,18 +7,15 @@ import pytest
 from uncork.stats.student import student_quantile, student_reach, student_tail
 
 
-@pytest.mark.parametrize(
-    ("dof", "level", "quantile"),
-    [
-        (1, 0.975, 12.7062047),
-        (2, 0.995, 9.9248432),
-        (4, 0.975, 2.7764451),
-        (4, 0.99, 3.7469474),
-        (10, 0.9999, 5.6938201),
-        (100, 0.6, 0.2540222),
-        (1e6, 0.975, 1.9599664),
-    ],
-)
+@pytest.mark.parametrize(("dof", "level", "quantile"), [
+    (1, 0.975, 12.7062047),
+    (2, 0.995, 9.9248432),
+    (4, 0.975, 2.7764451),
+    (4, 0.99, 3.7469474),
+    (10, 0.9999, 5.6938201),
+    (100, 0.6, 0.2540222),
+    (1e6, 0.975, 1.9599664),
+])  # fmt: skip
 def test_quantiles_are_those_of_the_tables(dof, level, quantile):
     assert student_quantile(level, dof) == pytest.approx(quantile, rel=1e-7)
     assert student_quantile(1 - level, dof) == pytest.approx(-quantile, rel=1e-7)

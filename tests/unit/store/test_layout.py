@@ -154,15 +154,12 @@ def runs(tmp_path):
     return root
 
 
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
-        ("last", "index-20260302-080000"),
-        ("index", "index-20260302-080000"),
-        ("types-20260301-101500", "types-20260301-101500"),
-        ("types-20260301-101500-2", "types-20260301-101500-2"),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "found"), [
+    ("last", "index-20260302-080000"),
+    ("index", "index-20260302-080000"),
+    ("types-20260301-101500", "types-20260301-101500"),
+    ("types-20260301-101500-2", "types-20260301-101500-2"),
+])  # fmt: skip
 def test_a_run_is_found_by_its_id_its_beginning_or_as_the_last(runs, wanted, found):
     assert find_run(runs, wanted) == runs / found
 

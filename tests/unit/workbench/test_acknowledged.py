@@ -53,16 +53,13 @@ def test_broken_checks_are_found_by_their_gate():
     assert broken_checks(guard(), "p99 < +5% on orders", None) == CHECKS[:1]
 
 
-@pytest.mark.parametrize(
-    ("gate", "workload", "message"),
-    [
-        ("p50 < +5%", None,
-         'has no gate "p50 < +5%"; broken gates: "p99 < +5% on orders", "p99 < +5% on items"'),
-        ("p99 < +5%", "nowhere", 'has no gate "p99 < +5%" on nowhere; broken gates:'),
-        ("throughput > -3%", None,
-         '"throughput > -3%" is kept in the guard orders-1, so there is nothing to'),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("gate", "workload", "message"), [
+    ("p50 < +5%", None,
+     'has no gate "p50 < +5%"; broken gates: "p99 < +5% on orders", "p99 < +5% on items"'),
+    ("p99 < +5%", "nowhere", 'has no gate "p99 < +5%" on nowhere; broken gates:'),
+    ("throughput > -3%", None,
+     '"throughput > -3%" is kept in the guard orders-1, so there is nothing to'),
+])  # fmt: skip
 def test_what_is_not_broken_cannot_be_acknowledged(gate, workload, message):
     with pytest.raises(UsageError) as caught:
         broken_checks(guard(), gate, workload)

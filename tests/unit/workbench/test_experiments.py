@@ -92,14 +92,11 @@ def test_a_plan_of_turns_counts_the_blocks_and_the_time_that_the_budget_holds():
     assert document.least_ns == 3 * 2 * 20_000_000
 
 
-@pytest.mark.parametrize(
-    ("half_width", "needed_ns", "words"),
-    [
-        (0.021, 45e9, "±2.1% in 60.0 s; ±3.0% takes about 45.0 s (--budget)"),
-        (None, 90e9, "no interval in 60.0 s: enough for only 8 rounds; ±3.0% takes about 90.0 s (--budget)"),
-        (0.04, None, "±4.0% in 60.0 s; ±3.0% would take more than a day"),
-    ],
-)
+@pytest.mark.parametrize(("half_width", "needed_ns", "words"), [
+    (0.021, 45e9, "±2.1% in 60.0 s; ±3.0% takes about 45.0 s (--budget)"),
+    (None, 90e9, "no interval in 60.0 s: enough for only 8 rounds; ±3.0% takes about 90.0 s (--budget)"),
+    (0.04, None, "±4.0% in 60.0 s; ±3.0% would take more than a day"),
+])  # fmt: skip
 def test_a_forecast_in_words(half_width, needed_ns, words):
     one = WorkloadForecast("find", 8, 7.5e9, 4, 28, 21e6, half_width, 0.03, needed_ns)
     assert forecast_words(one, 60 * 10**9) == words

@@ -76,18 +76,15 @@ def test_an_expectation_is_read_from_text():
     assert parse_expectation("uuid=not-slower", ["char", "uuid"]) == Expectation("uuid", "not-slower")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("uuid",
-         "--expect uuid: write VARIANT=EXPECTATION with one of faster, slower, not-slower, no-difference"),
-        ("uuid=better",
-         "--expect uuid=better: write VARIANT=EXPECTATION with one of "
-         "faster, slower, not-slower, no-difference"),
-        ("uid=faster", '--expect uid=faster: there is no variant "uid"; did you mean "uuid"?'),
-        ("x=faster", '--expect x=faster: there is no variant "x"; expected one of char, uuid'),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "message"), [
+    ("uuid",
+     "--expect uuid: write VARIANT=EXPECTATION with one of faster, slower, not-slower, no-difference"),
+    ("uuid=better",
+     "--expect uuid=better: write VARIANT=EXPECTATION with one of "
+     "faster, slower, not-slower, no-difference"),
+    ("uid=faster", '--expect uid=faster: there is no variant "uid"; did you mean "uuid"?'),
+    ("x=faster", '--expect x=faster: there is no variant "x"; expected one of char, uuid'),
+])  # fmt: skip
 def test_an_expectation_that_makes_no_sense_is_refused(text, message):
     with pytest.raises(UsageError) as raised:
         parse_expectation(text, ["char", "uuid"])

@@ -200,27 +200,21 @@ def test_a_gate_may_name_the_only_script(empty):
     assert guard(empty, "last", "throughput > -15% on only.sql").status == 0
 
 
-@pytest.mark.parametrize(
-    ("gates", "options", "said"),
-    [
-        (("p50 < +5% on nobody",), {}, 'sends nothing called "nobody"'),
-        (("throughput > -5% on select-only",), {}, "has only latencies by script"),
-        (("p50 < 5%",), {}, 'gate "p50 < 5%"'),
-        (
-            (),
-            {"candidate": ["setting=work_mem:4MB"]},
-            "--candidate setting=...: a side of a stored load is a target",
-        ),
-        ((), {"candidate": ["dsn=host=a"]}, "--stored measures nothing"),
-        ((), {"choice": ServerChoice(dsn="host=a")}, "--stored measures nothing"),
-        ((), {"times": 3}, "leave out --times"),
-        ((), {"options": Options(precision=0.1)}, "--precision is for experiments"),
-        ((), {"times": 0, "stored": False}, "--times must be from 1 to 100"),
-        ((), {"times": 2, "stored": False, "candidate": ["dsn=host=a"]}, "--times is for a guard against"),
-        ((), {"stored": False}, "does not store its whole request"),
-        ((), {"stored": False, "candidate": ["url=http://a"]}, "does not store its whole"),
-    ],
-)
+@pytest.mark.parametrize(("gates", "options", "said"), [
+    (("p50 < +5% on nobody",), {}, 'sends nothing called "nobody"'),
+    (("throughput > -5% on select-only",), {}, "has only latencies by script"),
+    (("p50 < 5%",), {}, 'gate "p50 < 5%"'),
+    ((), {"candidate": ["setting=work_mem:4MB"]},
+     "--candidate setting=...: a side of a stored load is a target"),
+    ((), {"candidate": ["dsn=host=a"]}, "--stored measures nothing"),
+    ((), {"choice": ServerChoice(dsn="host=a")}, "--stored measures nothing"),
+    ((), {"times": 3}, "leave out --times"),
+    ((), {"options": Options(precision=0.1)}, "--precision is for experiments"),
+    ((), {"times": 0, "stored": False}, "--times must be from 1 to 100"),
+    ((), {"times": 2, "stored": False, "candidate": ["dsn=host=a"]}, "--times is for a guard against"),
+    ((), {"stored": False}, "does not store its whole request"),
+    ((), {"stored": False, "candidate": ["url=http://a"]}, "does not store its whole"),
+])  # fmt: skip
 def test_wrong_words_are_told_before_anything_is_stored(root, gates, options, said):
     before = sorted(root.iterdir())
     with pytest.raises(UsageError, match=said.replace("(", r"\(").replace("+", r"\+")):

@@ -121,24 +121,19 @@ def test_an_interval_without_end_has_no_ends():
     assert check.cell == (("rows", "10"),)
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["--candidate", "dsn=host=h password=hush"], '--candidate "dsn=host=h password=${PGPASSWORD:?}"'),
-        (
-            ["--candidate=dsn=postgresql://u:hush@h/db"],
-            '"--candidate=dsn=postgresql://u:${PGPASSWORD:?}@h/db"',
-        ),
-        (["--dsn", "postgres://u:hush@h"], '--dsn "postgres://u:${PGPASSWORD:?}@h"'),
-        (["--dsn=postgres://u:hush@h"], '"--dsn=postgres://u:${PGPASSWORD:?}@h"'),
-        (["--candidate", "env=app.TOKEN:hush"], '--candidate "env=app.TOKEN:${TOKEN:?}"'),
-        (["--baseline=env=app.API_KEY:hush"], '"--baseline=env=app.API_KEY:${API_KEY:?}"'),
-        (["--header", "Authorization: Bearer hush"], '--header "Authorization: ${AUTHORIZATION:?}"'),
-        (["--candidate", "env=app.MODE:a b"], "--candidate 'env=app.MODE:a b'"),
-        (["--gate", "p99 < +5%"], "--gate 'p99 < +5%'"),
-        (["--url", "http://h:1/tokens"], "--url http://h:1/tokens"),
-    ],
-)
+@pytest.mark.parametrize(("words", "told"), [
+    (["--candidate", "dsn=host=h password=hush"], '--candidate "dsn=host=h password=${PGPASSWORD:?}"'),
+    (["--candidate=dsn=postgresql://u:hush@h/db"],
+     '"--candidate=dsn=postgresql://u:${PGPASSWORD:?}@h/db"'),
+    (["--dsn", "postgres://u:hush@h"], '--dsn "postgres://u:${PGPASSWORD:?}@h"'),
+    (["--dsn=postgres://u:hush@h"], '"--dsn=postgres://u:${PGPASSWORD:?}@h"'),
+    (["--candidate", "env=app.TOKEN:hush"], '--candidate "env=app.TOKEN:${TOKEN:?}"'),
+    (["--baseline=env=app.API_KEY:hush"], '"--baseline=env=app.API_KEY:${API_KEY:?}"'),
+    (["--header", "Authorization: Bearer hush"], '--header "Authorization: ${AUTHORIZATION:?}"'),
+    (["--candidate", "env=app.MODE:a b"], "--candidate 'env=app.MODE:a b'"),
+    (["--gate", "p99 < +5%"], "--gate 'p99 < +5%'"),
+    (["--url", "http://h:1/tokens"], "--url http://h:1/tokens"),
+])  # fmt: skip
 def test_the_command_is_shown_without_secrets(words, told):
     assert command_text(["uncork", *words]) == f"uncork {told}"
 
@@ -276,16 +271,13 @@ def test_what_is_no_guard_of_an_experiment_is_told(run):
         resume(folder)
 
 
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        ({"gates": ("p50 < +5%",)}, "--gate"),
-        ({"confirm": False}, "--no-confirm"),
-        ({"options": Options(seed=0)}, "--seed"),
-        ({"candidate": parse_side("candidate", ["setting=work_mem:1MB"])}, "--candidate"),
-        ({"everything": True}, "--all"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "told"), [
+    ({"gates": ("p50 < +5%",)}, "--gate"),
+    ({"confirm": False}, "--no-confirm"),
+    ({"options": Options(seed=0)}, "--seed"),
+    ({"candidate": parse_side("candidate", ["setting=work_mem:1MB"])}, "--candidate"),
+    ({"everything": True}, "--all"),
+])  # fmt: skip
 def test_what_would_make_it_another_guard_is_refused(tmp_path, asked, told):
     sides = {role: parse_side(role, []) for role in ("baseline", "candidate")}
     wanted = GuardRequest("last", **{**sides, **asked}, resume=True)

@@ -18,35 +18,29 @@ from uncork.workbench.profile.log_updates import repeated_updates
 ENTRY = b"2026-01-01 00:00:01.000 UTC [7] u@d app LOG:  duration: 1.000 ms  statement: SELECT 1\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "head"),
-    [
-        ("postgresql.log", ENTRY),
-        ("postgresql.log.1", ENTRY),
-        ("server", b"SELECT 1\n" * 100 + ENTRY),
-        ("log.csv", b'2026-01-01 00:00:00.000 UTC,"u","d",7,,1.2,1,"idle",,1/1,0,LOG,00000,"x",,,,,,,,,\n'),
-        ("log.json", b'{"timestamp":"2026-01-01","error_severity":"LOG","message":"x"}\n'),
-        ("pgbouncer.txt", b"2026-01-01 00:00:00.000 UTC [1] LOG stats: 1 xacts/s\n"),
-        ("some.log.gz", gzip.compress(ENTRY, mtime=0)),
-        ("some.bz2", bz2.compress(ENTRY)),
-        ("some.tar", b"some.log" + b"\0" * 249 + b"ustar"),
-        ("new.log", b""),
-    ],
-)
+@pytest.mark.parametrize(("name", "head"), [
+    ("postgresql.log", ENTRY),
+    ("postgresql.log.1", ENTRY),
+    ("server", b"SELECT 1\n" * 100 + ENTRY),
+    ("log.csv", b'2026-01-01 00:00:00.000 UTC,"u","d",7,,1.2,1,"idle",,1/1,0,LOG,00000,"x",,,,,,,,,\n'),
+    ("log.json", b'{"timestamp":"2026-01-01","error_severity":"LOG","message":"x"}\n'),
+    ("pgbouncer.txt", b"2026-01-01 00:00:00.000 UTC [1] LOG stats: 1 xacts/s\n"),
+    ("some.log.gz", gzip.compress(ENTRY, mtime=0)),
+    ("some.bz2", bz2.compress(ENTRY)),
+    ("some.tar", b"some.log" + b"\0" * 249 + b"ustar"),
+    ("new.log", b""),
+])  # fmt: skip
 def test_logs_in_any_format_can_be_logs(name, head):
     assert could_be_log(name, head)
 
 
-@pytest.mark.parametrize(
-    ("name", "head"),
-    [
-        ("README.md", ENTRY),
-        ("dump.sql.gz", gzip.compress(b"SELECT 1;", mtime=0)),
-        ("postgresql.conf", b"log_statement = all  # LOG\n"),
-        ("core", b"\x7fELF\0\0 LOG: "),
-        ("letter.txt", b"Dear Sir or Madam,\nno log is this.\n"),
-    ],
-)
+@pytest.mark.parametrize(("name", "head"), [
+    ("README.md", ENTRY),
+    ("dump.sql.gz", gzip.compress(b"SELECT 1;", mtime=0)),
+    ("postgresql.conf", b"log_statement = all  # LOG\n"),
+    ("core", b"\x7fELF\0\0 LOG: "),
+    ("letter.txt", b"Dear Sir or Madam,\nno log is this.\n"),
+])  # fmt: skip
 def test_other_files_cannot_be_logs(name, head):
     assert not could_be_log(name, head)
 
@@ -78,18 +72,15 @@ def test_a_folder_without_logs_is_refused_with_what_it_has(tmp_path):
 LINE = "2026-01-01 08:00:{second:02}.000 UTC [7] LOG:  x\n"
 
 
-@pytest.mark.parametrize(
-    ("servers", "begins", "order"),
-    [
-        ("", (), ()),
-        ("a", (None,), (0,)),
-        ("aaa", (3, 1, 2), (1, 2, 0)),
-        ("abab", (4, 3, 2, 1), (2, 3, 0, 1)),
-        # Logs whose begin is unknown keep their places, and equal times the order in which they are named.
-        ("aaaa", (5, None, 1, 1), (2, 1, 3, 0)),
-        ("aabb", (1, 2, None, None), (0, 1, 2, 3)),
-    ],
-)
+@pytest.mark.parametrize(("servers", "begins", "order"), [
+    ("", (), ()),
+    ("a", (None,), (0,)),
+    ("aaa", (3, 1, 2), (1, 2, 0)),
+    ("abab", (4, 3, 2, 1), (2, 3, 0, 1)),
+    # Logs whose begin is unknown keep their places, and equal times the order in which they are named.
+    ("aaaa", (5, None, 1, 1), (2, 1, 3, 0)),
+    ("aabb", (1, 2, None, None), (0, 1, 2, 3)),
+])  # fmt: skip
 def test_logs_take_each_others_places_by_server(servers, begins, order):
     assert in_order(tuple(servers), begins) == order
 
@@ -119,23 +110,20 @@ def test_a_prefix_that_is_none_is_refused(tmp_path: Path):
 STATEMENT = "2026-01-01 00:00:00.000 UTC [7] u@d app LOG:  duration: 1.500 ms  statement: SELECT 1\n"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "matching"),
-    [
-        ("/logs/a", ["/logs/a/1.log", "/logs/a/2.log"]),
-        ("/logs/a/", ["/logs/a/1.log", "/logs/a/2.log"]),
-        ("/logs/a/1.log", ["/logs/a/1.log"]),
-        ("/logs/./b/../a/1.log", ["/logs/a/1.log"]),
-        ("/logs/a*", ["/logs/a/1.log", "/logs/a/2.log", "/logs/a-b.log"]),
-        ("/logs/*/1.log", ["/logs/a/1.log"]),
-        ("/**/2.log", ["/logs/a/2.log"]),
-        ("-", ["-"]),
-        ("s3://logs/a", ["s3://logs/a/1", "s3://logs/a/b/2"]),
-        ("s3://logs/ab", ["s3://logs/abc"]),
-        ("s3://logs/a/*", ["s3://logs/a/1", "s3://logs/a/b/2"]),
-        ("S3://logs/*/1", ["s3://logs/a/1"]),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "matching"), [
+    ("/logs/a", ["/logs/a/1.log", "/logs/a/2.log"]),
+    ("/logs/a/", ["/logs/a/1.log", "/logs/a/2.log"]),
+    ("/logs/a/1.log", ["/logs/a/1.log"]),
+    ("/logs/./b/../a/1.log", ["/logs/a/1.log"]),
+    ("/logs/a*", ["/logs/a/1.log", "/logs/a/2.log", "/logs/a-b.log"]),
+    ("/logs/*/1.log", ["/logs/a/1.log"]),
+    ("/**/2.log", ["/logs/a/2.log"]),
+    ("-", ["-"]),
+    ("s3://logs/a", ["s3://logs/a/1", "s3://logs/a/b/2"]),
+    ("s3://logs/ab", ["s3://logs/abc"]),
+    ("s3://logs/a/*", ["s3://logs/a/1", "s3://logs/a/b/2"]),
+    ("S3://logs/*/1", ["s3://logs/a/1"]),
+])  # fmt: skip
 def test_a_pattern_is_a_file_a_folder_a_glob_or_an_address(pattern, matching):
     logs = ["/logs/a/1.log", "/logs/a/2.log", "/logs/a-b.log", "-"]
     logs += ["s3://logs/a/1", "s3://logs/a/b/2", "s3://logs/abc"]
@@ -143,26 +131,22 @@ def test_a_pattern_is_a_file_a_folder_a_glob_or_an_address(pattern, matching):
     assert [log for log, server in zip(logs, found, strict=True) if server == "x"] == matching
 
 
-@pytest.mark.parametrize(
-    ("logs", "servers"),
-    [
-        (["/l/db1/x.log", "/l/db2/x.log", "/l/db1/y.log"], ["db1", "db2", "db1"]),
-        (["/l/db1/error/x.log", "/l/db2/error/x.log"], ["db1", "db2"]),
-        (["/l/x.log", "/l/db2/x.log"], ["l", "db2"]),
-        (["/l/db1/x.log"], ["db1"]),
-        (["/l/x.log", "/l/l/x.log"], ["/l", "/l/l"]),
-        (["-", "/l/db1/x.log"], ["stdin", "l/db1"]),
-        # Amazon RDS, Cloud SQL, Azure, and folders of a date.
-        (["s3://l/a/error/postgresql.log.2026-11-27-04",
-          "s3://l/b/error/postgresql.log.2026-11-28-05"], ["a", "b"]),
-        (["gs://l/a/postgres.log/2026/11/27/04:00:00_04:59:59_S0.json",
-          "gs://l/b/postgres.log/2026/11/28/05:00:00_05:59:59_S0.json"], ["a", "b"]),
-        (["az://l/SERVERS/A/y=2026/m=11/d=27/h=04/m=00/PT1H.json",
-          "az://l/SERVERS/B/y=2026/m=11/d=28/h=04/m=00/PT1H.json"], ["A", "B"]),
-        (["/l/a/2026-05-31/x.log", "/l/a/2026-06-01/x.log", "/l/b/2026-06-01/x.log"],
-         ["a", "a", "b"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("logs", "servers"), [
+    (["/l/db1/x.log", "/l/db2/x.log", "/l/db1/y.log"], ["db1", "db2", "db1"]),
+    (["/l/db1/error/x.log", "/l/db2/error/x.log"], ["db1", "db2"]),
+    (["/l/x.log", "/l/db2/x.log"], ["l", "db2"]),
+    (["/l/db1/x.log"], ["db1"]),
+    (["/l/x.log", "/l/l/x.log"], ["/l", "/l/l"]),
+    (["-", "/l/db1/x.log"], ["stdin", "l/db1"]),
+    # Amazon RDS, Cloud SQL, Azure, and folders of a date.
+    (["s3://l/a/error/postgresql.log.2026-11-27-04",
+      "s3://l/b/error/postgresql.log.2026-11-28-05"], ["a", "b"]),
+    (["gs://l/a/postgres.log/2026/11/27/04:00:00_04:59:59_S0.json",
+      "gs://l/b/postgres.log/2026/11/28/05:00:00_05:59:59_S0.json"], ["a", "b"]),
+    (["az://l/SERVERS/A/y=2026/m=11/d=27/h=04/m=00/PT1H.json",
+      "az://l/SERVERS/B/y=2026/m=11/d=28/h=04/m=00/PT1H.json"], ["A", "B"]),
+    (["/l/a/2026-05-31/x.log", "/l/a/2026-06-01/x.log", "/l/b/2026-06-01/x.log"], ["a", "a", "b"]),
+])  # fmt: skip
 def test_a_folder_names_the_server_but_no_date_does(logs, servers):
     assert list(LogServers(by_folder=True).of(logs)) == servers
 
@@ -179,18 +163,15 @@ def test_only_the_end_of_a_path_is_a_date():
         assert undated(name) == expected, name
 
 
-@pytest.mark.parametrize(
-    ("servers", "message"),
-    [
-        (LogServers((("a", "/l/c"),), by_folder=True), '--server a=/l/c: no log matches "/l/c"'),
-        (LogServers((("a", "/l"), ("b", "/l/b"))),
-         "--server: /l/b/x.log matches the patterns of two servers, a and b; make one of them narrower"),
-        (LogServers((("a", "/l/a"),)),
-         "--server: no pattern matches /l/b/x.log; name the server of each log, or add --servers "
-         "by-folder"),
-        (LogServers(only=("a",)), "--only-server requires --server or --servers by-folder"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("servers", "message"), [
+    (LogServers((("a", "/l/c"),), by_folder=True), '--server a=/l/c: no log matches "/l/c"'),
+    (LogServers((("a", "/l"), ("b", "/l/b"))),
+     "--server: /l/b/x.log matches the patterns of two servers, a and b; make one of them narrower"),
+    (LogServers((("a", "/l/a"),)),
+     "--server: no pattern matches /l/b/x.log; name the server of each log, or add --servers "
+     "by-folder"),
+    (LogServers(only=("a",)), "--only-server requires --server or --servers by-folder"),
+])  # fmt: skip
 def test_what_is_not_clear_is_refused(servers, message):
     with pytest.raises(UsageError) as refused:
         servers.of(["/l/a/x.log", "/l/b/x.log"])

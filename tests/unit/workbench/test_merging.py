@@ -111,20 +111,17 @@ def test_parts_that_start_apart_are_shifted_by_seconds(tmp_path):
     assert result.series[0].started < result.series[5].started
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"number": 1}, "part 1/4 is given twice"),
-        ({"count": 3}, "belong to different loads"),
-        ({"version": "9"}, "differ in the build of uncork"),
-        ({"seed": 6}, "differ in --random-seed"),
-        ({"connection": asdict(Address("other", 5432, "u", "d"))}, "differ in the target"),
-        ({"arrivals": {"kind": "poisson", "rate": 300.0}}, '"arrivals" of the plan'),
-        ({"stop": {"duration_ns": 11 * SECOND}}, '"stop" of the plan'),
-        ({"threads": 2}, '"threads" of the plan'),
-        ({"facts": {"start_at_ns": 5}}, r"differ in --start-at \(1970-01-01T00:00:00\+00:00 and none\)"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"number": 1}, "part 1/4 is given twice"),
+    ({"count": 3}, "belong to different loads"),
+    ({"version": "9"}, "differ in the build of uncork"),
+    ({"seed": 6}, "differ in --random-seed"),
+    ({"connection": asdict(Address("other", 5432, "u", "d"))}, "differ in the target"),
+    ({"arrivals": {"kind": "poisson", "rate": 300.0}}, '"arrivals" of the plan'),
+    ({"stop": {"duration_ns": 11 * SECOND}}, '"stop" of the plan'),
+    ({"threads": 2}, '"threads" of the plan'),
+    ({"facts": {"start_at_ns": 5}}, r"differ in --start-at \(1970-01-01T00:00:00\+00:00 and none\)"),
+])  # fmt: skip
 def test_runs_that_are_not_parts_of_one_load_are_refused(tmp_path, changes, message):
     first = store_part(tmp_path, 1)
     second = store_part(tmp_path, **{"number": 2, **changes})

@@ -106,15 +106,12 @@ def test_a_target_of_another_kind_is_refused(tmp_path, target, said):
         repeated_job(folder, target)
 
 
-@pytest.mark.parametrize(
-    ("target", "said"),
-    [
-        (Target(dsn="host=a"), "is a load by HTTP: name its service with url"),
-        (Target(url="a.example:80"), "write http://HOST:PORT"),
-        (Target(url="http://a:99999"), "write http://HOST:PORT"),
-        (Target(url="http://a/list"), "requests keep their own paths"),
-    ],
-)
+@pytest.mark.parametrize(("target", "said"), [
+    (Target(dsn="host=a"), "is a load by HTTP: name its service with url"),
+    (Target(url="a.example:80"), "write http://HOST:PORT"),
+    (Target(url="http://a:99999"), "write http://HOST:PORT"),
+    (Target(url="http://a/list"), "requests keep their own paths"),
+])  # fmt: skip
 def test_a_service_is_named_by_scheme_host_and_port(tmp_path, target, said):
     session = new_http_load(tmp_path, HttpJob(HTTP_SPEC, "uncork load http x"))
     write_plan(session.folder, without_secrets(http_plan(HTTP_SPEC)))

@@ -77,15 +77,12 @@ def test_success_is_recorded_and_has_no_owner(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("error", "status", "reason"),
-    [
-        (StoreError("the disk is full"), "failed", "the disk is full"),
-        (ValueError("odd"), "failed", "ValueError: odd"),
-        (KeyboardInterrupt(), "interrupted", "interrupted"),
-        (GeneratorExit(), "interrupted", "interrupted"),
-    ],
-)
+@pytest.mark.parametrize(("error", "status", "reason"), [
+    (StoreError("the disk is full"), "failed", "the disk is full"),
+    (ValueError("odd"), "failed", "ValueError: odd"),
+    (KeyboardInterrupt(), "interrupted", "interrupted"),
+    (GeneratorExit(), "interrupted", "interrupted"),
+])  # fmt: skip
 def test_what_broke_a_run_off_is_recorded_if_it_holds_results(tmp_path, error, status, reason):
     with pytest.raises(type(error)), started(tmp_path) as run:
         (run.folder / "load_totals").mkdir()
@@ -102,16 +99,13 @@ def test_a_run_that_broke_off_and_holds_nothing_leaves_nothing(tmp_path, kind):
     assert not run.folder.exists()
 
 
-@pytest.mark.parametrize(
-    ("kind", "path"),
-    [
-        ("experiment", "trials/000001.parquet"),
-        ("load", "load_totals/000001.parquet"),
-        ("sweep", "sweep_visits/000001.parquet"),
-        ("guard", "legs/0001-baseline/manifest.json"),
-        ("cure", "cure.json"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "path"), [
+    ("experiment", "trials/000001.parquet"),
+    ("load", "load_totals/000001.parquet"),
+    ("sweep", "sweep_visits/000001.parquet"),
+    ("guard", "legs/0001-baseline/manifest.json"),
+    ("cure", "cure.json"),
+])  # fmt: skip
 def test_results_keep_a_run_that_broke_off(tmp_path, kind, path):
     with pytest.raises(KeyboardInterrupt), started(tmp_path, kind) as run:
         (run.folder / path).parent.mkdir(parents=True, exist_ok=True)

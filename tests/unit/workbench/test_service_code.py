@@ -13,21 +13,18 @@ def worker(pid, runtime, cpu_ns=10**8):
     return WorkerFacts(pid, 1, "shop", runtime, cpu_ns, 0, 0, 1, 0.1, None, 10**9)
 
 
-@pytest.mark.parametrize(
-    ("workers", "py_spy", "pprof", "mapped", "tool", "missing"),
-    [
-        ([worker(5, "python")], "/bin/py-spy", "", False, "py-spy", ""),
-        ([worker(5, "python")], None, "", False, "perf", "functions of Python"),
-        ([worker(5, "python")], None, "", True, "perf", ""),
-        ([worker(5, "go")], None, "http://here/debug/pprof/profile", False, "pprof", ""),
-        ([worker(5, "go")], None, "", False, "perf", ""),
-        ([worker(5, "node")], None, "", False, "perf", "--perf-basic-prof"),
-        ([worker(5, "node")], None, "", True, "perf", ""),
-        ([worker(5, "native")], "/bin/py-spy", "", False, "perf", ""),
-        # A shell starts the service: what works decides, and the tree is recorded from its root.
-        ([worker(5, "native", 0), worker(6, "python")], "/bin/py-spy", "", False, "py-spy", ""),
-    ],
-)
+@pytest.mark.parametrize(("workers", "py_spy", "pprof", "mapped", "tool", "missing"), [
+    ([worker(5, "python")], "/bin/py-spy", "", False, "py-spy", ""),
+    ([worker(5, "python")], None, "", False, "perf", "functions of Python"),
+    ([worker(5, "python")], None, "", True, "perf", ""),
+    ([worker(5, "go")], None, "http://here/debug/pprof/profile", False, "pprof", ""),
+    ([worker(5, "go")], None, "", False, "perf", ""),
+    ([worker(5, "node")], None, "", False, "perf", "--perf-basic-prof"),
+    ([worker(5, "node")], None, "", True, "perf", ""),
+    ([worker(5, "native")], "/bin/py-spy", "", False, "perf", ""),
+    # A shell starts the service: what works decides, and the tree is recorded from its root.
+    ([worker(5, "native", 0), worker(6, "python")], "/bin/py-spy", "", False, "py-spy", ""),
+])  # fmt: skip
 def test_the_sampler_fits_the_runtime(workers, py_spy, pprof, mapped, tool, missing):
     found = choose_sampler(workers, py_spy=py_spy, pprof=pprof, mapped=lambda _: mapped)
     assert found.tool == tool
