@@ -142,15 +142,10 @@ class _Load:
             now, _, act, who = heapq.heappop(self.events)
             act(now, who)
         return Seen(
-            elapsed=now,
-            busiest=max(self.used) / now,
-            generator=sum(self.used),
-            server=self.served,
-            stolen=self.stolen if self.generator.stolen else 0.0,
-            latency=np.array(self.latency),
-            service=np.array(self.service),
-            lateness=np.array(self.lateness),
-        )
+            elapsed=now, busiest=max(self.used) / now, generator=sum(self.used), server=self.served,
+            stolen=self.stolen if self.generator.stolen else 0.0, latency=np.array(self.latency),
+            service=np.array(self.service), lateness=np.array(self.lateness),
+        )  # fmt: skip
 
     def at(self, time: float, act: Callable[[float, int], None], who: int) -> None:
         heapq.heappush(self.events, (time, next(self.number), act, who))

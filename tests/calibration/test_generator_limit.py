@@ -70,20 +70,15 @@ def _judge(seen: Seen, generator: Generator, server: Server, clients: int, *, op
     elapsed_ns = round(seen.elapsed * 1e9)
     late = np.quantile(seen.lateness, (0.99, 0.999)) * 1e9 if len(seen.lateness) else (0.0, 0.0)
     load = GeneratorLoad(
-        clients=clients,
-        threads=generator.threads,
-        cpus=server.processors if server.shared else generator.threads,
-        elapsed_ns=elapsed_ns,
-        busiest_thread=min(seen.busiest, 1.0),
-        generator_ns=round(seen.generator * 1e9),
-        server_ns=round(seen.server * 1e9) if server.shared else None,
-        local=server.shared,
-        steal_ns=round(seen.stolen * 1e9),
-        operations=len(seen.latency),
+        clients=clients, threads=generator.threads,
+        cpus=server.processors if server.shared else generator.threads, elapsed_ns=elapsed_ns,
+        busiest_thread=min(seen.busiest, 1.0), generator_ns=round(seen.generator * 1e9),
+        server_ns=round(seen.server * 1e9) if server.shared else None, local=server.shared,
+        steal_ns=round(seen.stolen * 1e9), operations=len(seen.latency),
         latency_p99_ns=float(np.quantile(seen.latency, 0.99)) * 1e9,
         service_p99_ns=float(np.quantile(seen.service, 0.99)) * 1e9,
         lateness=Lateness(len(seen.lateness), *late) if open_loop else None,
-    )
+    )  # fmt: skip
     return load, generator_verdict(load)
 
 

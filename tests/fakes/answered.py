@@ -16,29 +16,14 @@ from uncork.report.runs.history_answer import answer_history
 from uncork.report.stacks.answer import answer_stacks
 
 
-def compare_runs(*args, **options):
-    return answer_runs(compare_stored(*args, **options))
+def _answered(answer, read):
+    return lambda *args, **options: answer(read(*args, **options))
 
 
-def compare_log_results(before, after):
-    return answer_log_comparison(compare_logs(before, after))
-
-
-def read_history(*args, **options):
-    return answer_history(stored_history(*args, **options))
-
-
-def load_result(*args, **options):
-    return answer_load(bare_load(*args, **options))
-
-
-def sweep_result(*args, **options):
-    return answer_sweep(bare_sweep(*args, **options))
-
-
-def log_result(*args, **options):
-    return answer_log(bare_log(*args, **options))
-
-
-def stack_result(*args, **options):
-    return answer_stacks(bare_stacks(*args, **options))
+compare_runs = _answered(answer_runs, compare_stored)
+compare_log_results = _answered(answer_log_comparison, compare_logs)
+read_history = _answered(answer_history, stored_history)
+load_result = _answered(answer_load, bare_load)
+sweep_result = _answered(answer_sweep, bare_sweep)
+log_result = _answered(answer_log, bare_log)
+stack_result = _answered(answer_stacks, bare_stacks)

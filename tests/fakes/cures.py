@@ -56,15 +56,12 @@ def grouped_report() -> Finding:
 
 def row_at_a_time() -> Finding:
     return Finding(
-        rule="row-at-a-time",
-        headline="shop-api inserts orders one row at a time",
-        objects=("shop-api", "orders"),
-        bill=Bill(380.0, 240.0, 560.0, 0.106),
-        templates=(2,),
+        rule="row-at-a-time", headline="shop-api inserts orders one row at a time",
+        objects=("shop-api", "orders"), bill=Bill(380.0, 240.0, 560.0, 0.106), templates=(2,),
         statement=_INSERT,
         evidence=("9 000 executions an hour, 25 in a row within one transaction.",),
         candidates=(Candidate("client", "Send the rows of a transaction in one INSERT."),),
-    )
+    )  # fmt: skip
 
 
 def _effects(ratio: tuple[float, float, float] = (0.0041, 0.0037, 0.0046)) -> tuple[StatementEffect, ...]:
@@ -117,28 +114,22 @@ def _brin() -> Change:
 
 def _control() -> Change:
     return Change(
-        name="control",
-        kind="control",
+        name="control", kind="control",
         text="An index on status of orders, which no captured statement uses.",
         sql="CREATE INDEX CONCURRENTLY orders_status_idx ON orders (status);",
-        undo="DROP INDEX CONCURRENTLY orders_status_idx;",
-        state="not cured",
+        undo="DROP INDEX CONCURRENTLY orders_status_idx;", state="not cured",
         reason="It changes nothing, as expected: the measurement is sound.",
-        net=Net(-3.0, -31.0, 26.0, 2564.0),
-        runs=("cure-shop-20260531-101500",),
-    )
+        net=Net(-3.0, -31.0, 26.0, 2564.0), runs=("cure-shop-20260531-101500",),
+    )  # fmt: skip
 
 
 def _usual() -> tuple[Change, ...]:
     memory = replace(
-        _control(),
-        name="more-memory",
-        kind="usual",
+        _control(), name="more-memory", kind="usual",
         text="More memory for each sort and hash (work_mem = 256MB).",
-        sql="SET work_mem = '256MB';",
-        undo="RESET work_mem;",
+        sql="SET work_mem = '256MB';", undo="RESET work_mem;",
         reason="It saves less than 3% of the time.",
-    )
+    )  # fmt: skip
     indexes = replace(
         index_change(), name="index-on-each-column", kind="usual",
         text="An index on each of the 5 columns of orders.",
@@ -217,6 +208,11 @@ def proven_cure() -> CureResult:
     )
 
 
+def _of_the_application(tried: Tried) -> CureResult:
+    nothing = {"chosen": None, "bill_before": None, "bill_after": None, "handed": ()}
+    return answer_cure(replace(proven_cure(), tried=(tried,), **nothing))
+
+
 def application_cure() -> CureResult:
     """Return a finding that only the application can cure, which a variant of the workload proved."""
     change = Change(
@@ -234,9 +230,7 @@ def application_cure() -> CureResult:
         assumed=("A batch has 20 rows.", "The rows were the same for 20 sets of values."),
     )
     tried = Tried(row_at_a_time(), "cured", change.reason, (change,), change.name)
-    return answer_cure(
-        replace(proven_cure(), tried=(tried,), chosen=None, bill_before=None, bill_after=None, handed=())
-    )
+    return _of_the_application(tried)
 
 
 def pool_cure() -> CureResult:
@@ -265,9 +259,7 @@ def pool_cure() -> CureResult:
     )
     finding = replace(row_at_a_time(), rule="connection-per-request", headline="shop-api connects often")
     tried = Tried(finding, "cured", change.reason, (change,), change.name)
-    return answer_cure(
-        replace(proven_cure(), tried=(tried,), chosen=None, bill_before=None, bill_after=None, handed=())
-    )
+    return _of_the_application(tried)
 
 
 def transaction_cure() -> CureResult:
@@ -284,9 +276,7 @@ def transaction_cure() -> CureResult:
     )
     finding = replace(row_at_a_time(), rule="slow-step-in-transaction", headline="shop pauses for 120 ms")
     tried = Tried(finding, "cured", change.reason, (change,), change.name)
-    return answer_cure(
-        replace(proven_cure(), tried=(tried,), chosen=None, bill_before=None, bill_after=None, handed=())
-    )
+    return _of_the_application(tried)
 
 
 def nothing_proven() -> CureResult:

@@ -51,12 +51,9 @@ precision = "99%"
 
 def uncork(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "uncork", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+        [sys.executable, "-m", "uncork", *map(str, arguments)], capture_output=True, text=True,
+        timeout=timeout, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done
 
@@ -131,12 +128,9 @@ def dashboard(root: Path, *options: object, env: Mapping[str, str] | None = None
     """Start a dashboard over a folder of runs; end it as Ctrl-C does, and see that it ends well."""
     command: Sequence[str] = [sys.executable, "-m", "uncork", "serve", "--port", "0", "--runs", str(root)]
     process = subprocess.Popen(
-        [*command, *map(str, options)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [*command, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, **(env or {})},
-    )
+    )  # fmt: skip
     try:
         assert process.stdout is not None and process.stderr is not None
         address = process.stdout.readline().strip()

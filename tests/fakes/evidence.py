@@ -1,6 +1,6 @@
 """Evidence for rules, built by hand: tables, indexes, columns, statements and where sessions' time went."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fakes.database_results import database_result
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
@@ -73,6 +73,15 @@ def spent(
     return Piece(template, of_class, event, application, "app", (sessions,) * 20)
 
 
+def by_table(found: Iterable[ColumnFacts] | Iterable[Existing]) -> dict[str, tuple]:
+    """Return columns or indexes by their table."""
+    groups: dict[str, tuple] = {}
+    for one in found:
+        table = getattr(one, "facts", one).table
+        groups[table] = (*groups.get(table, ()), one)
+    return groups
+
+
 def evidence(
     pieces: Sequence[Piece],
     statements: Sequence[Statement] = (),
@@ -90,20 +99,9 @@ def evidence(
 
     `counters` have names such as ``pg_stat_wal.wal_bytes``; `full_pages` are those of each statement.
     """
-    of_table: dict[str, tuple[ColumnFacts, ...]] = {}
-    for column in columns:
-        of_table[column.table] = (*of_table.get(column.table, ()), column)
-    existing: dict[str, tuple[Existing, ...]] = {}
-    for index in indexes:
-        existing[index.facts.table] = (*existing.get(index.facts.table, ()), index)
     empty = dict.fromkeys(StatementFacts.__dataclass_fields__, 0)
-    usual = {"transactions": (), "writers": (), "blockers": (), "settings": (), "resets": (), "tables": ()}
-    usual |= {
-        "indexes": (),
-        "foreign_keys": (),
-        "plans": (),
-        "background": TimeNode("all", "", 0, 1, None, ()),
-    }
+    none = ("transactions", "writers", "blockers", "settings", "resets", "tables", "indexes", "foreign_keys")
+    usual = {**dict.fromkeys((*none, "plans"), ()), "background": TimeNode("all", "", 0, 1, None, ())}
     usual["templates"] = tuple(
         TemplateActivity(
             one.number, one.text, None, 0, 0, (), (), StatementFacts(**{**empty, "wal_fpi": pages}), 0
@@ -121,10 +119,10 @@ def evidence(
         pieces=tuple(pieces),
         statements={one.number: one for one in statements},
         tables={one.name: one for one in tables},
-        indexes=existing,
+        indexes=by_table(indexes),
         catalogue=Catalogue(
             **{
-                "columns": of_table,
+                "columns": by_table(columns),
                 "settings": {
                     name: ServerSetting(name, value, "configuration file")
                     for name, value in (settings or {}).items()

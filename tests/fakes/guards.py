@@ -49,22 +49,14 @@ def check(outcome=GateOutcome.BROKEN, gate=P99, workload="list", **changes):
     """Return a gate that is checked: p99 of a workload, 12 % slower."""
     ratio = {"broken": 1.12, "not decided": 1.03, "kept": 1.01, "acknowledged": 1.2}[outcome.value]
     found = GateCheck(
-        gate=gate,
-        cell=(),
-        workload=workload,
-        outcome=outcome,
+        gate=gate, cell=(), workload=workload, outcome=outcome,
         reason="" if outcome is GateOutcome.BROKEN else "the interval still holds the bound",
-        baseline=2.01e7,
-        candidate=2.01e7 * ratio,
-        unit="ns",
-        ratio=ratio,
-        low=ratio - 0.03,
-        high=ratio + 0.04,
-        rounds=6,
+        baseline=2.01e7, candidate=2.01e7 * ratio, unit="ns", ratio=ratio, low=ratio - 0.03,
+        high=ratio + 0.04, rounds=6,
         confirmed=True if outcome in (GateOutcome.BROKEN, GateOutcome.ACKNOWLEDGED) else None,
         acknowledgement=KNOWN if outcome is GateOutcome.ACKNOWLEDGED else None,
         by_round=rounds(2.01e7, ratio),
-    )
+    )  # fmt: skip
     return dataclasses.replace(found, **changes)
 
 
@@ -100,24 +92,13 @@ def guard(*checks, **changes):
     outcomes = {one.outcome for one in checks}
     broken, undecided = GateOutcome.BROKEN in outcomes, GateOutcome.UNDECIDED in outcomes
     result = GuardResult(
-        id="20260601-101500-shop",
-        question="Is the list as fast as before?",
-        against="side by side",
-        baseline=BASELINE,
-        candidate=CANDIDATE,
-        status=3 if broken else 4 if undecided else 0,
-        answer="",
-        reasons=(),
-        checks=checks,
-        plans=(),
-        runs=("20260601-101500-shop",),
-        confidence=0.95,
-        elapsed_ns=184_000_000_000,
+        id="20260601-101500-shop", question="Is the list as fast as before?",
+        against="side by side", baseline=BASELINE, candidate=CANDIDATE,
+        status=3 if broken else 4 if undecided else 0, answer="", reasons=(), checks=checks,
+        plans=(), runs=("20260601-101500-shop",), confidence=0.95, elapsed_ns=184_000_000_000,
         reproduce="uncork guard shop.toml --baseline commit=1a2b3c4 --candidate commit=9f8e7d6",
-        uncork_version="0.1.0",
-        started_at="2026-06-01T10:15:00+00:00",
-        name="shop",
-    )
+        uncork_version="0.1.0", started_at="2026-06-01T10:15:00+00:00", name="shop",
+    )  # fmt: skip
     return answered(dataclasses.replace(result, **changes))
 
 

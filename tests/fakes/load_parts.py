@@ -65,12 +65,9 @@ def store_part(
     wanted["fake"] = {"latencies_ns": [latency * one for one in wanted["fake"]["latencies_ns"]]}
     measured = carried_out(wanted)
     part = {
-        "number": number,
-        "count": count,
-        "start_at_ns": None,
-        "host": f"host-{number}",
+        "number": number, "count": count, "start_at_ns": None, "host": f"host-{number}",
         "machine": number,
-    }
+    }  # fmt: skip
     options = {"command": f"uncork load sql --shard {number}/{count}", "measured_us": 1_000_000_000_000_000}
     manifest = draft(
         kind="load",

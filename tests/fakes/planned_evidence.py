@@ -1,8 +1,10 @@
 """Evidence made by hand for rules of advice: statements with shapes and plans, tables, and a catalogue."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from fakes.evidence import BLOCK, a_column, a_table, by_table
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
 from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFacts
 from uncork.model.database.index import IndexKey, IndexShape
@@ -12,28 +14,17 @@ from uncork.model.results.database import IndexFacts, TableFacts
 from uncork.profile.plans.tree import plan_tree
 from uncork.profile.statement_shape import statement_shape
 
-BLOCK = 8192
-
 
 def table(name: str, rows: float | None = 100_000.0, **facts: Any) -> TableFacts:
     """Return a table that was analysed, with 50 rows in a block."""
-    blank = dict.fromkeys(TableFacts.__dataclass_fields__, 0)
     live = int(rows or 0)
-    known = {"oid": 1, "name": name, "kind": "table", "bytes": live // 50 * BLOCK, "rows": rows, "live": live}
-    state = {"analysed_us": 1, "vacuumed_us": 1, "autovacuum": True, "island": None, "whole_reads": None}
-    return TableFacts(**{**blank, **known, **state, **facts})
+    known = {"oid": 1, "bytes": live // 50 * BLOCK, "rows": rows, "bloat_bytes": 0, "whole_reads": None}
+    return replace(a_table(name, live), **{**known, "analysed_us": 1, "vacuumed_us": 1, **facts})
 
 
 def column(of_table: str, name: str, distinct: float | None = -1.0, **facts: Any) -> ColumnFacts:
     """Return a column without NULLs."""
-    return ColumnFacts(
-        **{
-            **{"table": of_table, "table_oid": 1, "number": 1, "name": name, "type": "integer"},
-            **{"storage_type": "integer", "not_null": True, "default": "", "generated": "", "collation": ""},
-            **{"distinct": distinct, "width": 4.0},
-            **facts,
-        }
-    )
+    return a_column(name, table=of_table, **{"distinct": distinct, "width": 4.0, **facts})
 
 
 def index(of_table: str, *columns: str, unique: bool = False) -> Existing:
@@ -84,12 +75,6 @@ def evidence(
     **catalogue: Any,
 ) -> Evidence:
     """Return the evidence of a server whose sessions execute only these statements, on CPU."""
-    of_tables: dict[str, list[ColumnFacts]] = {}
-    for each in columns:
-        of_tables.setdefault(each.table, []).append(each)
-    existing: dict[str, list[Existing]] = {}
-    for one in indexes:
-        existing.setdefault(one.facts.table, []).append(one)
     return Evidence(
         seconds=seconds,
         pieces=tuple(
@@ -99,6 +84,6 @@ def evidence(
         ),
         statements={one.number: one for one in statements},
         tables={one.name: one for one in tables},
-        indexes={name: tuple(found) for name, found in existing.items()},
-        catalogue=Catalogue(columns={name: tuple(found) for name, found in of_tables.items()}, **catalogue),
+        indexes=by_table(indexes),
+        catalogue=Catalogue(columns=by_table(columns), **catalogue),
     )

@@ -1,6 +1,6 @@
 """Evidence for rules about indexes: tables that are scanned, columns with statistics, statements by SQL."""
 
-from fakes.evidence import BLOCK, a_column, a_table, an_index
+from fakes.evidence import BLOCK, a_column, a_table, an_index, by_table
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
 from uncork.model.database.catalogue import Catalogue
 from uncork.model.database.plan import PlanNode, StatementPlan
@@ -50,13 +50,8 @@ def scan(of_table: str, condition: str, rows: float = 5, source: str = "generic"
 
 def evidence(statements=(), tables=(), columns=(), indexes=(), foreign_keys=(), **facts) -> Evidence:
     """Return evidence in which each statement keeps one session busy; `busy` changes how many."""
-    of_table: dict[str, list] = {one.name: [] for one in tables}
-    for one in columns:
-        of_table[one.table].append(one)
+    of_table = {one.name: () for one in tables} | by_table(columns)
     names = {name: [one.name for one in found] for name, found in of_table.items()}
-    existing: dict[str, list] = {}
-    for one in indexes:
-        existing.setdefault(one.facts.table, []).append(one)
     pieces, found = [], {}
     for number, sql, counts in statements:
         busy = counts.pop("busy", 1.0)
@@ -70,9 +65,9 @@ def evidence(statements=(), tables=(), columns=(), indexes=(), foreign_keys=(), 
             "pieces": tuple(pieces),
             "statements": found,
             "tables": {one.name: one for one in tables},
-            "indexes": {name: tuple(each) for name, each in existing.items()},
+            "indexes": by_table(indexes),
             "foreign_keys": tuple(foreign_keys),
-            "catalogue": Catalogue(columns={name: tuple(each) for name, each in of_table.items()}),
+            "catalogue": Catalogue(columns=of_table),
             "take_filter": lambda node: filter_predicates(node, names),
             **facts,
         }
