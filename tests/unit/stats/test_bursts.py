@@ -60,10 +60,11 @@ def test_few_cycles_all_count():
     assert set_aside([0.0] * 20, [0.0] * 20) == []
 
 
-def test_wrong_calls_are_errors():
-    with pytest.raises(ValueError, match="2 cycles but elapsed_ns has 3"):
-        cycle_weights([1.0, 2.0], [1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match="zero or more"):
-        cycle_weights([-1.0], [1.0])
-    with pytest.raises(ValueError, match="zero or more"):
-        cycle_weights([float("nan")], [1.0])
+@pytest.mark.parametrize(("delay", "elapsed", "said"), [
+    ([1.0, 2.0], [1.0, 2.0, 3.0], "2 cycles but elapsed_ns has 3"),
+    ([-1.0], [1.0], "zero or more"),
+    ([float("nan")], [1.0], "zero or more"),
+])  # fmt: skip
+def test_wrong_calls_are_errors(delay, elapsed, said):
+    with pytest.raises(ValueError, match=said):
+        cycle_weights(delay, elapsed)

@@ -14,8 +14,8 @@ def effect(ratio, spread=1.0, count=8, confidence=0.95):
     return estimate(Units(tuple(math.log(ratio) + spread * value for value in SPREAD[:count])), confidence)
 
 
-def verdict_of(one, better="lower", practical=0.03, **options):
-    (judgement,) = judge([one], better=[better], practical=practical, confidence=0.95, **options)
+def verdict_of(one, better="lower"):
+    (judgement,) = judge([one], better=[better], practical=0.03, confidence=0.95)
     return judgement.verdict, judgement.reason
 
 
@@ -31,43 +31,28 @@ def test_direction(ratio, better, verdict):
     assert reason.startswith("the interval excludes 1: ")
 
 
-def test_faster_but_by_less_than_the_threshold():
-    verdict, reason = verdict_of(effect(0.99, spread=0.1))
-    assert verdict is Verdict.FASTER
-    assert reason == "faster, but by less than the practical threshold of 3%: 0.99 to 0.99"
-
-
-def test_no_practical_difference():
-    verdict, reason = verdict_of(effect(1.001, spread=0.5))
-    assert verdict is Verdict.NO_PRACTICAL_DIFFERENCE
-    assert reason == "the interval lies within the practical threshold of 3%: 0.99 to 1.01"
-
-
-def test_not_enough_evidence():
-    assert verdict_of(effect(1.01)) == (
-        Verdict.NOT_ENOUGH_EVIDENCE,
-        "the interval still contains 1: 0.99 to 1.03",
-    )
-    assert verdict_of(effect(2.0, count=4)) == (
-        Verdict.NOT_ENOUGH_EVIDENCE,
-        "slower so far (1.88 to 2.12); the size is not settled after 4 of 5 rounds",
-    )
-    assert verdict_of(effect(2.0, count=3))[1] == "only 3 rounds; a verdict needs 5"
-    assert verdict_of(effect(2.0, count=1))[1] == "only 1 round; a verdict needs 5"
-    assert verdict_of(effect(2.0, count=1), minimum_rounds=1)[1] == "the interval still contains 1: unbounded"
-
-
-def test_a_direction_is_known_before_there_are_rounds_enough_for_a_verdict():
-    (early,) = judge([effect(0.59, count=4)], better=["lower"], practical=0.03, confidence=0.95)
-    assert (early.verdict, early.direction) == (Verdict.NOT_ENOUGH_EVIDENCE, "faster")
-    (higher,) = judge([effect(0.59, count=4)], better=["higher"], practical=0.03, confidence=0.95)
-    assert (higher.direction, higher.reason[:13]) == ("slower", "slower so far")
-    (unclear,) = judge([effect(0.99, count=4)], better=["lower"], practical=0.03, confidence=0.95)
-    assert (unclear.verdict, unclear.direction) == (Verdict.NOT_ENOUGH_EVIDENCE, None)
-    (decided,) = judge([effect(0.59)], better=["lower"], practical=0.03, confidence=0.95)
-    assert (decided.verdict, decided.direction) == (Verdict.FASTER, "faster")
-    (same,) = judge([effect(1.001, spread=0.5)], better=["lower"], practical=0.03, confidence=0.95)
-    assert (same.verdict, same.direction) == (Verdict.NO_PRACTICAL_DIFFERENCE, None)
+@pytest.mark.parametrize(("found", "options", "verdict", "direction", "reason"), [
+    (effect(0.59), {}, Verdict.FASTER, "faster", "the interval excludes 1: 0.58 to 0.60"),
+    (effect(0.99, spread=0.1), {}, Verdict.FASTER, "faster",
+     "faster, but by less than the practical threshold of 3%: 0.99 to 0.99"),
+    (effect(1.001, spread=0.5), {}, Verdict.NO_PRACTICAL_DIFFERENCE, None,
+     "the interval lies within the practical threshold of 3%: 0.99 to 1.01"),
+    (effect(1.01), {}, Verdict.NOT_ENOUGH_EVIDENCE, None, "the interval still contains 1: 0.99 to 1.03"),
+    (effect(2.0, count=4), {}, Verdict.NOT_ENOUGH_EVIDENCE, "slower",
+     "slower so far (1.88 to 2.12); the size is not settled after 4 of 5 rounds"),
+    (effect(0.59, count=4), {"better": ["higher"]}, Verdict.NOT_ENOUGH_EVIDENCE, "slower",
+     "slower so far (0.55 to 0.63); the size is not settled after 4 of 5 rounds"),
+    (effect(0.99, count=4), {}, Verdict.NOT_ENOUGH_EVIDENCE, None, "only 4 rounds; a verdict needs 5"),
+    (effect(2.0, count=3), {}, Verdict.NOT_ENOUGH_EVIDENCE, None, "only 3 rounds; a verdict needs 5"),
+    (effect(2.0, count=1), {}, Verdict.NOT_ENOUGH_EVIDENCE, None, "only 1 round; a verdict needs 5"),
+    (effect(2.0, count=1), {"minimum_rounds": 1}, Verdict.NOT_ENOUGH_EVIDENCE, None,
+     "the interval still contains 1: unbounded"),
+])  # fmt: skip
+def test_a_verdict_has_its_reason_and_a_direction_may_be_known_before(
+    found, options, verdict, direction, reason
+):
+    (judged,) = judge([found], **{"better": ["lower"], "practical": 0.03, "confidence": 0.95, **options})
+    assert (judged.verdict, judged.direction, judged.reason) == (verdict, direction, reason)
 
 
 def test_a_direction_is_corrected_for_the_number_of_comparisons():
@@ -78,22 +63,18 @@ def test_a_direction_is_corrected_for_the_number_of_comparisons():
     assert [one.direction for one in judged] == ["faster"] * 10 + [None] * 20
 
 
-def test_one_of_many_needs_clearer_evidence_than_one_alone():
-    clear_alone = effect(1.027)
-    assert verdict_of(clear_alone)[0] is Verdict.SLOWER
-    others = [effect(1.0, spread=5.0)] * 29
-    judged = judge([clear_alone, *others], better=["lower"] * 30, practical=0.03, confidence=0.95)
+@pytest.mark.parametrize(("found", "alone", "spread", "reason"), [
+    (effect(1.027), Verdict.SLOWER, 5.0,
+     "excludes 1, but the evidence is too weak after correcting for 30 comparisons"),
+    (effect(1.0, spread=1.3), Verdict.NO_PRACTICAL_DIFFERENCE, 9.0,
+     "within the practical threshold of 3%, but the evidence is too weak"),
+])  # fmt: skip
+def test_one_of_many_needs_clearer_evidence_than_one_alone(found, alone, spread, reason):
+    assert verdict_of(found)[0] is alone
+    others = [effect(1.0, spread=spread)] * 29
+    judged = judge([found, *others], better=["lower"] * 30, practical=0.03, confidence=0.95)
     assert judged[0].verdict is Verdict.NOT_ENOUGH_EVIDENCE
-    assert "excludes 1, but the evidence is too weak after correcting for 30 comparisons" in judged[0].reason
-
-
-def test_sameness_among_many_needs_clearer_evidence_too():
-    alone = effect(1.0, spread=1.3)
-    assert verdict_of(alone)[0] is Verdict.NO_PRACTICAL_DIFFERENCE
-    others = [effect(1.0, spread=9.0)] * 29
-    judged = judge([alone, *others], better=["lower"] * 30, practical=0.03, confidence=0.95)
-    assert judged[0].verdict is Verdict.NOT_ENOUGH_EVIDENCE
-    assert "within the practical threshold of 3%, but the evidence is too weak" in judged[0].reason
+    assert reason in judged[0].reason
 
 
 def test_doubts_travel_with_the_judgement():
@@ -113,19 +94,21 @@ def test_wrong_calls_are_errors():
     assert judge([], better=[], practical=0.03, confidence=0.95) == []
 
 
-def test_e_bh():
-    assert e_benjamini_hochberg([], 0.05) == []
-    assert e_benjamini_hochberg([20.0], 0.05) == [True]
-    assert e_benjamini_hochberg([19.9], 0.05) == [False]
-    assert e_benjamini_hochberg([39.0, 1.0], 0.05) == [False, False]
-    assert e_benjamini_hochberg([40.0, 1.0], 0.05) == [True, False]
-    assert e_benjamini_hochberg([21.0, 1.0, 25.0, 30.0], 0.05) == [False, False, False, False]
-    assert e_benjamini_hochberg([27.0, 1.0, 27.0, 30.0], 0.05) == [True, False, True, True]
-    for wrong in ([-1.0], [math.nan]):
-        with pytest.raises(ValueError, match="zero or more"):
-            e_benjamini_hochberg(wrong, 0.05)
-    with pytest.raises(ValueError, match="alpha"):
-        e_benjamini_hochberg([1.0], 0.0)
+@pytest.mark.parametrize(("e_values", "kept"), [
+    ([], []), ([20.0], [True]), ([19.9], [False]),
+    ([39.0, 1.0], [False, False]), ([40.0, 1.0], [True, False]),
+    ([21.0, 1.0, 25.0, 30.0], [False] * 4), ([27.0, 1.0, 27.0, 30.0], [True, False, True, True]),
+])  # fmt: skip
+def test_e_bh(e_values, kept):
+    assert e_benjamini_hochberg(e_values, 0.05) == kept
+
+
+@pytest.mark.parametrize(("e_value", "alpha", "said"), [
+    (-1.0, 0.05, "zero or more"), (math.nan, 0.05, "zero or more"), (1.0, 0.0, "alpha"),
+])  # fmt: skip
+def test_what_is_no_e_value_is_refused(e_value, alpha, said):
+    with pytest.raises(ValueError, match=said):
+        e_benjamini_hochberg([e_value], alpha)
 
 
 def settled_of(*effects, precision=0.03, practical=0.03):

@@ -47,15 +47,12 @@ def test_few_rounds_exclude_nothing():
     assert find_knee({1.0: {1: 0.0}, 2.0: {2: 0.0}}, (1, 2), 0.95) is None
 
 
-def test_a_limit_holds_fails_or_stays_open():
+def test_a_limit_holds_fails_or_stays_open_and_a_share_needs_enough_operations():
     assert judge_limit([8.0, 8.2, 7.9, 8.1, 8.0, 8.1], 10.0, 0.95) == "yes"
     assert judge_limit([12.0, 12.2, 11.9, 12.1, 12.0, 12.1], 10.0, 0.95) == "no"
     assert judge_limit([9.0, 11.0, 10.0, 9.5, 10.5, 10.2], 10.0, 0.95) == "open"
     assert judge_limit([8.0, 8.1], 10.0, 0.95) == "open"
     assert judge_limit([], 10.0, 0.95) == "open"
-
-
-def test_a_share_needs_enough_operations_and_rounds_that_agree():
     assert judge_share([0] * 5, [10_000] * 5, 0.001, 0.95) == "yes"
     assert judge_share([0] * 5, [100] * 5, 0.001, 0.95) == "open"
     assert judge_share([100] * 5, [10_000] * 5, 0.001, 0.95) == "no"

@@ -16,42 +16,30 @@ def test_a_short_series_is_unknown():
     assert find_steady_part([0.0] * (LEAST_VALUES - 1)) == Steadiness("unknown", None)
 
 
-@pytest.mark.parametrize("values", [[7.0] * 12, list(noise(30)), list(noise(600))])
-def test_a_series_without_trend_is_steady(values):
-    assert find_steady_part(values) == Steadiness("steady", 0)
+def slow(count, many, by=0.5, first=0):
+    """Return noise in which `many` values, from the first one on, are lower."""
+    values = noise(count)
+    values[first : first + many] -= by
+    return values
 
 
-def test_a_slow_beginning_ends_where_it_ends():
-    values = noise(30)
-    values[:4] -= 0.5
-    assert find_steady_part(values) == Steadiness("warm-up", 4)
+SERIES = {
+    "all alike": ([7.0] * 12, "steady", 0),
+    "noise": (noise(30), "steady", 0),
+    "much noise": (noise(600), "steady", 0),
+    "a slow beginning ends where it ends": (slow(30, 4), "warm-up", 4),
+    "a beginning that differs by less than a hundredth": ([0.008, 0.008] + [0.0] * 18, "steady", 0),
+    "a beginning that differs by more": ([0.02, 0.02] + [0.0] * 18, "warm-up", 2),
+    "one stalled value is no warm-up": (slow(40, 1, 3.0, first=1), "steady", 0),
+    "a warm-up that leaves too few values": (slow(11, 2), "not steady", 2),
+    "a drift does not become steady": (noise(30) + np.linspace(0, 1, 30), "not steady", None),
+    "a long series is judged by means and answers in values": (slow(10 * MOST_VALUES, 60), "warm-up", 60),
+}
 
 
-def test_a_beginning_that_differs_by_less_than_a_hundredth_is_steady():
-    assert find_steady_part([0.008, 0.008] + [0.0] * 18).verdict == "steady"
-    assert find_steady_part([0.02, 0.02] + [0.0] * 18) == Steadiness("warm-up", 2)
-
-
-def test_one_stalled_value_is_no_warm_up():
-    values = noise(40)
-    values[1] -= 3.0
-    assert find_steady_part(values).verdict == "steady"
-
-
-def test_a_warm_up_that_leaves_too_few_values_has_an_end_but_no_steady_part():
-    values = noise(11)
-    values[:2] -= 0.5
-    assert find_steady_part(values) == Steadiness("not steady", 2)
-
-
-def test_a_drift_does_not_become_steady():
-    assert find_steady_part(noise(30) + np.linspace(0, 1, 30)) == Steadiness("not steady", None)
-
-
-def test_a_long_series_is_judged_by_means_and_answers_in_values():
-    values = noise(10 * MOST_VALUES)
-    values[:60] -= 0.5
-    assert find_steady_part(values) == Steadiness("warm-up", 60)
+@pytest.mark.parametrize(("values", "verdict", "end"), SERIES.values(), ids=SERIES)
+def test_where_a_series_becomes_steady(values, verdict, end):
+    assert find_steady_part(list(values)) == Steadiness(verdict, end)
 
 
 def test_every_value_must_be_finite():
