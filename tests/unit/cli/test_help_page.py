@@ -1,8 +1,6 @@
 """The layout of help: it fits the terminal, and colours add nothing that is needed."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 import typer
@@ -112,15 +110,3 @@ def test_the_help_of_every_verb_names_every_option_and_fits(width, monkeypatch, 
         assert f"Usage: {context.command_path}" in " ".join(shown.split())
         names = {name for one in command.params for name in one.opts if name.startswith("-")}
         assert all(re.search(rf"{name}(?![\w-])", shown) for name in names), context.command_path
-
-
-def test_help_loads_no_library_for_terminals():
-    code = (
-        "import sys; from uncork.cli.app import app\n"
-        "try: app(['load', 'sql', '--help'], standalone_mode=False)\n"
-        "except SystemExit: pass\n"
-        "print([name for name in ('rich', 'markdown_it', 'pygments', 'pydantic') if name in sys.modules], "
-        "file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr.strip() == "[]"

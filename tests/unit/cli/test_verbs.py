@@ -34,26 +34,33 @@ def test_the_summary_of_a_verb_is_the_first_line_of_its_help(path, shown, comman
         assert " ".join(path) in EXAMPLES
 
 
-def test_a_watch_of_a_server_begins_without_the_libraries_of_its_report():
-    code = (
-        "import sys, uncork.cli.profile.database\n"
-        "print([one for one in ('pyarrow', 'numpy', 'duckdb', 'jinja2', 'vl_convert') if one in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+HELP = "from uncork.cli.app import app\ntry: app({}, standalone_mode=False)\nexcept SystemExit: pass"
+LOADS = """
+from uncork.cli.profile.hidden import hide_pandas; hide_pandas()  # as main() does
+import uncork.cli.load.sql, uncork.cli.load.http, uncork.workbench.documents.loads
+import uncork.report.write.html, uncork.analysis.load.figures, uncork.analysis.runs.figures
+"""
+IMPORTS = {
+    "a watch of a server begins without the libraries of its report":
+        ("import uncork.cli.profile.database", ("pyarrow", "numpy", "duckdb", "jinja2", "vl_convert")),
+    "a load is run, stored and reported without libraries of other kinds":
+        (LOADS, ("duckdb", "pydantic", "vl_convert", "pandas", "uncork.experiment.spec.schema",
+                 "uncork.model.results.experiment", "uncork.model.results.log")),
+    "the help of the program imports no verb":
+        (HELP.format(["--help"]),
+         ("uncork.workbench", "uncork.requests.sql", "uncork.cli.run", "pyarrow", "numpy")),
+    "the help of a verb loads no library for terminals":
+        (HELP.format(["load", "sql", "--help"]), ("rich", "markdown_it", "pygments", "pydantic")),
+}  # fmt: skip
 
 
-def test_a_load_is_run_stored_and_reported_without_libraries_of_other_kinds():
+@pytest.mark.parametrize(("code", "slow"), IMPORTS.values(), ids=IMPORTS)
+def test_what_is_not_needed_is_not_imported(code, slow):
     code = (
-        "import sys; from uncork.cli.profile.hidden import hide_pandas; hide_pandas()\n"  # as main() does
-        "import uncork.cli.load.sql, uncork.cli.load.http, uncork.workbench.documents.loads\n"
-        "import uncork.report.write.html, uncork.analysis.load.figures, uncork.analysis.runs.figures\n"
-        "slow = ('duckdb', 'pydantic', 'vl_convert', 'pandas', 'uncork.experiment.spec.schema', "
-        "'uncork.model.results.experiment', 'uncork.model.results.log')\n"
-        "print([one for one in slow if one in sys.modules])"
+        f"import sys\n{code}\nprint([one for one in sys.modules if one.startswith({slow})], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stderr.strip() == "[]"
 
 
 def test_no_command_lets_arrow_load_pandas():
@@ -81,18 +88,6 @@ def test_logs_are_read_without_numpy_which_can_still_be_imported(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert '"entries": 1' in done.stdout, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_the_help_of_the_program_imports_no_verb():
-    code = (
-        "import sys; from uncork.cli.app import app\n"
-        "try: app(['--help'], standalone_mode=False)\n"
-        "except SystemExit: pass\n"
-        "print([name for name in sys.modules if name.startswith(('uncork.workbench', 'uncork.requests.sql', "
-        "'uncork.cli.run', 'pyarrow', 'numpy'))], file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr.strip() == "[]"
 
 
 @pytest.mark.parametrize(("words", "message"), [

@@ -1,5 +1,7 @@
 """Evidence of variants, asked by SQL: each row says what it is of."""
 
+from contextlib import closing
+
 import pytest
 
 from uncork.errors import StoreError
@@ -43,11 +45,8 @@ def run(tmp_path):
 
 
 def ask(folder, query):
-    reader = RunReader(folder)
-    try:
+    with closing(RunReader(folder)) as reader:
         return reader.ask(query)
-    finally:
-        reader.close()
 
 
 def test_rows_say_which_cell_workload_and_variant_they_are_of(run):

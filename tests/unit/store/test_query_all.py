@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from uncork.analysis.runs.listing import read_runs
@@ -5,6 +7,7 @@ from uncork.errors import UsageError
 from uncork.model.tables.register import TABLES
 from uncork.store import query_all
 from uncork.store.append import append_rows
+from uncork.store.layout import read_manifest, write_manifest
 from uncork.store.query_all import AllRunsReader
 from unit.store.test_layout import make_run
 
@@ -37,15 +40,9 @@ def test_the_table_of_runs_tells_each(tmp_path):
     add(tmp_path, "types-20260301-100000", [1])
     add(tmp_path, "types-20260302-100000", [], status="failed", case=None)
     rows = ask(tmp_path, 'SELECT run, status, rounds, "case", year(started_at) AS y FROM runs ORDER BY run')
-    assert rows == [
-        {
-            "run": "types-20260301-100000",
-            "status": "complete",
-            "rounds": 5,
-            "case": "cluster-names",
-            "y": 2026,
-        },
-        {"run": "types-20260302-100000", "status": "failed", "rounds": 5, "case": None, "y": 2026},
+    assert [tuple(row.values()) for row in rows] == [
+        ("types-20260301-100000", "complete", 5, "cluster-names", 2026),
+        ("types-20260302-100000", "failed", 5, None, 2026),
     ]
 
 
@@ -75,10 +72,6 @@ def test_what_was_packed_follows_runs_that_go_on_go_away_and_come(tmp_path, pack
 
 
 def make_run_again(folder, rounds):
-    from dataclasses import replace
-
-    from uncork.store.layout import read_manifest, write_manifest
-
     manifest = read_manifest(folder)
     write_manifest(folder, replace(manifest, attempts=(replace(manifest.attempts[0], rounds=rounds),)))
 

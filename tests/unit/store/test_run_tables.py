@@ -19,7 +19,7 @@ from uncork.store.layout import stored_file, write_atomically, write_manifest
 from uncork.store.query import RunReader
 from uncork.store.write import RunWriter
 
-from .test_layout import MANIFEST
+from .test_layout import MANIFEST, fails
 
 CELL = Cell.of({"rows": "10"})
 BASE, AGAIN, NEW = Arm("base"), Arm("base", again=True), Arm("new")
@@ -129,28 +129,19 @@ def test_costs_divide_by_the_trials_that_could_tell(writer, reader):
 
 
 def test_histograms_of_complete_trials_are_gathered_by_variant(writer, reader):
-    writer.trials(
-        [
-            (trial(1, arm=BASE), measured(1e6, 10, histogram=b"one")),
-            (trial(1, arm=AGAIN), measured(1e6, 20, histogram=b"two")),
-            (trial(1, arm=NEW), measured(1e6, 5, histogram=b"no", outcome=Outcome.ERRORS)),
-        ]
-    )
+    writer.trials([
+        (trial(1, arm=BASE), measured(1e6, 10, histogram=b"one")),
+        (trial(1, arm=AGAIN), measured(1e6, 20, histogram=b"two")),
+        (trial(1, arm=NEW), measured(1e6, 5, histogram=b"no", outcome=Outcome.ERRORS)),
+    ])  # fmt: skip
     (row,) = reader.histograms()
     assert (row.variant, row.executions, sorted(row.histograms)) == ("base", 30, [b"one", b"two"])
 
 
 def test_disturbances_are_counted_by_kind(writer, reader):
-    def disturbed(*kinds):
-        return replace(measured(1e6), disturbances=frozenset(kinds))
-
-    writer.trials(
-        [
-            (trial(1), disturbed(Disturbance.CHECKPOINT, Disturbance.STEAL)),
-            (trial(2), disturbed(Disturbance.STEAL)),
-            (trial(3), disturbed()),
-        ]
-    )
+    steal, checkpoint = Disturbance.STEAL, Disturbance.CHECKPOINT
+    for number, kinds in enumerate(((checkpoint, steal), (steal,), ()), start=1):
+        writer.trials([(trial(number), replace(measured(1e6), disturbances=frozenset(kinds)))])
     assert reader.disturbances() == {"checkpoint": 1, "steal": 2}
 
 
@@ -177,18 +168,8 @@ def test_of_plans_and_sizes_made_twice_the_newest_counts(writer, reader):
         ("base", "text 4", 4),
         ("new", "other", None),
     ]
-    assert reader.relations() == [
-        {
-            "cell": "rows=10",
-            "variant": "base",
-            "relation": "item",
-            "kind": "table",
-            "table": "item",
-            "bytes": 4 * 8192,
-            "rows": 10.0,
-            "depth": None,
-        }
-    ]
+    size = {"kind": "table", "table": "item", "bytes": 4 * 8192, "rows": 10.0, "depth": None}
+    assert reader.relations() == [{"cell": "rows=10", "variant": "base", "relation": "item", **size}]
 
 
 def test_refusals_come_back_with_their_reason(writer, reader):
@@ -223,12 +204,8 @@ def test_a_full_disk_leaves_earlier_trials_readable_and_nothing_half_written(
     tmp_path, writer, reader, monkeypatch
 ):
     writer.trials([(trial(1), measured(1e6))])
-
-    def full(_descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", fails(errno.ENOSPC, "No space left on device"))
         with pytest.raises(StoreError, match="No space left on device; free some space"):
             writer.trials([(trial(2), measured(1e6))])
     assert sorted(path.name for path in (tmp_path / "trials").iterdir()) == ["000001.parquet"]
@@ -236,23 +213,14 @@ def test_a_full_disk_leaves_earlier_trials_readable_and_nothing_half_written(
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1 and then nothing", None])
-def test_a_damaged_table_is_an_error_that_names_the_file(tmp_path, writer, reader, damage):
+def test_a_damaged_table_is_an_error_that_names_the_file_however_often(tmp_path, writer, reader, damage):
     writer.trials([(trial(1), measured(1e6))])
     writer.trials([(trial(2), measured(1e6))])
     path = tmp_path / "trials" / "000002.parquet"
     path.write_bytes(path.read_bytes()[:-20] if damage is None else damage)
-    with pytest.raises(StoreError, match="damaged") as raised:
-        reader.values()
-    assert "000002.parquet" in str(raised.value)
-
-
-def test_a_damaged_table_is_named_again_when_asked_again(tmp_path, writer, reader):
-    writer.trials([(trial(1), measured(1e6))])
-    (tmp_path / "trials" / "000001.parquet").write_bytes(b"")
-    for _ in range(2):
-        with pytest.raises(StoreError) as raised:
-            reader.totals()
-    assert "000001.parquet" in str(raised.value)
+    for ask in (reader.values, reader.totals, reader.totals):
+        with pytest.raises(StoreError, match=r"000002\.parquet.*damaged|damaged.*000002\.parquet"):
+            ask()
 
 
 @pytest.mark.parametrize("name", ["environment.json", "experiment.toml"])
