@@ -47,6 +47,10 @@ def guard(reproduce="uncork guard experiment.toml --candidate commit=HEAD"):
     )  # fmt: skip
 
 
+def entries(folder, *checks):
+    return new_entries(checks, folder=folder, reason="known", until="", limit="")
+
+
 def test_broken_checks_are_found_by_their_gate():
     assert broken_checks(guard(), "latency_p99 below 1.05x", None) == CHECKS[:3]
     assert broken_checks(guard(), "p99 < +5%", "orders") == CHECKS[:1]
@@ -69,8 +73,7 @@ def test_what_is_not_broken_cannot_be_acknowledged(gate, workload, message):
 def test_each_workload_has_its_entry_with_the_worst_of_its_cells(tmp_path):
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     subprocess.run(["git", "-C", tmp_path, "config", "user.name", "Ada L."], check=True)
-    asked = {"reason": "known", "until": "", "limit": ""}
-    one, other = new_entries(CHECKS[:3], folder=tmp_path, **asked)
+    one, other = entries(tmp_path, *CHECKS[:3])
     assert (one.workload, one.limit) == ("orders", pytest.approx(1.1))
     assert (other.workload, other.limit) == ("items", pytest.approx(1.32))
     assert (one.by, one.date) == ("Ada L.", datetime.date.today().isoformat())
@@ -79,9 +82,8 @@ def test_each_workload_has_its_entry_with_the_worst_of_its_cells(tmp_path):
 def test_entries_are_appended_and_what_people_wrote_stays(tmp_path):
     path = tmp_path / "known.toml"
     path.write_text(THEIRS)
-    asked = {"reason": "known", "until": "", "limit": "", "folder": tmp_path}
-    append_acknowledged(path, new_entries(CHECKS[:1], **asked))
-    append_acknowledged(path, new_entries(CHECKS[1:2], **asked))
+    for place in (0, 1):
+        append_acknowledged(path, entries(tmp_path, CHECKS[place]))
     assert path.read_text().startswith(THEIRS + "\n\n[[change]]\n")
     known = acknowledge_from(path, CHECKS)
     outcomes = [one.outcome for one in known.checks]
@@ -92,8 +94,7 @@ def test_entries_are_appended_and_what_people_wrote_stays(tmp_path):
 def test_a_file_is_made_where_there_is_none(tmp_path):
     path = tmp_path / "uncork-acknowledged.toml"
     assert acknowledge_from(path, CHECKS).checks == CHECKS
-    asked = {"reason": "known", "until": "", "limit": "", "folder": tmp_path}
-    append_acknowledged(path, new_entries(CHECKS[:1], **asked))
+    append_acknowledged(path, entries(tmp_path, CHECKS[0]))
     assert path.read_text().startswith("# Accepted changes")
     assert acknowledge_from(path, CHECKS).checks[0].outcome is GateOutcome.ACKNOWLEDGED
 
@@ -108,9 +109,8 @@ def test_a_file_is_made_where_there_is_none(tmp_path):
 def test_nothing_is_written_to_a_file_that_is_wrong(tmp_path, text, message):
     path = tmp_path / "known.toml"
     path.write_text(text)
-    asked = {"reason": "known", "until": "", "limit": "", "folder": tmp_path}
     with pytest.raises(UsageError) as caught:
-        append_acknowledged(path, new_entries(CHECKS[:1], **asked))
+        append_acknowledged(path, entries(tmp_path, CHECKS[0]))
     assert message in str(caught.value)
     assert path.read_text() == text
 

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from uncork.experiment.run.events import BudgetShort, Preparing, RoundEnded, RoundStarted
 from uncork.model.load import LoadProgress
 from uncork.workbench.event_words import RunSteps, event_line, progress_line
@@ -45,28 +47,17 @@ def test_nothing_done_is_no_division_by_zero():
 
 def test_a_stage_of_preparing_is_told_once_and_a_round_when_it_begins():
     steps = RunSteps(60_000_000_000)
-    events = [
-        Preparing("data of scan", 0, 3),
-        Preparing("data of key", 1, 3),
-        RoundStarted(2, 12, 4, 40_000_000_000, 15_000_000_000),
-    ]
-    assert [steps.line(event) for event in events] == [
-        "data of scan (1 of 3)",
-        None,
-        "round 2: measuring 4 comparisons, at most 45.0 s left",
-    ]
+    assert steps.line(Preparing("data of scan", 0, 3)) == "data of scan (1 of 3)"
+    assert steps.line(Preparing("data of key", 1, 3)) is None
+    begun = RoundStarted(2, 12, 4, 40_000_000_000, 15_000_000_000)
+    assert steps.line(begun) == "round 2: measuring 4 comparisons, at most 45.0 s left"
 
 
-def test_a_single_trial_is_not_worth_a_line():
-    assert event_line(RoundStarted(1, 12, 4, 0)) is None
-
-
-def test_the_end_of_a_round_tells_the_widest_interval():
-    ended = RoundEnded(3, 2, 4, 0.123, "key on get", 0)
-    assert event_line(ended) == (
-        "round 3 done: 2 of 4 comparisons settled; widest interval ±12.3% (key on get)"
-    )
-
-
-def test_a_budget_that_is_too_short_is_a_warning():
-    assert event_line(BudgetShort("the budget holds 2 rounds")) == "warning: the budget holds 2 rounds"
+@pytest.mark.parametrize(("event", "line"), [
+    (RoundStarted(1, 12, 4, 0), None),
+    (RoundEnded(3, 2, 4, 0.123, "key on get", 0),
+     "round 3 done: 2 of 4 comparisons settled; widest interval ±12.3% (key on get)"),
+    (BudgetShort("the budget holds 2 rounds"), "warning: the budget holds 2 rounds"),
+])  # fmt: skip
+def test_events_that_are_worth_a_line_get_one(event, line):
+    assert event_line(event) == line

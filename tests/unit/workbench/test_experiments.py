@@ -197,20 +197,20 @@ def request(**changes):
     )
 
 
+def gather(folder, what, asked):
+    place = (Cell(()), "w", "v")
+    return trial_evidence.LocalEvidence(folder).gather(place, (what,), asked, Load(), Sampling(1, 0))
+
+
 def test_an_interrupted_recording_interrupts_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(trial_evidence, "record_stacks", lambda wanted: Recorded("interrupted", {}, {}, ""))
     with pytest.raises(KeyboardInterrupt):
-        trial_evidence.LocalEvidence(tmp_path).gather(
-            (Cell(()), "w", "v"), ("stacks",), request(), Load(), Sampling(1, 0)
-        )
+        gather(tmp_path, "stacks", request())
     assert not list(tmp_path.iterdir())
 
 
 def test_an_engine_whose_processes_are_not_known_is_told_in_a_line(tmp_path):
-    asked = request(engine="duckdb")
-    lack = trial_evidence.LocalEvidence(tmp_path).gather(
-        (Cell(()), "w", "v"), ("cpu",), asked, Load(), Sampling(1, 0)
-    )
+    lack = gather(tmp_path, "cpu", request(engine="duckdb"))
     assert lack == "uncork cannot sample the processes of duckdb yet"
 
 

@@ -4,6 +4,7 @@ import json
 import shutil
 from contextlib import closing
 from dataclasses import asdict
+from operator import attrgetter
 
 import pytest
 from tests.fakes.load_parts import SECOND, carried_out, plan, store_part
@@ -35,17 +36,10 @@ def test_merged_parts_are_the_load_of_one_process(tmp_path):
     assert merged.totals.started == whole.totals.started > 2_000
     assert merged.totals.arrivals == whole.totals.arrivals
     assert [row.histogram for row in merged.times] == [row.histogram for row in whole.times]
-    for mine, its in zip(merged.times, whole.times, strict=True):
-        assert (mine.executions, mine.sum_ns, mine.min_ns, mine.max_ns) == (
-            its.executions,
-            its.sum_ns,
-            its.min_ns,
-            its.max_ns,
-        )
-        assert (mine.p50_ns, mine.p99_ns, mine.p9999_ns) == (its.p50_ns, its.p99_ns, its.p9999_ns)
-    assert [(row.interval, row.started, row.succeeded, row.histogram) for row in merged.series] == [
-        (row.interval, row.started, row.succeeded, row.histogram) for row in whole.series
-    ]
+    times = attrgetter("executions", "sum_ns", "min_ns", "max_ns", "p50_ns", "p99_ns", "p9999_ns")
+    assert list(map(times, merged.times)) == list(map(times, whole.times))
+    seconds = attrgetter("interval", "started", "succeeded", "histogram")
+    assert list(map(seconds, merged.series)) == list(map(seconds, whole.series))
 
 
 def test_the_accounts_of_whole_parts_close_and_nothing_is_named(tmp_path):
@@ -158,12 +152,14 @@ def test_python_merges_and_the_terminal_shows_the_parts(tmp_path, capsys):
     assert "1/4" in shown and "host-4" in shown and "unknown" in shown
 
 
+def started(root):
+    options = {"command": "c"}
+    return start_run(root, draft(kind="load", name="l", question="q", server="s", seed=5, options=options))
+
+
 def merged(root, nodes, *, killed_after=None, shifts_ns=(0, 0, 0), **changes):
     """Return the result of a load whose third part may have been killed, and the totals."""
-    manifest = draft(
-        kind="load", name="load", question="load: s", server="u@db:5432/d", seed=5, options={"command": "c"}
-    )
-    record = start_run(root, manifest)
+    record = started(root)
     for number in (1, 2, 3):
         if number not in nodes:
             continue
@@ -230,8 +226,7 @@ def test_a_killed_process_is_accounted_for_by_its_own_counts(tmp_path):
 
 def test_a_node_that_sent_nothing_back_is_missing_but_bounded(tmp_path):
     known = nodes(0, 0, 0, lost="it does not answer", lost_ns=2 * SECOND, sent_until_ns=6 * SECOND)
-    manifest = draft(kind="load", name="l", question="q", server="s", seed=5, options={"command": "c"})
-    record = start_run(tmp_path, manifest)
+    record = started(tmp_path)
     for number in (1, 2):
         shutil.move(tmp_path / store_part(tmp_path, number, 3), part_folder(record.folder, number))
     merge_nodes(record, known)
@@ -242,7 +237,5 @@ def test_a_node_that_sent_nothing_back_is_missing_but_bounded(tmp_path):
 
 
 def test_without_any_part_there_is_nothing_to_merge(tmp_path):
-    manifest = draft(kind="load", name="l", question="q", server="s", seed=5, options={})
-    record = start_run(tmp_path, manifest)
     with pytest.raises(RunError, match="all nodes were lost before they sent anything"):
-        merge_nodes(record, nodes(0, 0))
+        merge_nodes(started(tmp_path), nodes(0, 0))
