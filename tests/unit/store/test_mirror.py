@@ -63,6 +63,10 @@ def remote():
     return Remote(ADDRESS)
 
 
+def gone(*_):
+    raise ConnectError("the network is gone")
+
+
 def add(mirror, name="types-20260301-100000", operations=(1, 2), **changes):
     run = make_run(mirror.root, name, **changes)
     append_rows(run, "overheads", [{"engine": f"engine-{n}", "operations": n} for n in operations])
@@ -258,10 +262,6 @@ def test_a_run_that_cannot_be_removed_there_stays_here(machine, monkeypatch):
     one = machine("one")
     one.publish(add(one))
     (run,) = read_catalogue(one.root).runs
-
-    def gone(self, paths):
-        raise ConnectError("the network is gone")
-
     monkeypatch.setattr(Remote, "remove", gone)
     with pytest.raises(ConnectError):
         remove_run(one.root, run.id, run.stamp)
@@ -467,10 +467,6 @@ def test_whoever_asks_often_keeps_the_list_when_the_address_is_gone(machine, mon
     one = machine("one")
     one.publish(add(one))
     before = read_catalogue(one.root)
-
-    def gone(self, folder):
-        raise ConnectError("the network is gone")
-
     monkeypatch.setattr(Remote, "files", gone)
     after = read_catalogue(one.root, before)
     assert [run.id for run in after.runs] == ids_of(before)
