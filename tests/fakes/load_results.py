@@ -23,16 +23,10 @@ TPCB = (
 )
 SELECT = "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 CONNECTION = {
-    "host": "db.example",
-    "port": 5432,
-    "user": "bench",
-    "database": "bench",
-    "password": "hush",
-    "options": "",
-    "application_name": "uncork",
-    "connect_timeout_ns": 10_000_000_000,
+    "host": "db.example", "port": 5432, "user": "bench", "database": "bench", "password": "hush",
+    "options": "", "application_name": "uncork", "connect_timeout_ns": 10_000_000_000,
     "sslmode": "prefer",
-}
+}  # fmt: skip
 ENVIRONMENT = {
     "server": {"version": "PostgreSQL 18.4 on x86_64-linux", "setting shared_buffers": "128MB"},
     "machine": {"kernel": "6.1.0", "processors": "8", "processor": "Imaginary 3000"},
@@ -91,20 +85,13 @@ def times(
 
     quantiles = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999, "p9999": 0.9999}
     return {
-        "kind": kind,
-        "script": script,
-        "name": name or kind,
-        "line": line,
-        "executions": len(values) + errors,
-        "errors": errors,
-        "rows": len(values),
-        "sum_ns": sum(values),
+        "kind": kind, "script": script, "name": name or kind, "line": line, "errors": errors,
+        "executions": len(values) + errors, "rows": len(values), "sum_ns": sum(values),
         "sum_squares_ns2": float(sum(value * value for value in values)),
-        "min_ns": ordered[0] if ordered else None,
-        "max_ns": ordered[-1] if ordered else None,
+        "min_ns": ordered[0] if ordered else None, "max_ns": ordered[-1] if ordered else None,
         **{f"{label}_ns": quantile(q) for label, q in quantiles.items()},
         "histogram": histogram(values),
-    }
+    }  # fmt: skip
 
 
 def totals(**changes: object) -> dict[str, object]:
@@ -142,35 +129,23 @@ def series(
         for second in range(seconds):
             own = values[second * share : (second + 1) * share]
             lost = (failed or {}).get(second, 0)
-            rows.append(
-                {
-                    "interval": second,
-                    "start_ns": second * 10**9,
-                    "script": name,
-                    "started": len(own) + lost,
-                    "succeeded": len(own),
-                    "failed": lost,
-                    "skipped": skipped if second == seconds - 1 else 0,
-                    "retries": 0,
-                    "statements": len(own) * 3,
-                    "histogram": histogram(own) if own else None,
-                }
-            )
+            rows.append({
+                "interval": second, "start_ns": second * 10**9, "script": name, "retries": 0,
+                "started": len(own) + lost, "succeeded": len(own), "failed": lost,
+                "skipped": skipped if second == seconds - 1 else 0, "statements": len(own) * 3,
+                "histogram": histogram(own) if own else None,
+            })  # fmt: skip
     return rows
 
 
-CLOSED_SPEC = LoadSpec(
-    scripts=(
-        LoadScript("tpcb-like", 1, TPCB, builtin=True),
-        LoadScript("select-only", 3, SELECT, builtin=True),
-    ),
-    clients=8,
-    threads=2,
-    protocol="prepared",
-    variables={"scale": "20"},
-    seed=42,
-    duration_ns=30_000_000_000,
+BUILTIN = (
+    LoadScript("tpcb-like", 1, TPCB, builtin=True),
+    LoadScript("select-only", 3, SELECT, builtin=True),
 )
+CLOSED_SPEC = LoadSpec(
+    scripts=BUILTIN, clients=8, threads=2, protocol="prepared", variables={"scale": "20"}, seed=42,
+    duration_ns=30_000_000_000,
+)  # fmt: skip
 OPEN_SPEC = LoadSpec(
     scripts=(LoadScript("orders.sql", 1, "SELECT 1;\n"),), clients=4, max_clients=64, threads=1,
     variables={"scale": "1"}, seed=7, arrivals=Arrivals("poisson", rate=300.0),
@@ -220,30 +195,15 @@ def open_answer() -> tuple[dict, list[dict], list[dict]]:
         times("connect", latencies(8, 14, 5e6)),
     ]
     summed = totals(
-        started=1_420,
-        succeeded=1_400,
-        failed=20,
-        arrivals=1_500,
-        skipped=50,
-        unsent=30,
-        late=210,
+        started=1_420, succeeded=1_400, failed=20, arrivals=1_500, skipped=50, unsent=30, late=210,
         errors={"40001": 16, "08006": 4},
-        connect_errors={"53300": 2},
-        retried=5,
-        retries={"40001": 6},
+        connect_errors={"53300": 2}, retried=5, retries={"40001": 6},
         first_error="SELECT 1: could not serialize access due to concurrent update (SQLSTATE 40001)",
-        rows=1_400,
-        statements=1_420,
-        round_trips=1_420,
-        elapsed_ns=5_000_000_000,
-        client_user_ns=70_000_000,
-        client_system_ns=50_000_000,
-        busiest_thread=0.03,
-        sent_bytes=90_000,
-        received_bytes=110_000,
+        rows=1_400, statements=1_420, round_trips=1_420, elapsed_ns=5_000_000_000,
+        client_user_ns=70_000_000, client_system_ns=50_000_000, busiest_thread=0.03,
+        sent_bytes=90_000, received_bytes=110_000, steal_ns=400_000_000,
         connections={"opened": 18, "lost": 4, "most": 14, "sum_ns": 90_000_000, "max_ns": 12_000_000},
-        steal_ns=400_000_000,
-    )
+    )  # fmt: skip
     return summed, rows, series({"orders.sql": waited}, 5, failed={2: 16, 3: 4}, skipped=50)
 
 

@@ -152,33 +152,23 @@ def large_result() -> RunResult:
     return _result(ROWS, ("char", "varchar", "bytea", "uuid"), ("insert", "select", "delete"), seed=2)
 
 
+def _nothing() -> RunResult:
+    return RunResult(
+        run=run_facts(), answer="", reasons=(), correction="", confidence=0.95, practical=PRACTICAL,
+        precision=0.03, variants=(), factors=(), workloads=(), comparisons=(), noise=noise(None),
+        metrics=(), costs=(), sizes=(), plans=(), latencies=(), crossovers=(), disturbances={},
+        environment={},
+    )  # fmt: skip
+
+
 def bare_result(*comparisons: Comparison, **changes: object) -> RunResult:
     """Return a result with comparisons and nothing else: no costs, plans, sizes, curves or factors."""
     names = list(dict.fromkeys(c.variant for c in comparisons)) or ["uuid"]
     works = list(dict.fromkeys(c.workload for c in comparisons)) or ["select"]
-    empty: tuple[object, ...] = ()
-    result = RunResult(
-        run=run_facts(),
-        answer="",
-        reasons=(),
-        correction="",
-        confidence=0.95,
-        practical=PRACTICAL,
-        precision=0.03,
+    result = dataclasses.replace(
+        _nothing(), comparisons=comparisons, workloads=tuple(workload(name) for name in works),
         variants=(variant("char", True), *(variant(name) for name in names)),
-        factors=(),
-        workloads=tuple(workload(name) for name in works),
-        comparisons=comparisons,
-        noise=noise(None),
-        metrics=empty,
-        costs=empty,
-        sizes=empty,
-        plans=empty,
-        latencies=empty,
-        crossovers=empty,
-        disturbances={},
-        environment={},
-    )
+    )  # fmt: skip
     return _answered(dataclasses.replace(result, **changes))
 
 
@@ -207,55 +197,37 @@ def _result(rows: tuple[str, ...], names: tuple[str, ...], works: tuple[str, ...
                 if work != "insert":
                     plans.append(_plan(cell, work, name, names[0], value))
             wobble = 1 + dice.uniform(-0.012, 0.012)
-            again.append(
-                comparison(
-                    names[0],
-                    Verdict.NO_PRACTICAL_DIFFERENCE,
-                    wobble,
-                    wobble / 1.02,
-                    wobble * 1.02,
-                    cell=cell,
-                    workload=work,
-                )
-            )
+            ends = (wobble, wobble / 1.02, wobble * 1.02)
+            same = Verdict.NO_PRACTICAL_DIFFERENCE
+            again.append(comparison(names[0], same, *ends, cell=cell, workload=work))
     several = len(works) > 1
-    result = RunResult(
-        run=run_facts(),
-        answer="",
-        reasons=(),
+    crossover = ("rows", (("index", "none"),))
+    words = "char against itself differs by up to 2.2 % here: smaller differences may be noise."
+    result = dataclasses.replace(
+        _nothing(),
         correction=f"{len(comparisons)} comparisons share one error rate: at most 5 % false discoveries.",
-        confidence=0.95,
-        practical=PRACTICAL,
-        precision=0.03,
         variants=tuple(variant(name, name == names[0]) for name in names),
         factors=(FactorFacts("rows", rows, True), FactorFacts("index", INDEXES, False)),
         workloads=tuple(workload(name) for name in works),
-        comparisons=tuple(comparisons),
-        noise=NoiseFloor(
-            0.022,
-            "char against itself differs by up to 2.2 % here: smaller differences may be noise.",
-            0,
-            tuple(again),
-        ),
-        metrics=tuple(metrics),
-        costs=tuple(costs),
-        sizes=tuple(sizes),
-        plans=tuple(plans),
+        comparisons=tuple(comparisons), noise=NoiseFloor(0.022, words, 0, tuple(again)),
+        metrics=tuple(metrics), costs=tuple(costs), sizes=tuple(sizes), plans=tuple(plans),
         latencies=tuple(curves),
-        crossovers=(
-            CrossoverPoint("rows", (("index", "none"),), "delete", "char", "uuid", 100, 1000, 420, True),
-            CrossoverPoint("rows", (("index", "none"),), "select", "varchar", "uuid", 100, 1000, 310, False),
-        )
-        if several
-        else (),
-        disturbances={"autovacuum": 14, "checkpoint": 3, "steal": 0} if several else {},
         environment={
             "machine": {"processor": "4 × Example 2.4 GHz", "memory": "16 GB", "kernel": "6.1.0"},
             "server": {"version": "PostgreSQL 18.0", "shared_buffers": "128MB", "jit": "off"},
         },
         source="A talk by the Red Hat Insights team",
-        warnings=("The generator and the server share 4 processors.",) if several else (),
-    )
+    )  # fmt: skip
+    if several:
+        result = dataclasses.replace(
+            result,
+            crossovers=(
+                CrossoverPoint(*crossover, "delete", "char", "uuid", 100, 1000, 420, True),
+                CrossoverPoint(*crossover, "select", "varchar", "uuid", 100, 1000, 310, False),
+            ),
+            disturbances={"autovacuum": 14, "checkpoint": 3, "steal": 0},
+            warnings=("The generator and the server share 4 processors.",),
+        )
     return _answered(result)
 
 
@@ -290,10 +262,8 @@ def _judged(dice: random.Random, cell: Levels, work: str, name: str, value: floa
     elif low > 1 / (1 + PRACTICAL) and high < 1 + PRACTICAL:
         verdict, reason = Verdict.NO_PRACTICAL_DIFFERENCE, "the whole interval lies within 5 %"
     else:
-        verdict, reason = (
-            Verdict.NOT_ENOUGH_EVIDENCE,
-            "the interval holds both a practical difference and none",
-        )
+        verdict = Verdict.NOT_ENOUGH_EVIDENCE
+        reason = "the interval holds both a practical difference and none"
     warnings = ("the rounds drift: lag-1 autocorrelation 0.52",) if dice.random() < 0.06 else ()
     found = comparison(
         name, verdict, ratio, low, high, cell=cell, workload=work, reason=reason, warnings=warnings, **more
@@ -304,20 +274,13 @@ def _judged(dice: random.Random, cell: Levels, work: str, name: str, value: floa
 def _arms(
     dice: random.Random, cell: Levels, work: str, name: str, value: float, *, baseline: bool
 ) -> list[ArmMetric]:
-    return [
-        ArmMetric(
-            cell=cell,
-            workload=work,
-            variant=name,
-            again=again,
-            trials=50,
-            failed=0,
-            value=value,
-            by_round=tuple(
-                (number, value * (1 + 0.006 * number) * math.exp(dice.gauss(0, 0.012)))
-                for number in range(1, 11)
-            ),
+    def by_round() -> tuple[tuple[int, float], ...]:
+        return tuple(
+            (number, value * (1 + 0.006 * number) * math.exp(dice.gauss(0, 0.012))) for number in range(1, 11)
         )
+
+    return [
+        ArmMetric(cell, work, name, again, trials=50, failed=0, value=value, by_round=by_round())
         for again in ((False, True) if baseline else (False,))
     ]
 
@@ -359,33 +322,15 @@ def _curve(cell: Levels, work: str, name: str, value: float) -> LatencyCurve:
 def _sizes(cell: Levels, name: str) -> list[SizeFacts]:
     rows = int(cell[0][1])
     index = {"char": 96.0, "varchar": 96.0, "bytea": 61.6, "uuid": 61.6}[name]
-    found = [
-        SizeFacts(cell, name, "report", "table", "report", max(8192, rows * 1170), float(rows), None),
-        SizeFacts(
-            cell,
-            name,
-            "report_pkey",
-            "index",
-            "report",
-            max(16384, round(rows * index)),
-            float(rows),
-            1 + (rows > 1000),
-        ),
+    relations = [
+        ("report", "table", max(8192, rows * 1170), None),
+        ("report_pkey", "index", max(16384, round(rows * index)), 1 + (rows > 1000)),
+        ("report_cluster", "index", max(16384, round(rows * index * 0.6)), 1),
     ]
-    if cell[1][1] == "btree":
-        found.append(
-            SizeFacts(
-                cell,
-                name,
-                "report_cluster",
-                "index",
-                "report",
-                max(16384, round(rows * index * 0.6)),
-                float(rows),
-                1,
-            )
-        )
-    return found
+    return [
+        SizeFacts(cell, name, relation, kind, "report", size, float(rows), depth)
+        for relation, kind, size, depth in relations[: 3 if cell[1][1] == "btree" else 2]
+    ]
 
 
 def _plan(cell: Levels, work: str, name: str, base: str, value: float) -> PlanFacts:
