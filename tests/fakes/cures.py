@@ -82,22 +82,13 @@ def _effects(ratio: tuple[float, float, float] = (0.0041, 0.0037, 0.0046)) -> tu
 
 def index_change() -> Change:
     return Change(
-        name="orders_customer_id",
-        kind="index",
-        text="Create an index on customer_id of orders.",
-        sql=_SQL,
-        undo=_UNDO,
-        state="cured",
+        name="orders_customer_id", kind="index", text="Create an index on customer_id of orders.",
+        sql=_SQL, undo=_UNDO, state="cured",
         reason="The workload takes less time, and no statement becomes slower by more than a tenth.",
-        net=Net(1590.0, 1487.0, 1692.0, 2564.0),
-        effects=_effects(),
-        worst=2,
-        build_ns=3_210_000_000,
-        undo_ns=14_800_000,
-        size=21_400_000,
-        against=(_WRITES, _LOCK),
+        net=Net(1590.0, 1487.0, 1692.0, 2564.0), effects=_effects(), worst=2,
+        build_ns=3_210_000_000, undo_ns=14_800_000, size=21_400_000, against=(_WRITES, _LOCK),
         runs=("cure-shop-20260531-101500",),
-    )
+    )  # fmt: skip
 
 
 def _brin() -> Change:
@@ -145,67 +136,50 @@ def proven_cure() -> CureResult:
     chosen = replace(
         change, net=Net(1581.0, 1478.0, 1684.0, 2564.0), runs=("cure-shop-confirm-20260531-102900",)
     )
-    return answer_cure(
-        CureResult(
-            server="ada@db.example:5432/shop",
-            watched="database-shop-20260531-101000",
-            answer="",
-            reasons=(),
-            tried=(
-                Tried(missing_index(), "cured", change.reason, (change, _brin(), _control()), change.name),
-                Tried(
-                    row_at_a_time(),
-                    "not tried",
-                    "Only the application can make this change. Compare both forms with uncork run.",
-                ),
-            ),
-            chosen=chosen,
-            usual=_usual(),
-            copy=CopyFacts(
-                how="by COPY from one snapshot",
-                tables=(
-                    CopiedTable("orders", 500_000, 2_000_000.0, 61_000_000),
-                    CopiedTable("customers", 40_000, 40_000.0, 3_100_000),
-                ),
-                missing=(
-                    NotCopied(
-                        "trigger orders_audit",
-                        "its function is written in plpython3u",
-                        "inserts into orders take longer on the source, with and without the change",
-                    ),
-                ),
-                bytes=96_000_000,
-                seconds=21.4,
-                sampled=True,
-            ),
-            covered=0.93,
-            all_s_per_hour=2757.0,
-            costliest=(
-                CostlyPart("statement", _SELECT, 0.7, "found", 1),
-                CostlyPart("statement", _INSERT, 0.18, "fine", None, "12 blocks and 1.1 ms for each row"),
-            ),
-            bill_before=Bill(2564.0, 2390.0, 2741.0, 0.93),
-            bill_after=Bill(983.0, 842.0, 1124.0, 0.36),
-            handed=(
-                Handed("up.sql", "Makes the change; checks that the index is valid."),
-                Handed("down.sql", "Reverts it, in 15 ms on the copy."),
-                Handed("experiment.toml", "The experiment that proved it; run it again with uncork run."),
-            ),
-            missing=(
-                Missing(
-                    "track_io_timing", "the time of reading blocks", "ALTER SYSTEM SET track_io_timing = on"
-                ),
-            ),
-            status="complete",
-            seconds=534.0,
-            reproduce="uncork cure 'host=db.example dbname=shop' --for 60s --budget 10min",
-            uncork_version="1.0.0",
-            id="cure-shop-20260531-101000",
-            folder=".uncork/runs/cure-shop-20260531-101000",
-            looked_at=LookedAt(41, 12, 9, 8, 14, 330),
-            sessions=1.06,
-        )
+    tried = (
+        Tried(missing_index(), "cured", change.reason, (change, _brin(), _control()), change.name),
+        Tried(
+            row_at_a_time(),
+            "not tried",
+            "Only the application can make this change. Compare both forms with uncork run.",
+        ),
     )
+    trigger = NotCopied(
+        "trigger orders_audit",
+        "its function is written in plpython3u",
+        "inserts into orders take longer on the source, with and without the change",
+    )
+    tables = (
+        CopiedTable("orders", 500_000, 2_000_000.0, 61_000_000),
+        CopiedTable("customers", 40_000, 40_000.0, 3_100_000),
+    )
+    result = CureResult(
+        server="ada@db.example:5432/shop", watched="database-shop-20260531-101000", answer="",
+        reasons=(), tried=tried, chosen=chosen, usual=_usual(),
+        copy=CopyFacts(
+            how="by COPY from one snapshot", tables=tables, missing=(trigger,), bytes=96_000_000,
+            seconds=21.4, sampled=True,
+        ),
+        covered=0.93, all_s_per_hour=2757.0,
+        costliest=(
+            CostlyPart("statement", _SELECT, 0.7, "found", 1),
+            CostlyPart("statement", _INSERT, 0.18, "fine", None, "12 blocks and 1.1 ms for each row"),
+        ),
+        bill_before=Bill(2564.0, 2390.0, 2741.0, 0.93), bill_after=Bill(983.0, 842.0, 1124.0, 0.36),
+        handed=(
+            Handed("up.sql", "Makes the change; checks that the index is valid."),
+            Handed("down.sql", "Reverts it, in 15 ms on the copy."),
+            Handed("experiment.toml", "The experiment that proved it; run it again with uncork run."),
+        ),
+        missing=(Missing("track_io_timing", "the time of reading blocks",
+                         "ALTER SYSTEM SET track_io_timing = on"),),
+        status="complete", seconds=534.0,
+        reproduce="uncork cure 'host=db.example dbname=shop' --for 60s --budget 10min",
+        uncork_version="1.0.0", id="cure-shop-20260531-101000",
+        folder=".uncork/runs/cure-shop-20260531-101000",
+        looked_at=LookedAt(41, 12, 9, 8, 14, 330), sessions=1.06,
+    )  # fmt: skip
+    return answer_cure(result)
 
 
 def _of_the_application(tried: Tried) -> CureResult:
@@ -216,19 +190,15 @@ def _of_the_application(tried: Tried) -> CureResult:
 def application_cure() -> CureResult:
     """Return a finding that only the application can cure, which a variant of the workload proved."""
     change = Change(
-        name="s2-one-statement",
-        kind="client",
-        text="Insert 20 rows into orders with one statement.",
+        name="s2-one-statement", kind="client", text="Insert 20 rows into orders with one statement.",
         sql="INSERT INTO orders (total)\nSELECT batch.p1\nFROM unnest($1::numeric[]) AS batch (p1);",
-        undo="INSERT INTO orders (total) VALUES ($1);",
-        state="cured",
-        reason="It saves 300 s per hour.",
-        net=Net(300.0, 280.0, 320.0, 2564.0),
+        undo="INSERT INTO orders (total) VALUES ($1);", state="cured",
+        reason="It saves 300 s per hour.", net=Net(300.0, 280.0, 320.0, 2564.0),
         effects=(StatementEffect(2, _INSERT, True, 9000.0, "drawn", 2e6, 1e5, 0.05, 0.04, 0.06),),
         against=("All rows of a batch succeed or fail together, and are locked until its end.",),
         runs=("loop-2", "loop-1"),
         assumed=("A batch has 20 rows.", "The rows were the same for 20 sets of values."),
-    )
+    )  # fmt: skip
     tried = Tried(row_at_a_time(), "cured", change.reason, (change,), change.name)
     return _of_the_application(tried)
 

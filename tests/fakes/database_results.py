@@ -141,46 +141,23 @@ def database_result(**changes) -> DatabaseResult:
     ]
     result = DatabaseResult(
         run=DatabaseRunFacts(
-            id="database-shop-20260101-000000",
-            status="complete",
-            started_at="2026-01-01T00:00:00+00:00",
-            elapsed_ns=61_000_000_000,
-            server="app@db:5432/shop",
-            reproduce="uncork profile db service=shop",
-            uncork_version="0",
+            id="database-shop-20260101-000000", status="complete",
+            started_at="2026-01-01T00:00:00+00:00", elapsed_ns=61_000_000_000, server="app@db:5432/shop",
+            reproduce="uncork profile db service=shop", uncork_version="0",
         ),
-        answer="",
-        reasons=(),
-        warnings=(),
-        server_version="PostgreSQL 17.2",
-        database="shop",
-        role="app",
-        standby=False,
-        block_bytes=8192,
+        answer="", reasons=(), warnings=(), server_version="PostgreSQL 17.2", database="shop",
+        role="app", standby=False, block_bytes=8192,
         watch=WatchFacts(
-            begun_us=begun,
-            ended_us=ended,
-            rate_hz=_RATE,
-            samples=len(samples),
-            missed=2,
-            longest_ns=510_000_000,
-            answer_ns=800_000,
-            client_cpu_ns=400_000_000,
-            server_ns=90_000_000,
-            blockers_asked=160,
-            hidden=0.0,
+            begun_us=begun, ended_us=ended, rate_hz=_RATE, samples=len(samples), missed=2,
+            longest_ns=510_000_000, answer_ns=800_000, client_cpu_ns=400_000_000,
+            server_ns=90_000_000, blockers_asked=160, hidden=0.0,
         ),
         tree=tree,
         background=time_tree([worker], whole, by_process=True),
         history=history(rows, places, shares, begun, ended),
-        own_active=2.4,
-        own_idle=0.66,
-        counted_ns=counted,
-        templates=tuple(sorted(templates, key=lambda one: -one.sessions)),
-        templates_more=0,
-        applications=by("application"),
-        users=by("user"),
-        databases=by("database"),
+        own_active=2.4, own_idle=0.66, counted_ns=counted,
+        templates=tuple(sorted(templates, key=lambda one: -one.sessions)), templates_more=0,
+        applications=by("application"), users=by("user"), databases=by("database"),
         blockers=find_blockers(samples, rows, begun, ended, TEXTS),
         counters=(
             CounterFacts("pg_stat_checkpointer", "", "num_requested", 1.0),
@@ -189,23 +166,16 @@ def database_result(**changes) -> DatabaseResult:
         ),
         resets=(),
         tables=(
-            _table(
-                1, "invoice", 9_400_000_000, 6_400_000, 1, seq_scans=36, seq_rows=76_800_000, whole_reads=12
-            ),
+            _table(1, "invoice", 9_400_000_000, 6_400_000, 1,
+                   seq_scans=36, seq_rows=76_800_000, whole_reads=12),
             _table(2, "event", 1_200_000_000, 9_400_000, None, inserted=52_000, bloat_bytes=400_000_000),
             _table(3, "account", 90_000_000, 130_000, 1, updated=1_200, hot_updated=900, dead=60_000),
             _table(4, "remark", 1_000_000, 9_000, 1),
         ),
         tables_more=0,
         indexes=(
-            _index(
-                11,
-                "invoice_state",
-                "invoice",
-                400_000_000,
-                warning="covered",
-                same_as="invoice_state_created",
-            ),
+            _index(11, "invoice_state", "invoice", 400_000_000,
+                   warning="covered", same_as="invoice_state_created"),
             _index(12, "event_kind", "event", 200_000_000, warning="unused", scans=0, scans_ever=0),
             _index(13, "account_pkey", "account", 3_000_000),
         ),
@@ -220,7 +190,7 @@ def database_result(**changes) -> DatabaseResult:
         missing=(
             Missing("track_io_timing", "how long reading and writing blocks took", "track_io_timing = on"),
         ),
-    )
+    )  # fmt: skip
     return told(replace(result, **changes))
 
 

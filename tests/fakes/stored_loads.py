@@ -37,28 +37,16 @@ def store_load(
     rows += [times("connect", latencies(5, spec.clients, 2e6))]
     errors = {"errors": {"40001": failed}, "first_error": "could not serialize access"} if failed else {}
     summed = totals(
-        started=count + failed,
-        succeeded=count,
-        failed=failed,
-        rows=count,
-        statements=count,
-        round_trips=count + failed,
-        elapsed_ns=seconds * 10**9,
-        client_user_ns=50_000 * count,
-        client_system_ns=20_000 * count,
-        busiest_thread=0.02,
-        sent_bytes=100 * count,
+        started=count + failed, succeeded=count, failed=failed, rows=count, statements=count,
+        round_trips=count + failed, elapsed_ns=seconds * 10**9, client_user_ns=50_000 * count,
+        client_system_ns=20_000 * count, busiest_thread=0.02, sent_bytes=100 * count,
         received_bytes=200 * count,
         connections={
-            "opened": spec.clients,
-            "lost": 0,
-            "most": spec.clients,
-            "sum_ns": 10**7,
-            "max_ns": 10**6,
+            "opened": spec.clients, "lost": 0, "most": spec.clients, "sum_ns": 10**7, "max_ns": 10**6,
         },
         server={"user_ns": 90_000 * count, "system_ns": 30_000 * count, "total_ns": 120_000 * count},
         **errors,
-    )
+    )  # fmt: skip
     begun = BEGUN + timedelta(hours=number if hours is None else hours)
     folder = root / f"load-tpcb-like-{begun:%Y%m%d-%H%M%S}"
     folder.mkdir(parents=True)
