@@ -205,28 +205,19 @@ def application_cure() -> CureResult:
 
 def pool_cure() -> CureResult:
     """Return a finding about connections opened for each request, which a variant of the workload proved."""
+    effect = StatementEffect(
+        *(4, "SELECT 1", False, 360_000.0, "drawn", 4.2 * _MS, 0.21 * _MS, 0.05, 0.04, 0.06),
+        clients=3, before_cpu_ns=3.1 * _MS, after_cpu_ns=0.09 * _MS,
+    )  # fmt: skip
     change = Change(
-        name="pool",
-        kind="client",
-        text="Keep connections open in a pool of the application.",
+        name="pool", kind="client", text="Keep connections open in a pool of the application.",
         sql="-- For each request: take a connection from the pool, and send\nSELECT 1;",
         undo="-- For each request: open a connection, and send\nSELECT 1;\n-- Then close the connection.",
-        state="cured",
-        reason="It saves 1 500 s per hour.",
-        net=Net(1500.0, 1450.0, 1550.0, 1600.0),
-        effects=(
-            StatementEffect(
-                *(4, "SELECT 1", False, 360_000.0, "drawn", 4.2 * _MS, 0.21 * _MS, 0.05, 0.04, 0.06),
-                clients=3,
-                before_cpu_ns=3.1 * _MS,
-                after_cpu_ns=0.09 * _MS,
-            ),
-        ),
-        against=("Requests share sessions.",),
-        runs=("pooling-2", "pooling-1"),
+        state="cured", reason="It saves 1 500 s per hour.", net=Net(1500.0, 1450.0, 1550.0, 1600.0),
+        effects=(effect,), against=("Requests share sessions.",), runs=("pooling-2", "pooling-1"),
         assumed=("A request sends 1 captured statement.", "Client and server were on one machine."),
         habit="connects",
-    )
+    )  # fmt: skip
     finding = replace(row_at_a_time(), rule="connection-per-request", headline="shop-api connects often")
     tried = Tried(finding, "cured", change.reason, (change,), change.name)
     return _of_the_application(tried)

@@ -220,46 +220,28 @@ def test_an_experiment_is_not_resumed_where_it_is_a_guards(run):
     refuse_guard(folder.parent)
 
 
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        ({"confirms": "guard-1"}, "is the second measurement of guard guard-1, which cannot be resumed"),
-        ({"checkouts": True}, "uses checkouts of commits or a working tree, which may have changed"),
-    ],
-)
-def test_what_cannot_be_the_same_does_not_go_on_and_the_command_is_told(run, asked, told):
-    folder, _ = run
+HERE = process.identity(os.getpid())
+
+
+@pytest.mark.parametrize(("asked", "manifest", "sides", "told"), [
+    ({"confirms": "guard-1"}, {}, (),
+     "is the second measurement of guard guard-1, which cannot be resumed"),
+    ({"checkouts": True}, {}, (), "uses checkouts of commits or a working tree, which may have changed"),
+    ({}, {"status": "complete", "owner": HERE}, (),
+     "the second measurement of guard-sorts-20260601-100000 had begun"),
+    ({}, {"status": "running", "owner": HERE}, (), "is still"),
+    ({}, {"attempts": (replace(ENDED, elapsed_ns=99 * 10**9),)}, (),
+     r"has used 99.* s of its budget of 100 s, .* --budget 200s"),
+    ({}, {}, ("dsn=host=a", "dsn=host=b"), r"was measured on another server \(embedded\)"),
+])  # fmt: skip
+def test_what_cannot_be_the_same_or_has_ended_does_not_go_on(run, asked, manifest, sides, told):
+    folder, known = run
     write_request(folder, replace(ASKED, **asked))
+    write_manifest(folder, replace(known, **manifest))
     with pytest.raises(UsageError, match=told) as caught:
-        resume(folder)
-    assert str(caught.value).endswith(f"; guard again: {ASKED.command}")
-
-
-@pytest.mark.parametrize(
-    ("status", "told"),
-    [
-        ("complete", "the second measurement of guard-sorts-20260601-100000 had begun"),
-        ("running", "is still"),
-    ],
-)
-def test_what_has_ended_or_runs_does_not_go_on(run, status, told):
-    folder, manifest = run
-    write_manifest(folder, replace(manifest, status=status, owner=process.identity(os.getpid())))
-    with pytest.raises(UsageError, match=told):
-        resume(folder)
-
-
-def test_without_a_round_left_of_its_budget_it_asks_for_more(run):
-    folder, manifest = run
-    write_manifest(folder, replace(manifest, attempts=(replace(ENDED, elapsed_ns=99 * 10**9),)))
-    with pytest.raises(UsageError, match=r"has used 99.* s of its budget of 100 s, .* --budget 200s"):
-        resume(folder)
-
-
-def test_another_server_is_refused(run):
-    folder, _ = run
-    with pytest.raises(UsageError, match=r"was measured on another server \(embedded\)"):
-        resume(folder, ("dsn=host=a", "dsn=host=b"))
+        resume(folder, sides)
+    if asked:
+        assert str(caught.value).endswith(f"; guard again: {ASKED.command}")
 
 
 def test_what_is_no_guard_of_an_experiment_is_told(run):
