@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fakes.database_results import database_result
 from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
-from uncork.model.database.catalogue import Catalogue, ColumnFacts, ServerSetting
+from uncork.model.database.catalogue import Catalogue, ColumnFacts, FunctionFacts, ServerSetting
 from uncork.model.database.wait_classes import CPU
 from uncork.model.results.database import (
+    BlockerFacts,
     CounterFacts,
     IndexFacts,
     StatementFacts,
@@ -47,6 +48,12 @@ def a_column(name: str, kind: str = "integer", table: str = "item", **facts) -> 
     )
 
 
+def a_function(name: str, source: str, **facts) -> FunctionFacts:
+    """Return a function in PL/pgSQL that may change rows."""
+    known = {"language": "plpgsql", "volatility": "volatile", "parallel": "unsafe", "strict": False}
+    return FunctionFacts(name, **{**known, "returns_set": False, "cost": 100.0, "source": source, **facts})
+
+
 def a_statement(
     sql: str, number: int = 0, columns: Mapping[str, Sequence[str]] | None = None, **facts
 ) -> Statement:
@@ -63,6 +70,14 @@ def a_statement(
             **facts,
         }
     )
+
+
+def a_blocker(mean_ms: float = 20.0, **facts) -> BlockerFacts:
+    """Return sessions that block those in `waiters`, in transactions of `mean_ms` on average."""
+    known = {"application": "shop", "user": "app", "state": "IO", "template": 0, "most": 7, "chain": 7}
+    times = {"transaction_ns": round(3e6 * mean_ms), "transaction_mean_ns": mean_ms * 1e6, "idle_ns": None}
+    waiting = sum(one.sessions for one in facts.get("waiters", ()))
+    return BlockerFacts(**{**known, **times, "processes": 3, "waiters": (), "sessions": waiting, **facts})
 
 
 def spent(

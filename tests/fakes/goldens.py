@@ -2,8 +2,11 @@
 
 import os
 from functools import partial
+from pathlib import Path
 
 from fakes.terminals import shown
+
+_GOLDENS = Path(__file__).parents[1] / "golden"
 
 
 def terminal(write, width, **options):
@@ -22,3 +25,11 @@ def compare(golden, found):
     if os.environ.get("UNCORK_BLESS"):
         golden.write_text(found, encoding="utf-8")
     assert found == golden.read_text(encoding="utf-8"), f"{golden.name} changed; UNCORK_BLESS=1 rewrites it"
+
+
+def compare_cases(name, cases):
+    """Compare the texts of each case with ``golden/<name>.txt``: a case is its name, and its texts."""
+    found = [
+        f"==== {case}\n" + "----\n".join(f"{text.rstrip()}\n" for text in texts) for case, *texts in cases
+    ]
+    compare(_GOLDENS / f"{name}.txt", "".join(found))

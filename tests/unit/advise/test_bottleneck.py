@@ -27,39 +27,27 @@ SATURATED = {
     "ephemeral ports": Seen(load(errors={"EADDRNOTAVAIL": 40}), MACHINE, DATABASE),
     "file descriptors": Seen(load(errors={"EMFILE": 3}), MACHINE, DATABASE),
     "listen backlog": Seen(load(opened=300), replace(MACHINE, overflows=12, backlog=2), DATABASE),
-    "connection limit": Seen(
-        load(errors={"53300": 9}), MACHINE, DATABASE, sessions({ON_CPU: 3.0}, max_connections=100)
-    ),
-    "cpu quota": Seen(load(), MACHINE, replace(DATABASE, quota=0.5, throttled=0.63), sessions({ON_CPU: 9.0})),
-    "pool": Seen(
-        load(in_flight=200.0),
-        MACHINE,
-        DATABASE,
-        sessions({ON_CPU: 50.0, ("Client", "ClientRead"): 10.0}, 60.0),
-        SERVICE,
-    ),
-    "locks": Seen(
-        load(), MACHINE, DATABASE, sessions({("Lock", "tuple"): 20.0, ("Lock", "transactionid"): 8.0})
-    ),
-    "commit": Seen(
-        load(), MACHINE, DATABASE, sessions({("IO", "WALSync"): 6.0, ("LWLock", "WALWrite"): 14.0})
-    ),
-    "storage": Seen(load(), MACHINE, DATABASE, sessions({("IO", "DataFileRead"): 25.0, ON_CPU: 2.0})),
-    "internal locks": Seen(
-        load(), MACHINE, DATABASE, sessions({("LWLock", "BufferMapping"): 18.0, ON_CPU: 4.0})
-    ),
-    "database cpu": Seen(
-        load(),
-        replace(MACHINE, busy=0.99),
-        Component(1.5, 0.2),
-        sessions({ON_CPU: 30.0}, templates={"select * from t where x = ?": 0.71}),
-        generator=Component(0.1, 0.1),
-    ),
-    "service cpu": Seen(
-        load(), replace(MACHINE, busy=0.97), DATABASE, sessions({ON_CPU: 1.0}), Component(1.1, 0.1)
-    ),
+    "connection limit": Seen(load(errors={"53300": 9}), MACHINE, DATABASE,
+                             sessions({ON_CPU: 3.0}, max_connections=100)),
+    "cpu quota": Seen(load(), MACHINE, replace(DATABASE, quota=0.5, throttled=0.63),
+                      sessions({ON_CPU: 9.0})),
+    "pool": Seen(load(in_flight=200.0), MACHINE, DATABASE,
+                 sessions({ON_CPU: 50.0, ("Client", "ClientRead"): 10.0}, 60.0), SERVICE),
+    "locks": Seen(load(), MACHINE, DATABASE,
+                  sessions({("Lock", "tuple"): 20.0, ("Lock", "transactionid"): 8.0})),
+    "commit": Seen(load(), MACHINE, DATABASE,
+                   sessions({("IO", "WALSync"): 6.0, ("LWLock", "WALWrite"): 14.0})),
+    "storage": Seen(load(), MACHINE, DATABASE,
+                    sessions({("IO", "DataFileRead"): 25.0, ON_CPU: 2.0})),
+    "internal locks": Seen(load(), MACHINE, DATABASE,
+                           sessions({("LWLock", "BufferMapping"): 18.0, ON_CPU: 4.0})),
+    "database cpu": Seen(load(), replace(MACHINE, busy=0.99), Component(1.5, 0.2),
+                         sessions({ON_CPU: 30.0}, templates={"select * from t where x = ?": 0.71}),
+                         generator=Component(0.1, 0.1)),
+    "service cpu": Seen(load(), replace(MACHINE, busy=0.97), DATABASE, sessions({ON_CPU: 1.0}),
+                        Component(1.1, 0.1)),
     "machine cpu": Seen(load(), replace(MACHINE, busy=1.0), DATABASE, sessions({ON_CPU: 20.0})),
-}
+}  # fmt: skip
 
 
 def test_there_is_evidence_for_every_resource():
@@ -77,18 +65,15 @@ def test_the_resource_that_gave_out_is_named_first(resource):
     "healthy",
     [
         Seen(load(in_flight=0.4), replace(MACHINE, busy=0.2), DATABASE, sessions({ON_CPU: 0.3})),
-        Seen(load(in_flight=1.0), replace(MACHINE, busy=0.5), Component(0.9, 0.1), sessions({ON_CPU: 0.9})),
-        Seen(
-            load(in_flight=6.0),
-            MACHINE,
-            DATABASE,
-            sessions({ON_CPU: 1.4, ("IO", "DataFileRead"): 0.8}, 60.0),
-            SERVICE,
-        ),
-        Seen(load(in_flight=2.0), MACHINE, DATABASE, sessions({("IO", "WALSync"): 0.9, ON_CPU: 0.2})),
+        Seen(load(in_flight=1.0), replace(MACHINE, busy=0.5), Component(0.9, 0.1),
+             sessions({ON_CPU: 0.9})),
+        Seen(load(in_flight=6.0), MACHINE, DATABASE,
+             sessions({ON_CPU: 1.4, ("IO", "DataFileRead"): 0.8}, 60.0), SERVICE),
+        Seen(load(in_flight=2.0), MACHINE, DATABASE,
+             sessions({("IO", "WALSync"): 0.9, ON_CPU: 0.2})),
         Seen(load(in_flight=3.0), MACHINE),
     ],
-)
+)  # fmt: skip
 def test_a_healthy_run_has_none(healthy):
     assert find_bottlenecks(healthy) == ()
 

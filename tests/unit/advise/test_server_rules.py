@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from fakes.database_results import BEGIN_US, a_row_writer, database_result, evidence_of
+from fakes.evidence import a_blocker
 from uncork.advise.findings import find_findings
 from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.database import (
-    BlockerFacts,
     CounterFacts,
     PlanFacts,
     SettingFacts,
@@ -69,22 +69,10 @@ def item(**facts):
     return TableFacts(**{**blank, **known, **used, **times, **facts})
 
 
-def blocker(sessions, *, state=CPU, mean_ms=5.0, idle_ns=None, application="batch"):
-    return BlockerFacts(
-        application=application,
-        user="app",
-        state=state,
-        template=0,
-        text="update item set n = ? where id = ?",
-        sessions=sessions,
-        most=3,
-        chain=2,
-        transaction_ns=round(2 * mean_ms * 1e6),
-        transaction_mean_ns=mean_ms * 1e6,
-        idle_ns=idle_ns,
-        processes=1,
-        waiters=(),
-    )
+def blocker(sessions, *, mean_ms=5.0, **facts):
+    known = {"application": "batch", "state": CPU, "most": 3, "chain": 2, "processes": 1}
+    known |= {"text": "update item set n = ? where id = ?", "transaction_ns": round(2e6 * mean_ms)}
+    return a_blocker(mean_ms, sessions=sessions, **{**known, **facts})
 
 
 def in_transaction(**facts):
@@ -155,115 +143,89 @@ def test_a_few_samples_do_not_make_a_loop_of_transactions_that_were_written_by_h
 
 
 SICK = {
-    "forgotten-transaction": server(
-        tree=tree(lock=2.0, idle=1.0), blockers=(blocker(2.0, state=IDLE, idle_ns=5_000_000_000),)
-    ),
-    "one-by-one": server(
-        tree=tree(idle=0.8, cpu=0.2),
-        transactions=(in_transaction(),),
-        templates=(statement(mean_ns=20e3, calls=60_000),),
-    ),
-    "missing-index": server(templates=(statement(shared_hit=600 * 1_000, rows=3_000),), tables=(item(),)),
+    "forgotten-transaction": server(tree=tree(lock=2.0, idle=1.0),
+                                    blockers=(blocker(2.0, state=IDLE, idle_ns=5_000_000_000),)),
+    "one-by-one": server(tree=tree(idle=0.8, cpu=0.2), transactions=(in_transaction(),),
+                         templates=(statement(mean_ns=20e3, calls=60_000),)),
+    "missing-index": server(templates=(statement(shared_hit=600 * 1_000, rows=3_000),),
+                            tables=(item(),)),
     "lock-wait": server(tree=tree(lock=3.0, cpu=1.0), blockers=(blocker(3.0, mean_ms=400),)),
-    "row-by-row-commit": server(
-        tree=tree(io=1.0),
-        writers=(a_row_writer("insert into item (a) values (?)"),),
-        templates=(statement("insert into item (a) values (?)", of_class="IO", mean_ns=5e5, calls=30_000),),
-    ),
+    "row-by-row-commit": server(tree=tree(io=1.0),
+                                writers=(a_row_writer("insert into item (a) values (?)"),),
+                                templates=(statement("insert into item (a) values (?)",
+                                                     of_class="IO", mean_ns=5e5, calls=30_000),)),
     "temporary-files": server(templates=(statement(REPORT, temp_written=600 * 1_000),)),
     "jit": server(templates=(statement(REPORT, mean_ns=50e6, jit_ns=20e9, jit_functions=600 * 9),)),
     "bloat": server(tables=(item(bytes=200 << 20, bloat_bytes=150 << 20),)),
     "dead-rows": server(tables=(item(dead=80_000, autovacuum=False),)),
-    "checkpoints": server(
-        counters=(
-            CounterFacts("pg_stat_checkpointer", "", "num_requested", 4.0),
-            CounterFacts("pg_stat_wal", "", "wal_bytes", 2.4e9),
-            CounterFacts("pg_stat_wal", "", "wal_fpi", 2e9 / BLOCK),
-        )
-    ),
-}
+    "checkpoints": server(counters=(CounterFacts("pg_stat_checkpointer", "", "num_requested", 4.0),
+                                    CounterFacts("pg_stat_wal", "", "wal_bytes", 2.4e9),
+                                    CounterFacts("pg_stat_wal", "", "wal_fpi", 2e9 / BLOCK))),
+}  # fmt: skip
 
 HEALTHY = {
     "a pause of half a second while others wait a little": server(
-        tree=tree(lock=0.2, cpu=1.0), blockers=(blocker(0.2, state=IDLE, idle_ns=500_000_000),)
-    ),
+        tree=tree(lock=0.2, cpu=1.0), blockers=(blocker(0.2, state=IDLE, idle_ns=500_000_000),)),
     "an idle transaction that blocks nobody and holds little": server(
         tree=tree(idle=1.0),
-        transactions=(in_transaction(per_transaction=1.0, idle_ns=5 * MINUTE_NS, held_age=50),),
-    ),
-    "an idle transaction that is not old": server(
-        tree=tree(idle=1.0),
-        transactions=(in_transaction(per_transaction=1.0, idle_ns=MINUTE_NS // 2, held_age=10**6),),
-    ),
+        transactions=(in_transaction(per_transaction=1.0, idle_ns=5 * MINUTE_NS, held_age=50),)),
+    "an idle transaction that is not old": server(tree=tree(idle=1.0),
+                                                  transactions=(in_transaction(
+                                                      per_transaction=1.0, idle_ns=MINUTE_NS // 2,
+                                                      held_age=10**6),)),
     "a pool whose transactions have three statements": server(
         tree=tree(idle=0.9, cpu=0.1),
         transactions=(in_transaction(per_transaction=3.0, text="rollback"),),
-        templates=(statement(mean_ns=20e3, of_class=IDLE),),
-    ),
+        templates=(statement(mean_ns=20e3, of_class=IDLE),)),
     "a pool whose transactions are sampled late, on a machine without a free processor": server(
         tree=tree(idle=0.8, cpu=0.1),
         transactions=(in_transaction(per_transaction=70.0, gap_ns=50_000, length_ns=5_000_000),),
-        templates=(statement(mean_ns=20e3, calls=20_000, of_class=IDLE),),
-    ),
+        templates=(statement(mean_ns=20e3, calls=20_000, of_class=IDLE),)),
     "a template in one statement of slow transactions, and in many without": server(
         tree=tree(idle=1.0, cpu=0.1),
-        transactions=(in_transaction(per_transaction=1.0, gap_ns=15_000_000, length_ns=15_000_000),),
-        templates=(statement(mean_ns=20e3, calls=600_000, of_class=IDLE),),
-    ),
-    "a loop that thinks between its statements": server(
-        tree=tree(idle=1.0), transactions=(in_transaction(gap_ns=30_000_000),)
-    ),
-    "a loop that takes little of the time": server(
-        tree=tree(cpu=3.0), transactions=(in_transaction(sessions=0.1),)
-    ),
-    "queues for hot rows that move on at once": server(
-        tree=tree(lock=1.0, cpu=0.5, io=1.5), blockers=(blocker(1.0, mean_ms=3),)
-    ),
-    "commits that wait for the log": server(
-        tree=tree(io=3.5, cpu=0.2), templates=(statement(of_class="IO"),)
-    ),
-    "an event log beside the real work": server(
-        tree=tree(io=1.0, cpu=3.0),
-        writers=(a_row_writer("insert into event (a) values (?)", sessions=0.6, processes=8),),
-    ),
+        transactions=(in_transaction(per_transaction=1.0, gap_ns=15_000_000,
+                                     length_ns=15_000_000),),
+        templates=(statement(mean_ns=20e3, calls=600_000, of_class=IDLE),)),
+    "a loop that thinks between its statements": server(tree=tree(idle=1.0),
+                                                        transactions=(in_transaction(
+                                                            gap_ns=30_000_000),)),
+    "a loop that takes little of the time": server(tree=tree(cpu=3.0),
+                                                   transactions=(in_transaction(sessions=0.1),)),
+    "queues for hot rows that move on at once": server(tree=tree(lock=1.0, cpu=0.5, io=1.5),
+                                                       blockers=(blocker(1.0, mean_ms=3),)),
+    "commits that wait for the log": server(tree=tree(io=3.5, cpu=0.2),
+                                            templates=(statement(of_class="IO"),)),
+    "an event log beside the real work": server(tree=tree(io=1.0, cpu=3.0),
+                                                writers=(a_row_writer(
+                                                    "insert into event (a) values (?)",
+                                                    sessions=0.6, processes=8),)),
     "an index used": server(templates=(statement(shared_hit=600 * 5),), tables=(item(),)),
-    "a small table read whole": server(
-        templates=(statement(shared_hit=600 * 10),), tables=(item(rows=900.0, live=900, bytes=10 * BLOCK),)
-    ),
-    "a query that returns most of a table": server(
-        templates=(statement(shared_hit=600 * 1_000, rows=600 * 60_000),), tables=(item(),)
-    ),
-    "a report now and then": server(
-        templates=(
-            statement(
-                REPORT, calls=4, mean_ns=15e9, shared_hit=4_000, temp_written=400_000, jit_ns=2e9, rows=40
-            ),
-        ),
-        tables=(item(seq_scans=12, whole_reads=4.0),),
-    ),
-    "a fast statement that takes all of the time": server(
-        templates=(statement("select fast(?)", mean_ns=1e6),)
-    ),
-    "a table with room for its next versions": server(
-        tables=(item(bytes=200 << 20, bloat_bytes=50 << 20, seq_scans=0, whole_reads=0.0),)
-    ),
+    "a small table read whole": server(templates=(statement(shared_hit=600 * 10),),
+                                       tables=(item(rows=900.0, live=900, bytes=10 * BLOCK),)),
+    "a query that returns most of a table": server(templates=(statement(shared_hit=600 * 1_000,
+                                                                        rows=600 * 60_000),),
+                                                   tables=(item(),)),
+    "a report now and then": server(templates=(statement(REPORT, calls=4, mean_ns=15e9,
+                                                         shared_hit=4_000, temp_written=400_000,
+                                                         jit_ns=2e9, rows=40),),
+                                    tables=(item(seq_scans=12, whole_reads=4.0),)),
+    "a fast statement that takes all of the time": server(templates=(statement("select fast(?)",
+                                                                               mean_ns=1e6),)),
+    "a table with room for its next versions": server(tables=(item(
+        bytes=200 << 20, bloat_bytes=50 << 20, seq_scans=0, whole_reads=0.0),)),
     "an empty half of a small table": server(tables=(item(bytes=8 << 20, bloat_bytes=6 << 20),)),
     "a table of unknown bloat": server(tables=(item(bytes=200 << 20, bloat_bytes=None),)),
-    "dead rows that autovacuum comes to next": server(
-        tables=(item(dead=80_000, vacuumed_us=END_US - 120_000_000),)
-    ),
+    "dead rows that autovacuum comes to next": server(tables=(
+        item(dead=80_000, vacuumed_us=END_US - 120_000_000),)),
     "dead rows of a table that is new": server(tables=(item(dead=80_000, vacuumed_us=None),)),
-    "checkpoints that somebody asked for": server(
-        counters=(
-            CounterFacts("pg_stat_bgwriter", "", "checkpoints_req", 8.0),
-            CounterFacts("pg_stat_wal", "", "wal_bytes", 9e7),
-            CounterFacts("pg_stat_wal", "", "wal_fpi", 9e3),
-        )
-    ),
-    "a server at rest with a loop now and then": server(
-        tree=tree(idle=0.02), transactions=(in_transaction(sessions=0.02),)
-    ),
-}
+    "checkpoints that somebody asked for": server(counters=(
+        CounterFacts("pg_stat_bgwriter", "", "checkpoints_req", 8.0),
+        CounterFacts("pg_stat_wal", "", "wal_bytes", 9e7),
+        CounterFacts("pg_stat_wal", "", "wal_fpi", 9e3))),
+    "a server at rest with a loop now and then": server(tree=tree(idle=0.02),
+                                                        transactions=(
+                                                            in_transaction(sessions=0.02),)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("rule", SICK)

@@ -254,32 +254,24 @@ def result(time, requests, bottlenecks=(), workers=(), **changes):
 RESULTS = {
     "n+1": result(IN_SERVICE, [request("/orders", ORDERS, CUSTOMER, PRODUCT, BEGIN, COMMIT)]),
     "statement": result(IN_DATABASE, [request("/search", SEARCH)]),
-    "locks": result(
-        (place("locks", 0.9),), [request("/visit", sent(5, "update visits set many = many + ?", 1.0, 36e6))]
-    ),
+    "locks": result((place("locks", 0.9),),
+                    [request("/visit", sent(5, "update visits set many = many + ?", 1.0, 36e6))]),
     "transaction": result((place("idle in transaction", 0.9),), [PLAIN]),
     "code": result((place("service cpu", 0.9),), [PLAIN]),
     "pool": result((place("service wait", 0.9),), [PLAIN], [LIMITS["pool"]]),
     "refused": result(IN_DATABASE, [PLAIN], [LIMITS["connection limit"]]),
     "queued": result(QUEUED, [request("/list?limit=20&fields=all", SEARCH)], (), FORKED),
-    "few": result(
-        QUEUED,
-        [PLAIN],
-        (),
-        FORKED,
-        findings=find_service_findings(QUEUED, [PLAIN], (), FORKED[:1], seen=full(0.2)),
-    ),
-    "unindexed": result(
-        IN_DATABASE,
-        [request("/search?a=1&b=2", SEARCH)],
-        findings=find_service_findings(
-            IN_DATABASE, [request("/search?a=1&b=2", SEARCH)], (), (), unindexed={SEARCH.text: "products"}
-        ),
-    ),
-    "long": result(IN_SERVICE, [request("/raw?rows_per_page=100&delta=2592000", CUSTOMER, PRODUCT)]),
+    "few": result(QUEUED, [PLAIN], (), FORKED,
+                  findings=find_service_findings(QUEUED, [PLAIN], (), FORKED[:1], seen=full(0.2))),
+    "unindexed": result(IN_DATABASE, [request("/search?a=1&b=2", SEARCH)],
+                        findings=find_service_findings(IN_DATABASE,
+                                                       [request("/search?a=1&b=2", SEARCH)], (), (),
+                                                       unindexed={SEARCH.text: "products"})),
+    "long": result(IN_SERVICE,
+                   [request("/raw?rows_per_page=100&delta=2592000", CUSTOMER, PRODUCT)]),
     "nothing": result((), []),
     "calm": result((place("service wait", 0.04),), [PLAIN]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -76,13 +76,10 @@ def test_extensions_come_before_the_set_up_and_leave_its_lines_where_they_are():
         ("< :rows", "< :row", "checks.duplicates.sql: uses :row, which is not a value"),
         ('sql = "SELECT count', 'other = "SELECT count', "checks.duplicates.other: unknown key"),
         ('["timescaledb"]', '["timescale db"]', "variants.parts.extensions"),
-        (
-            '["timescaledb"]',
-            '["x"]\nengine = "duckdb"',
-            "extensions: works only with postgresql, not duckdb",
-        ),
+        ('["timescaledb"]', '["x"]\nengine = "duckdb"',
+         "extensions: works only with postgresql, not duckdb"),
     ],
-)
+)  # fmt: skip
 def test_what_makes_no_sense_is_told(old, new, told):
     with pytest.raises(SpecError) as raised:
         parse(FILE.replace(old, new))

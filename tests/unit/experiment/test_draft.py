@@ -82,16 +82,13 @@ def test_a_statement_without_tables_needs_none():
         ({"changes": {}}, "the change to test, such as CREATE INDEX ON orders (customer_id);"),
         ({"statement": None, "parameters": ()}, "the statement, with :name for each value"),
         ({"tables": (DraftTable("orders"),)}, "CREATE TABLE orders and INSERT with realistic rows"),
-        (
-            {"tables": (DraftTable("orders", SourceTable("orders", unknown="this role may not read it")),)},
-            "CREATE TABLE orders and INSERT with realistic rows (this role may not read it)",
-        ),
-        (
-            {"parameters": (*KNOWN.parameters[:1], DraftParameter("status"))},
-            "a query that returns the values of :status, such as VALUES (1), (2)",
-        ),
+        ({"tables": (DraftTable("orders",
+                                SourceTable("orders", unknown="this role may not read it")),)},
+         "CREATE TABLE orders and INSERT with realistic rows (this role may not read it)"),
+        ({"parameters": (*KNOWN.parameters[:1], DraftParameter("status"))},
+         "a query that returns the values of :status, such as VALUES (1), (2)"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_known_is_a_marked_place_that_plan_and_run_refuse(changed, place):
     facts = {name: getattr(KNOWN, name) for name in KNOWN.__dataclass_fields__} | changed
     text = experiment_text(Draft(**facts))

@@ -21,26 +21,18 @@ SECOND = 1_000_000_000
     ("budget", "expected"),
     [
         (60, ""),
-        (
-            56,
-            "the budget of 56.0 s is enough for 4 rounds, but a verdict needs 5: raise it to 60.0 s with "
-            "--budget, "
-            "or measure less: 3 pairs of cell and workload instead of 4 or 2 variants instead of 3",
-        ),
-        (
-            30,
-            "the budget of 30.0 s is enough for 2 rounds, but a verdict needs 5: raise it to 60.0 s with "
-            "--budget, "
-            "or measure less: 1 pair of cell and workload instead of 4",
-        ),
-        (
-            12,
-            "the budget of 12.0 s is enough for 0 rounds, but a verdict needs 5: raise it to 60.0 s with "
-            "--budget; "
-            "no smaller part of the experiment fits",
-        ),
+        (56,
+         "the budget of 56.0 s is enough for 4 rounds, but a verdict needs 5: raise it to 60.0 s with "
+         "--budget, "
+         "or measure less: 3 pairs of cell and workload instead of 4 or 2 variants instead of 3"),
+        (30,
+         "the budget of 30.0 s is enough for 2 rounds, but a verdict needs 5: raise it to 60.0 s with "
+         "--budget, " "or measure less: 1 pair of cell and workload instead of 4"),
+        (12,
+         "the budget of 12.0 s is enough for 0 rounds, but a verdict needs 5: raise it to 60.0 s with "
+         "--budget; " "no smaller part of the experiment fits"),
     ],
-)
+)  # fmt: skip
 def test_what_fits_is_offered(budget, expected):
     found = feasible(
         budget_ns=budget * SECOND,

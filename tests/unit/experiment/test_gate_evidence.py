@@ -137,28 +137,22 @@ def test_shares_come_as_counts():
 @pytest.mark.parametrize(
     ("gate", "change", "reason"),
     [
-        (
-            "queries <= baseline",
-            lambda row, new: {},
-            "the server does not count statements: it requires pg_stat_",
-        ),
-        ("server CPU < +5%", lambda row, new: {}, "the server's processes are not visible from here"),
+        ("queries <= baseline", lambda row, new: {},
+         "the server does not count statements: it requires pg_stat_"),
+        ("server CPU < +5%", lambda row, new: {},
+         "the server's processes are not visible from here"),
         ("service CPU < +5%", lambda row, new: {}, "no service ran beside it"),
         ("bytes received < +5%", lambda row, new: {}, "this driver does not count bytes"),
-        ("p99 < +5%", lambda row, new: {"outcome": "errors"}, "the candidate has no complete trial"),
-        (
-            "p99 < +5%",
-            lambda row, new: {"outcome": "errors" if new else "complete"},
-            "the candidate has no complete trial",
-        ),
+        ("p99 < +5%", lambda row, new: {"outcome": "errors"},
+         "the candidate has no complete trial"),
+        ("p99 < +5%", lambda row, new: {"outcome": "errors" if new else "complete"},
+         "the candidate has no complete trial"),
         ("p99 < +5%", lambda row, new: {"executions": 0}, "no operation succeeded"),
-        (
-            "p99 < +5%",
-            lambda row, new: times(row, new) | {"outcome": "errors" if row["again"] else "complete"},
-            "no block was complete",
-        ),
+        ("p99 < +5%", lambda row,
+         new: times(row, new) | {"outcome": "errors" if row["again"] else "complete"},
+         "no block was complete"),
     ],
-)
+)  # fmt: skip
 def test_nothing_found_says_why(gate, change, reason):
     found = find(gate, rows(change)).evidence
     assert isinstance(found, Unknown)

@@ -174,28 +174,24 @@ def test_what_is_asked_is_as_the_candidate_asks_and_told():
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (
-            ("[workloads.get]", "[workloads.fetch]"),
-            "different workloads, get, other and fetch, other; choose common ones",
-        ),
-        (("max = 3000", "max = 9"), "workloads.get.parameters.id differs: {'generator': {'kind': 'unif"),
-        (
-            ('["SELECT 1", "SELECT 2"]', '"SELECT 1"'),
-            "workloads.other: statements of an operation differs: 2 and 1",
-        ),
-        (("[stop]", "[factors]\nrows = [1, 2]\n[stop]"), "factors differs: nothing and {'rows': [1, 2]}"),
-        (("[stop]", "[server.settings]\nfsync = 'off'\n[stop]"), "server differs: nothing and {'settings'"),
-        (
-            ('"SELECT 2"]', '"SELECT 2"]\ntransaction = true'),
-            "workloads.other.transaction differs: nothing and True",
-        ),
-        (
-            ('"SELECT 2"]', '"SELECT 2"]\nundo = "SELECT 3"'),
-            "workloads.other.undo is there differs: False and True",
-        ),
-        (('"SELECT 2"]', '"SELECT 2"]\nprotocol = "simple"'), "protocol differs: nothing and simple"),
+        (("[workloads.get]", "[workloads.fetch]"),
+         "different workloads, get, other and fetch, other; choose common ones"),
+        (("max = 3000", "max = 9"),
+         "workloads.get.parameters.id differs: {'generator': {'kind': 'unif"),
+        (('["SELECT 1", "SELECT 2"]', '"SELECT 1"'),
+         "workloads.other: statements of an operation differs: 2 and 1"),
+        (("[stop]", "[factors]\nrows = [1, 2]\n[stop]"),
+         "factors differs: nothing and {'rows': [1, 2]}"),
+        (("[stop]", "[server.settings]\nfsync = 'off'\n[stop]"),
+         "server differs: nothing and {'settings'"),
+        (('"SELECT 2"]', '"SELECT 2"]\ntransaction = true'),
+         "workloads.other.transaction differs: nothing and True"),
+        (('"SELECT 2"]', '"SELECT 2"]\nundo = "SELECT 3"'),
+         "workloads.other.undo is there differs: False and True"),
+        (('"SELECT 2"]', '"SELECT 2"]\nprotocol = "simple"'),
+         "protocol differs: nothing and simple"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_asked_of_both_is_one_error_that_names_it(change, told):
     with pytest.raises(UsageError) as error:
         derive(candidate=asked("candidate", FILE.replace(*change)))
@@ -206,19 +202,16 @@ def test_what_cannot_be_asked_of_both_is_one_error_that_names_it(change, told):
 @pytest.mark.parametrize(
     ("says", "told"),
     [
-        (
-            "value=conditon:x",
-            'candidate value=conditon:x: variant scan has no such value; did you mean "condition"?',
-        ),
-        (
-            "variant=kee",
-            '--candidate variant=kee: the candidate\'s file has no such variant; did you mean "key"?',
-        ),
+        ("value=conditon:x",
+         'candidate value=conditon:x: variant scan has no such value; did you mean "condition"?'),
+        ("variant=kee",
+         '--candidate variant=kee: the candidate\'s file has no such variant; did you mean "key"?'),
         ("env=api.POOL:9", 'there is no service "api"; the file has none'),
-        ("image=x:2", "--candidate image=x:2: no service uses {image} in its command or environment"),
+        ("image=x:2",
+         "--candidate image=x:2: no service uses {image} in its command or environment"),
         ("url=http://h", "--candidate url=…: works only for stored loads"),
     ],
-)
+)  # fmt: skip
 def test_a_side_that_names_what_there_is_not_is_told(says, told):
     with pytest.raises(UsageError) as error:
         derive(candidate=asked("candidate", says=[says]))

@@ -80,13 +80,10 @@ def test_the_check_of_answers_does_not_pause():
         (r"\sleep 1500us", r"\gset", r"\gset is no pause of the client; write \sleep"),
         (r"\sleep 1500us", r"\sleep 90", "longer than 60 s"),
         ('["BEGIN", "SELECT 1", ', "[", "the workload has 1"),
-        (
-            "[variants.outside]\n",
-            '[variants.outside]\nengine = "duckdb"\n',
-            "only with postgresql, not duckdb",
-        ),
+        ("[variants.outside]\n", '[variants.outside]\nengine = "duckdb"\n',
+         "only with postgresql, not duckdb"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_pause_is_refused(old, new, message):
     with pytest.raises(SpecError, match=message.replace("\\", r"\\")):
         spec(FILE.replace(old, new))

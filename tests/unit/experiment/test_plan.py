@@ -212,16 +212,12 @@ def test_leaving_a_variant_out_of_one_workload_does_not_change_the_order_of_the_
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        (
-            '["thrid"]',
-            'plan.toml:29: workloads.write.variants: there is no variant "thrid"; did you mean "third"?',
-        ),
-        (
-            '["base"]',
-            "plan.toml:29: workloads.write.variants: has only the baseline; add a variant to compare with it",
-        ),
+        ('["thrid"]',
+         'plan.toml:29: workloads.write.variants: there is no variant "thrid"; did you mean "third"?'),
+        ('["base"]',
+         "plan.toml:29: workloads.write.variants: has only the baseline; add a variant to compare with it"),
     ],
-)
+)  # fmt: skip
 def test_a_workloads_variants_must_be_there(named, message):
     with pytest.raises(SpecError, match=re.escape(message)):
         parse_spec(SOME.replace('["third"]', named), file="plan.toml", read=str, overrides={})

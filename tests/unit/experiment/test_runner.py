@@ -221,20 +221,14 @@ def test_a_budget_that_holds_not_one_trial_is_an_error_that_says_so():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (
-            {"answers": {"new": (19, "the same")}},
-            "wrong answer: 19 rows, but the baseline returns 20 for the same operations",
-        ),
-        (
-            {"answers": {"new": (20, "another")}},
-            "wrong answer: as many rows as the baseline returns, but different ones",
-        ),
-        (
-            {"checks": {"new": "another"}},
-            "wrong answer: it leaves different data behind than the baseline (the check query's rows differ)",
-        ),
+        ({"answers": {"new": (19, "the same")}},
+         "wrong answer: 19 rows, but the baseline returns 20 for the same operations"),
+        ({"answers": {"new": (20, "another")}},
+         "wrong answer: as many rows as the baseline returns, but different ones"),
+        ({"checks": {"new": "another"}},
+         "wrong answer: it leaves different data behind than the baseline (the check query's rows differ)"),
     ],
-)
+)  # fmt: skip
 def test_a_variant_with_a_wrong_answer_is_refused_and_not_measured(options, reason):
     attempt = Attempt(experiment(ADD, variants=("base", "new", "good")), **options).run()
     assert [event.reason for event in attempt.of(Refused)] == [reason]

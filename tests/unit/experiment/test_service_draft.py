@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
+from fakes.goldens import compare_cases
 from uncork.errors import SpecError
 from uncork.experiment.service_draft import DraftDatabase, ServiceDraft, service_text
 from uncork.experiment.service_start import ServiceStart, file_paths, service_start
@@ -83,6 +85,23 @@ def spec_of(text):
     return spec
 
 
+CONFIGURED = RunningProgram(
+    ("/bin/app", "--config=app.ini", "-v"), "/srv", {"APP_CONFIG": "/etc/app.cfg", "OTHER": "/etc/other"}
+)
+URL = f'URL = "{DSN}"'
+NAMED_CHANGE = HttpSpec(
+    HttpServer("h", 80), (Request("a", "GET", "/{change}"),), variables=(Variable("change", 1, 2),)
+)
+
+
+def started(program, port, dsn, files=None):
+    """Return how a service is started, as text."""
+    start = service_start(program, port, dsn, files or {})
+    assert isinstance(start, ServiceStart)
+    environment = [f"{name}={value}" for name, value in start.environment.items()]
+    return "\n".join((*start.command, "", *environment, "", *start.notes))
+
+
 def test_an_encrypted_load_by_http3_becomes_a_service_with_tls():
     encrypted = replace(SPEC, server=HttpServer("127.0.0.1", 8443, tls=True), version="3")
     text = service_text(draft(encrypted))
@@ -92,59 +111,22 @@ def test_an_encrypted_load_by_http3_becomes_a_service_with_tls():
     assert '# The load left the version to TLS. For HTTP/2: version = "2"\n' in negotiated
 
 
-def test_port_and_database_are_replaced_wherever_they_occur():
-    start = service_start(PROGRAM, 8080, DSN)
-    assert isinstance(start, ServiceStart)
-    assert start.command == (
-        *("env", "--chdir=/srv/app", "SERVICE_DSN={database_url}", "/srv/.venv/bin/python", "-m", "app"),
-        *("--bind", "127.0.0.1:{port}", "--pool=18080"),
-    )
-    place = "host={database_host}&port={database_port}&password={database_password}"
-    login = "user={database_user}&password={database_password}"
-    assert start.environment == {
-        "POOL": "8",
-        "DB_DSN": "{database_url}",
-        "ASYNC_DSN": f"postgresql+asyncpg://{{database_user}}@/{{database_name}}?{place}",
-        "JDBC": f"jdbc:postgresql://{{database_host}}:{{database_port}}/{{database_name}}?{login}",
-        "WORDS": "{database_url}",
-        "OTHER_DSN": "postgresql://app@db/events",
-        "PGPASSWORD": "{database_password}",
-        "DB_HOST": "{database_host}",
-        "STRIPE_KEY": "${STRIPE_KEY}",
-        "BASE_URL": "http://localhost:{port}/api",
-        "APP_PORT": "{port}",
-    }
-    assert "Left out, because an experiment cannot pass them on: BASH_FUNC_x%%, SIGNS." in start.notes
-    assert any("export STRIPE_KEY before the run" in note for note in start.notes)
-
-
-def test_what_a_service_must_do_itself_is_noted():
-    start = service_start(RunningProgram(("/bin/app", "--dsn=dbname=shop host=db"), "/", None), 80, None)
-    assert isinstance(start, ServiceStart)
-    assert start.command[2:] == ("/bin/app", "--dsn={database_url}")
-    assert any("could not be read" in note for note in start.notes)
-    assert any("Port 80 occurs neither" in note for note in start.notes)
-    start = service_start(RunningProgram(("/bin/app",), "/", {}), 80, DSN)
-    assert isinstance(start, ServiceStart)
-    assert any("it must connect to DATABASE_URL" in note for note in start.notes)
-    assert start.environment["DATABASE"].startswith("FILL IN: how the service finds its database")
-
-
-def test_a_file_that_names_the_database_becomes_a_place_to_fill_in():
-    program = RunningProgram(
-        ("/bin/app", "--config=app.ini", "-v"), "/srv", {"APP_CONFIG": "/etc/app.cfg", "OTHER": "/etc/other"}
-    )
-    assert file_paths(program) == ("app.ini", "/etc/app.cfg", "/etc/other")
-    url = f'URL = "{DSN}"'
-    files = {"/etc/app.cfg": url, "/etc/other": 'URL = "postgresql://me@here/elsewhere"'}
-    start = service_start(program, 80, DSN, files)
-    assert isinstance(start, ServiceStart)
-    assert start.environment["APP_CONFIG"].startswith("FILL IN: the path of a copy of /etc/app.cfg")
-    assert start.environment["OTHER"] == "/etc/other"
-    assert "DATABASE" not in start.environment
-    start = service_start(program, 80, DSN, {"app.ini": url})
-    assert isinstance(start, ServiceStart)
-    assert start.command[3].startswith("FILL IN: the path of a copy of app.ini")
+def test_files_and_starts_are_as_written():
+    filled = re.sub(r"FILL IN: .*? not store", "Bearer y", service_text(draft()))
+    http = spec_of(filled).workloads["requests"].http
+    assert (http.streams, http.rate, http.requests[1].statuses) == (2, 50, [201])
+    assert spec_of(service_text(draft(NAMED_CHANGE))).setup.sql == ":change_sql"
+    assert file_paths(CONFIGURED) == ("app.ini", "/etc/app.cfg", "/etc/other")
+    compare_cases("spec/service", [
+        ("the file sends the requests of the load to the service on a copy", service_text(draft())),
+        ("what a service must do itself is noted",
+         started(RunningProgram(("/bin/app", "--dsn=dbname=shop host=db"), "/", None), 80, None),
+         started(RunningProgram(("/bin/app",), "/", {}), 80, DSN)),
+        ("a file that names the database becomes a place to fill in",
+         started(CONFIGURED, 80, DSN,
+                 {"/etc/app.cfg": URL, "/etc/other": URL.replace("/shop", "/elsewhere")}),
+         started(CONFIGURED, 80, DSN, {"app.ini": URL})),
+    ])  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -164,38 +146,6 @@ def test_a_command_that_cannot_be_known_is_a_place_to_fill_in(program, reason):
     assert told[2] == "fill in the connection string of the database behind the service"
     with pytest.raises(SpecError, match="fill in the program"):
         spec_of(text)
-
-
-def test_the_file_sends_the_requests_of_the_load_to_the_service_on_a_copy():
-    text = service_text(draft())
-    (place,) = places_to_fill(text)
-    assert place.message == "fill in the value of Authorization, which the load did not store"
-    spec = spec_of(
-        text.replace("FILL IN: the value of Authorization, which the load did not store", "Bearer y")
-    )
-    assert list(spec.variants) == ["current", "index", "POOL-16"]
-    assert spec.variants["index"].values == {"change": "CREATE INDEX ON item (id)"}
-    assert spec.variants["POOL-16"].services["app"].environment == {"POOL": "16"}
-    assert (spec.setup.copy_of, spec.setup.sql) == (DSN, ":change")
-    assert spec.server.settings == {"work_mem": "64MB"}
-    workload = spec.workloads["requests"]
-    assert (workload.clients, workload.http.streams, workload.http.rate) == (4, 2, 50)
-    first, second, third = workload.http.requests
-    assert (first.path, first.weight, first.headers["X-Own"]) == ("/items/{id}", 3, "{word}")
-    assert (second.method, second.body, second.statuses) == ("POST", '{"id": {id}}', [201])
-    assert third.path == "/{url}", "addresses of a list begin with a slash themselves"
-    parameters = workload.parameters
-    assert list(parameters) == ["id", "word", "url"]
-    assert (parameters["id"].generator.kind, parameters["id"].generator.max) == ("uniform", 500)
-    assert (parameters["word"].pick, "(2, 'it''s')" in parameters["word"].query) == ("sequence", True)
-    assert "(1, 'x?a=1')" in parameters["url"].query
-
-
-def test_a_variable_of_the_load_may_have_the_name_of_the_change():
-    spec = HttpSpec(
-        HttpServer("h", 80), (Request("a", "GET", "/{change}"),), variables=(Variable("change", 1, 2),)
-    )
-    assert spec_of(service_text(draft(spec))).setup.sql == ":change_sql"
 
 
 @pytest.mark.parametrize(

@@ -140,301 +140,144 @@ def test_set_keeps_the_levels_it_names():
 # ---- wrong files: (name, text, message) ----
 
 WRONG = [
-    (
-        "an unknown key",
-        changed(("baseline = true", "baseline = true\ntitel = 'x'")),
-        'case.toml:7: variants.char.titel: unknown key "titel"; did you mean "title"?',
-    ),
-    (
-        "an unknown section",
-        changed(("[stop]", "[stopp]")),
-        'case.toml:27: stopp: unknown key "stopp"; did you mean "stop"?',
-    ),
-    (
-        "an unknown key far from any known one",
-        changed(("baseline = true", "baseline = true\nzzz = 1")),
-        'case.toml:7: variants.char.zzz: unknown key "zzz"; expected one of baseline, batching, chunk, '
-        "connect, connections, "
-        "engine, extensions, http, observe, server, service, services, settings, setup, title, values, "
-        "workloads",
-    ),
-    (
-        "an unknown key in an inline table",
-        changed((QUERY, QUERY + ', pik = "uniform"')),
-        'case.toml:25: workloads.select.parameters.key.pik: unknown key "pik"; did you mean "pick"?',
-    ),
-    (
-        "an unknown key of a variant that is called like a type",
-        changed(("[variants.uuid]", "[variants.int]\ntitel = 'x'")),
-        'case.toml:10: variants.int.titel: unknown key "titel"; did you mean "title"?',
-    ),
-    (
-        "a missing section",
-        changed((f"[setup]\n{SETUP}\n", "")),
-        "case.toml:1: setup: is required but missing; add [setup]",
-    ),
-    (
-        "a missing key",
-        changed(('question = "Which type finds a key fastest?"\n', "")),
-        "case.toml:1: experiment.question: is required but missing; add it",
-    ),
-    (
-        "a text for a number",
-        changed(("duration =", 'threads = "three"\nduration =')),
-        'case.toml:24: workloads.select.threads: expected a whole number; found "three"',
-    ),
-    (
-        "a fraction for a whole number",
-        changed(("duration =", "threads = 1.5\nduration =")),
-        "case.toml:24: workloads.select.threads: expected a whole number; found 1.5",
-    ),
-    (
-        "a number below its limit",
-        changed(("duration =", "threads = 0\nduration =")),
-        "case.toml:24: workloads.select.threads: expected at least 1; found 0",
-    ),
-    (
-        "a text for a flag",
-        changed(("baseline = true", 'baseline = "perhaps"')),
-        'case.toml:6: variants.char.baseline: expected true or false; found "perhaps"',
-    ),
-    (
-        "a number for SQL",
-        changed((SELECT, "sql = 5")),
-        "case.toml:23: workloads.select.sql: expected text in quotes or a list; found 5",
-    ),
-    (
-        "a number among SQL",
-        changed((SELECT, 'sql = ["SELECT :key", 5]')),
-        "case.toml:23: workloads.select.sql.1: expected text in quotes; found 5",
-    ),
-    (
-        "a number for a section",
-        "stop = 3\n" + GOOD.replace('[stop]\nprecision = "3%"\n', ""),
-        "case.toml:1: stop: expected a section; found 3",
-    ),
-    (
-        "a number for a factor's levels",
-        changed(("[10, 100]", "10")),
-        "case.toml:13: factors.rows: expected a list or a table; found 10",
-    ),
-    (
-        "a number for a level's SQL",
-        changed(('"CREATE INDEX ON item (key);"', "5")),
-        "case.toml:17: factors.index.key: expected text in quotes; found 5",
-    ),
-    (
-        "no levels",
-        changed(("[10, 100]", "[]")),
-        "case.toml:13: factors.rows: expected at least 1 item; found 0",
-    ),
-    (
-        "a list for a setting",
-        changed(("[stop]", "[server.settings]\nwork_mem = ['4MB']\n\n[stop]")),
-        "case.toml:28: server.settings.work_mem: expected text in quotes, a whole number, a number or "
-        "true or false; found ['4MB']",
-    ),
-    (
-        "a word that is none of the allowed",
-        changed((QUERY, 'generator = { kind = "random", max = 1 }')),
-        'case.toml:25: workloads.select.parameters.key.generator.kind: expected "sequence", "uniform", '
-        '"zipfian" or "permutation"; found "random"',
-    ),
-    (
-        "a duration without a unit",
-        changed(('"100ms"', '"100"')),
-        f'case.toml:24: workloads.select.duration: {TIME} "100"',
-    ),
-    (
-        "a duration that is a bare number",
-        changed(('"100ms"', "100")),
-        f"case.toml:24: workloads.select.duration: {TIME} 100",
-    ),
-    (
-        "a duration with two points",
-        changed(('"100ms"', '"1.2.3s"')),
-        f'case.toml:24: workloads.select.duration: {TIME} "1.2.3s"',
-    ),
-    (
-        "no duration at all",
-        changed(('"100ms"', '"0s"')),
-        'case.toml:24: workloads.select.duration: expected more than 0; found "0s"',
-    ),
-    (
-        "a bare number for a percentage",
-        changed(('"3%"', "3")),
-        'case.toml:28: stop.precision: expected a percentage in quotes, such as "3%"; found 3',
-    ),
-    (
-        "a percentage without its sign",
-        changed(('"3%"', '"3"')),
-        'case.toml:28: stop.precision: expected a percentage, such as "3%"; found "3"',
-    ),
-    (
-        "a percentage beyond its limit",
-        changed(('"3%"', '"150%"')),
-        'case.toml:28: stop.precision: expected less than 100%; found "150%"',
-    ),
-    (
-        "a name with a space",
-        changed(('"types"', '"two types"')),
-        f'case.toml:2: experiment.name: {NAME} "two types"',
-    ),
-    (
-        "a variant's name with a space",
-        changed(("[variants.uuid]", '[variants."1 uuid"]')),
-        f'case.toml:9: variants.1 uuid: {NAME} "1 uuid"',
-    ),
-    (
-        "an empty name",
-        changed(('"types"', '""')),
-        'case.toml:2: experiment.name: expected at least 1 character; found ""',
-    ),
-    (
-        "a long name",
-        changed(('"types"', f'"{"t" * 41}"')),
-        f'case.toml:2: experiment.name: expected at most 40 characters; found "{"t" * 41}"',
-    ),
-    (
-        "no baseline",
-        changed(("baseline = true\n", "")),
-        "case.toml:5: variants: exactly one variant must have baseline = true; found none among char, uuid",
-    ),
-    (
-        "two baselines",
-        changed(("[variants.uuid]", "[variants.uuid]\nbaseline = true")),
-        "case.toml:5: variants: exactly one variant must have baseline = true; found 2 among char, uuid",
-    ),
-    (
-        "a variant named twice",
-        changed(("[variants.uuid]", "[variants.char]")),
-        "case.toml:9: [variants.char]: this name is already used above; give each a different name",
-    ),
-    (
-        "a key named twice",
-        changed(('"100ms"', '"100ms"\nduration = "1s"')),
-        'case.toml:25: duration = "1s": this name is already used above; give each a different name',
-    ),
-    (
-        "one variant",
-        changed(('[variants.uuid]\nvalues = { type = "uuid" }\n', "")),
-        "case.toml:5: variants: expected at least 2 variants; found 1 (char); to compare two states of one "
-        "variant, use `uncork guard`",
-    ),
-    (
-        "a workload's SQL that uses an unknown name",
-        changed(("(:rows); :index", "(:rows); :index; SELECT :rowz")),
-        "case.toml:20: setup.sql: uses :rowz, which is not a value, factor or parameter; did you mean "
-        '"rows"?',
-    ),
-    (
-        "a value that uses an unknown name",
-        changed(('"uuid" }', '"uuid(:rowz)" }')),
-        "case.toml:10: variants.uuid.values.type: uses :rowz, which is not a value, factor or parameter; "
-        'did you mean "rows"?',
-    ),
-    (
-        "a check that uses a parameter",
-        changed(("duration =", 'check = "SELECT :key"\nduration =')),
-        "case.toml:24: workloads.select.check: uses :key, which is not a value, factor or parameter; "
-        "expected one of index, rows, type",
-    ),
-    (
-        "a value missing in one variant",
-        changed(('values = { type = "uuid" }\n', "")),
-        "case.toml:9: variants.uuid.values: has no value for type, which another variant has; add it",
-    ),
-    (
-        "a parameter that is never used",
-        changed((" WHERE key = :key", "")),
-        "case.toml:25: workloads.select.parameters.key: is never used; write :key in the SQL, or remove it",
-    ),
-    (
-        "a parameter called like a factor",
-        changed(("parameters.key", 'parameters.rows = { query = "SELECT 1" }\nparameters.key')),
-        "case.toml:25: workloads.select.parameters.rows: is also a variant's value or a factor; rename one "
-        "of them",
-    ),
-    (
-        "both duration and operations",
-        changed(("duration =", "operations = 5\nduration =")),
-        "case.toml:22: workloads.select: give duration or operations, not both; with neither, uncork chooses "
-        "what fits the budget",
-    ),
-    (
-        "both sql and file",
-        changed(("duration =", 'file = "select.sql"\nduration =')),
-        "case.toml:24: workloads.select.file: give either sql or file, not both",
-    ),
-    (
-        "neither sql nor file",
-        changed((f"{SETUP}\n", "")),
-        "case.toml:19: setup: has no SQL; add sql or file",
-    ),
-    (
-        "an SQL file that is missing",
-        changed((SELECT, 'file = "queries/select.sql"')),
-        'case.toml:23: workloads.select.file: cannot read "queries/select.sql": No such file or directory; '
-        "paths are relative to this file",
-    ),
-    (
-        "more threads than clients",
-        changed(("duration =", "threads = 4\nclients = 2\nduration =")),
-        "case.toml:22: workloads.select: threads (4) cannot exceed clients (2)",
-    ),
-    (
-        "fewer rounds at most than at least",
-        changed(('"3%"', '"3%"\nminimum_rounds = 10\nmaximum_rounds = 5')),
-        "case.toml:27: stop: maximum_rounds (5) is below minimum_rounds (10); raise it or lower "
-        "minimum_rounds",
-    ),
-    (
-        "a generator whose max is below its min",
-        changed((QUERY, 'generator = { kind = "uniform", min = 10, max = 1 }')),
-        "case.toml:25: workloads.select.parameters.key.generator: max (1) must not be below min (10)",
-    ),
-    (
-        "both query and generator",
-        changed((QUERY, QUERY + ', generator = { kind = "uniform", max = 1 }')),
-        "case.toml:25: workloads.select.parameters.key: give exactly one of query and generator",
-    ),
-    (
-        "neither query nor generator",
-        changed((QUERY, 'pick = "uniform"')),
-        "case.toml:25: workloads.select.parameters.key: give exactly one of query and generator",
-    ),
-    (
-        "cold caches and trials without an end",
-        changed(("[setup]", '[setup]\ncache = "cold"'), ('duration = "100ms"', "")),
-        'case.toml:23: workloads.select: a trial fills the caches that [setup] cache = "cold" emptied: set '
-        'where it ends, by operations = 100 or duration = "1s"',
-    ),
-    (
-        "cold caches and a warm-up",
-        changed(
-            ("[setup]", '[setup]\ncache = "cold"'),
-            ('duration = "100ms"', 'duration = "100ms"\nwarmup_operations = 5'),
-        ),
-        'case.toml:26: workloads.select.warmup_operations: contradicts [setup] cache = "cold"; remove it',
-    ),
-    (
-        "cold caches in the client's process",
-        changed(
-            ("[setup]", '[setup]\ncache = "cold"'), ("[variants.uuid]", '[variants.uuid]\nengine = "duckdb"')
-        ),
-        'case.toml:21: setup.cache: "cold" works only if all variants run on postgresql',
-    ),
-    (
-        "a text without quotes",
-        changed(('name = "types"', "name = types")),
-        "case.toml:2: not valid TOML: invalid value",
-    ),
-    (
-        "a text that is never closed",
-        GOOD + 'more = """\nand more\n',
-        "case.toml:30: not valid TOML: unterminated string",
-    ),
-]
+    ("an unknown key", changed(("baseline = true", "baseline = true\ntitel = 'x'")),
+     'case.toml:7: variants.char.titel: unknown key "titel"; did you mean "title"?'),
+    ("an unknown section", changed(("[stop]", "[stopp]")),
+     'case.toml:27: stopp: unknown key "stopp"; did you mean "stop"?'),
+    ("an unknown key far from any known one",
+     changed(("baseline = true", "baseline = true\nzzz = 1")),
+     'case.toml:7: variants.char.zzz: unknown key "zzz"; expected one of baseline, batching, chunk, '
+     "connect, connections, "
+     "engine, extensions, http, observe, server, service, services, settings, setup, title, values, "
+     "workloads"),
+    ("an unknown key in an inline table", changed((QUERY, QUERY + ', pik = "uniform"')),
+     'case.toml:25: workloads.select.parameters.key.pik: unknown key "pik"; did you mean "pick"?'),
+    ("an unknown key of a variant that is called like a type",
+     changed(("[variants.uuid]", "[variants.int]\ntitel = 'x'")),
+     'case.toml:10: variants.int.titel: unknown key "titel"; did you mean "title"?'),
+    ("a missing section", changed((f"[setup]\n{SETUP}\n", "")),
+     "case.toml:1: setup: is required but missing; add [setup]"),
+    ("a missing key", changed(('question = "Which type finds a key fastest?"\n', "")),
+     "case.toml:1: experiment.question: is required but missing; add it"),
+    ("a text for a number", changed(("duration =", 'threads = "three"\nduration =')),
+     'case.toml:24: workloads.select.threads: expected a whole number; found "three"'),
+    ("a fraction for a whole number", changed(("duration =", "threads = 1.5\nduration =")),
+     "case.toml:24: workloads.select.threads: expected a whole number; found 1.5"),
+    ("a number below its limit", changed(("duration =", "threads = 0\nduration =")),
+     "case.toml:24: workloads.select.threads: expected at least 1; found 0"),
+    ("a text for a flag", changed(("baseline = true", 'baseline = "perhaps"')),
+     'case.toml:6: variants.char.baseline: expected true or false; found "perhaps"'),
+    ("a number for SQL", changed((SELECT, "sql = 5")),
+     "case.toml:23: workloads.select.sql: expected text in quotes or a list; found 5"),
+    ("a number among SQL", changed((SELECT, 'sql = ["SELECT :key", 5]')),
+     "case.toml:23: workloads.select.sql.1: expected text in quotes; found 5"),
+    ("a number for a section", "stop = 3\n" + GOOD.replace('[stop]\nprecision = "3%"\n', ""),
+     "case.toml:1: stop: expected a section; found 3"),
+    ("a number for a factor's levels", changed(("[10, 100]", "10")),
+     "case.toml:13: factors.rows: expected a list or a table; found 10"),
+    ("a number for a level's SQL", changed(('"CREATE INDEX ON item (key);"', "5")),
+     "case.toml:17: factors.index.key: expected text in quotes; found 5"),
+    ("no levels", changed(("[10, 100]", "[]")),
+     "case.toml:13: factors.rows: expected at least 1 item; found 0"),
+    ("a list for a setting", changed(("[stop]", "[server.settings]\nwork_mem = ['4MB']\n\n[stop]")),
+     "case.toml:28: server.settings.work_mem: expected text in quotes, a whole number, a number or "
+     "true or false; found ['4MB']"),
+    ("a word that is none of the allowed",
+     changed((QUERY, 'generator = { kind = "random", max = 1 }')),
+     'case.toml:25: workloads.select.parameters.key.generator.kind: expected "sequence", "uniform", '
+     '"zipfian" or "permutation"; found "random"'),
+    ("a duration without a unit", changed(('"100ms"', '"100"')),
+     f'case.toml:24: workloads.select.duration: {TIME} "100"'),
+    ("a duration that is a bare number", changed(('"100ms"', "100")),
+     f"case.toml:24: workloads.select.duration: {TIME} 100"),
+    ("a duration with two points", changed(('"100ms"', '"1.2.3s"')),
+     f'case.toml:24: workloads.select.duration: {TIME} "1.2.3s"'),
+    ("no duration at all", changed(('"100ms"', '"0s"')),
+     'case.toml:24: workloads.select.duration: expected more than 0; found "0s"'),
+    ("a bare number for a percentage", changed(('"3%"', "3")),
+     'case.toml:28: stop.precision: expected a percentage in quotes, such as "3%"; found 3'),
+    ("a percentage without its sign", changed(('"3%"', '"3"')),
+     'case.toml:28: stop.precision: expected a percentage, such as "3%"; found "3"'),
+    ("a percentage beyond its limit", changed(('"3%"', '"150%"')),
+     'case.toml:28: stop.precision: expected less than 100%; found "150%"'),
+    ("a name with a space", changed(('"types"', '"two types"')),
+     f'case.toml:2: experiment.name: {NAME} "two types"'),
+    ("a variant's name with a space", changed(("[variants.uuid]", '[variants."1 uuid"]')),
+     f'case.toml:9: variants.1 uuid: {NAME} "1 uuid"'),
+    ("an empty name", changed(('"types"', '""')),
+     'case.toml:2: experiment.name: expected at least 1 character; found ""'),
+    ("a long name", changed(('"types"', f'"{"t" * 41}"')),
+     f'case.toml:2: experiment.name: expected at most 40 characters; found "{"t" * 41}"'),
+    ("no baseline", changed(("baseline = true\n", "")),
+     "case.toml:5: variants: exactly one variant must have baseline = true; found none among char, uuid"),
+    ("two baselines", changed(("[variants.uuid]", "[variants.uuid]\nbaseline = true")),
+     "case.toml:5: variants: exactly one variant must have baseline = true; found 2 among char, uuid"),
+    ("a variant named twice", changed(("[variants.uuid]", "[variants.char]")),
+     "case.toml:9: [variants.char]: this name is already used above; give each a different name"),
+    ("a key named twice", changed(('"100ms"', '"100ms"\nduration = "1s"')),
+     'case.toml:25: duration = "1s": this name is already used above; give each a different name'),
+    ("one variant", changed(('[variants.uuid]\nvalues = { type = "uuid" }\n', "")),
+     "case.toml:5: variants: expected at least 2 variants; found 1 (char); to compare two states of one "
+     "variant, use `uncork guard`"),
+    ("a workload's SQL that uses an unknown name",
+     changed(("(:rows); :index", "(:rows); :index; SELECT :rowz")),
+     "case.toml:20: setup.sql: uses :rowz, which is not a value, factor or parameter; did you mean "
+     '"rows"?'),
+    ("a value that uses an unknown name", changed(('"uuid" }', '"uuid(:rowz)" }')),
+     "case.toml:10: variants.uuid.values.type: uses :rowz, which is not a value, factor or parameter; "
+     'did you mean "rows"?'),
+    ("a check that uses a parameter", changed(("duration =", 'check = "SELECT :key"\nduration =')),
+     "case.toml:24: workloads.select.check: uses :key, which is not a value, factor or parameter; "
+     "expected one of index, rows, type"),
+    ("a value missing in one variant", changed(('values = { type = "uuid" }\n', "")),
+     "case.toml:9: variants.uuid.values: has no value for type, which another variant has; add it"),
+    ("a parameter that is never used", changed((" WHERE key = :key", "")),
+     "case.toml:25: workloads.select.parameters.key: is never used; write :key in the SQL, or remove it"),
+    ("a parameter called like a factor",
+     changed(("parameters.key", 'parameters.rows = { query = "SELECT 1" }\nparameters.key')),
+     "case.toml:25: workloads.select.parameters.rows: is also a variant's value or a factor; rename one "
+     "of them"),
+    ("both duration and operations", changed(("duration =", "operations = 5\nduration =")),
+     "case.toml:22: workloads.select: give duration or operations, not both; with neither, uncork chooses "
+     "what fits the budget"),
+    ("both sql and file", changed(("duration =", 'file = "select.sql"\nduration =')),
+     "case.toml:24: workloads.select.file: give either sql or file, not both"),
+    ("neither sql nor file", changed((f"{SETUP}\n", "")),
+     "case.toml:19: setup: has no SQL; add sql or file"),
+    ("an SQL file that is missing", changed((SELECT, 'file = "queries/select.sql"')),
+     'case.toml:23: workloads.select.file: cannot read "queries/select.sql": No such file or directory; '
+     "paths are relative to this file"),
+    ("more threads than clients", changed(("duration =", "threads = 4\nclients = 2\nduration =")),
+     "case.toml:22: workloads.select: threads (4) cannot exceed clients (2)"),
+    ("fewer rounds at most than at least",
+     changed(('"3%"', '"3%"\nminimum_rounds = 10\nmaximum_rounds = 5')),
+     "case.toml:27: stop: maximum_rounds (5) is below minimum_rounds (10); raise it or lower "
+     "minimum_rounds"),
+    ("a generator whose max is below its min",
+     changed((QUERY, 'generator = { kind = "uniform", min = 10, max = 1 }')),
+     "case.toml:25: workloads.select.parameters.key.generator: max (1) must not be below min (10)"),
+    ("both query and generator",
+     changed((QUERY, QUERY + ', generator = { kind = "uniform", max = 1 }')),
+     "case.toml:25: workloads.select.parameters.key: give exactly one of query and generator"),
+    ("neither query nor generator", changed((QUERY, 'pick = "uniform"')),
+     "case.toml:25: workloads.select.parameters.key: give exactly one of query and generator"),
+    ("cold caches and trials without an end",
+     changed(("[setup]", '[setup]\ncache = "cold"'), ('duration = "100ms"', "")),
+     'case.toml:23: workloads.select: a trial fills the caches that [setup] cache = "cold" emptied: set '
+     'where it ends, by operations = 100 or duration = "1s"'),
+    ("cold caches and a warm-up",
+     changed(("[setup]", '[setup]\ncache = "cold"'),
+             ('duration = "100ms"', 'duration = "100ms"\nwarmup_operations = 5')),
+     'case.toml:26: workloads.select.warmup_operations: contradicts [setup] cache = "cold"; remove it'),
+    ("cold caches in the client's process",
+     changed(("[setup]", '[setup]\ncache = "cold"'),
+             ("[variants.uuid]", '[variants.uuid]\nengine = "duckdb"')),
+     'case.toml:21: setup.cache: "cold" works only if all variants run on postgresql'),
+    ("a text without quotes", changed(('name = "types"', "name = types")),
+     "case.toml:2: not valid TOML: invalid value"),
+    ("a text that is never closed", GOOD + 'more = """\nand more\n',
+     "case.toml:30: not valid TOML: unterminated string"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -446,21 +289,14 @@ def test_a_wrong_file_is_refused_with_line_key_and_reason(text, message):
 
 SEVERAL = {
     "nothing": "",
-    "many": changed(
-        ('"types"', '"two types"'),
-        ("baseline = true", "baseline = true\ntitel = 'x'"),
-        ('"100ms"', '"100"'),
-        (QUERY, 'generator = { kind = "random" }'),
-        ('"3%"', "3"),
-    ),
-    "names": changed(
-        ("= :key", "= :kei"),
-        ("(:rows)", "(:row)"),
-        ('{ type = "uuid" }', "{ typ = ':keys' }"),
-    ),
+    "many": changed(('"types"', '"two types"'), ("baseline = true", "baseline = true\ntitel = 'x'"),
+                    ('"100ms"', '"100"'), (QUERY, 'generator = { kind = "random" }'),
+                    ('"3%"', "3")),
+    "names": changed(("= :key", "= :kei"), ("(:rows)", "(:row)"),
+                     ('{ type = "uuid" }', "{ typ = ':keys' }")),
     "unknown-workload-key": changed(("duration =", "warmup = 3\nduration =")),
     "metric": changed(("duration =", 'metric = "p50"\nduration =')),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SEVERAL)
@@ -483,25 +319,17 @@ def test_lines_are_those_of_the_key_not_of_text_that_looks_like_it():
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (
-            {"row": ["1"]},
-            'case.toml:12: factors: --set row=...: there is no such factor; did you mean "rows"?',
-        ),
-        (
-            {"zzz": ["1"]},
-            "case.toml:12: factors: --set zzz=...: there is no such factor; expected one of index, rows",
-        ),
-        (
-            {"rows": ["11"]},
-            'case.toml:13: factors.rows: --set rows=11: there is no level "11"; expected one of 10, 100',
-        ),
-        (
-            {"index": ["key", "hash"]},
-            'case.toml:15: factors.index: --set index=key,hash: there is no level "hash"; expected one of '
-            "none, key",
-        ),
+        ({"row": ["1"]},
+         'case.toml:12: factors: --set row=...: there is no such factor; did you mean "rows"?'),
+        ({"zzz": ["1"]},
+         "case.toml:12: factors: --set zzz=...: there is no such factor; expected one of index, rows"),
+        ({"rows": ["11"]},
+         'case.toml:13: factors.rows: --set rows=11: there is no level "11"; expected one of 10, 100'),
+        ({"index": ["key", "hash"]},
+         'case.toml:15: factors.index: --set index=key,hash: there is no level "hash"; expected one of '
+         "none, key"),
     ],
-)
+)  # fmt: skip
 def test_set_refuses_what_the_file_does_not_have(overrides, message):
     assert problems(GOOD, **overrides) == [message]
 

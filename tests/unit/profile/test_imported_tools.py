@@ -1,4 +1,4 @@
-"""Results of oha, as it wrote them, and tables of metrics."""
+"""Tables of metrics, and what is wrong in results of other tools."""
 
 from __future__ import annotations
 
@@ -12,15 +12,6 @@ from uncork.errors import UsageError
 from uncork.profile.imported.reading import read_results
 
 RESULTS = Path(__file__).parents[2] / "fixtures" / "results"
-
-
-def read_one(text, file="x"):
-    (found,) = read_results(text, file)
-    return found
-
-
-def read(name):
-    return read_one((RESULTS / name).read_text(), name)
 
 
 def document(name):
@@ -42,29 +33,6 @@ def changed(name, path, value):
     else:
         place[path[-1]] = value
     return json.dumps(data)
-
-
-# ---- oha ----
-
-
-def test_oha():
-    found = values(read("oha.json"))
-    assert found["throughput"] == 300 / 1.824927962
-    assert (found["mean"], found["p50"], found["p99"]) == (48049866.28, 44070451, 52048540)
-    assert (found["first byte p50"], found["connect mean"]) == (44069321, 127057629.5)
-    assert found["failed"] == 5 / 300
-    assert "p99.9" not in found  # none of 300 requests lies beyond it
-
-
-def test_oha_counts_no_refused_connection_as_throughput():
-    found = read("oha-refused.json")
-    assert values(found) == {"failed": 1.0, "error of connections": 1.0}
-
-
-def test_requests_that_oha_cut_off_at_the_end_did_not_fail():
-    found = read("oha-time.json")
-    (failed,) = [one for one in found.figures if one.name == "failed"]
-    assert (failed.count, failed.of) == (2, 88)
 
 
 # ---- a table ----

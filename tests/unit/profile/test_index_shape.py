@@ -9,32 +9,17 @@ from uncork.profile.shapes.index_shape import index_shape
 @pytest.mark.parametrize(
     ("definition", "shape"),
     [
-        (
-            "CREATE INDEX i ON public.orders USING btree (customer_id, placed DESC)",
-            IndexShape("orders", (IndexKey("customer_id"), IndexKey("placed", descending=True)), name="i"),
-        ),
-        (
-            "CREATE UNIQUE INDEX i ON orders USING btree (lower(email) text_pattern_ops) INCLUDE (id)",
-            IndexShape(
-                "orders",
-                (IndexKey("", "lower(email)", opclass="text_pattern_ops"),),
-                included=("id",),
-                unique=True,
-                name="i",
-            ),
-        ),
-        (
-            "CREATE INDEX i ON orders USING gin (body jsonb_path_ops) WHERE (state = 'new'::text)",
-            IndexShape(
-                "orders",
-                (IndexKey("body", opclass="jsonb_path_ops"),),
-                method="gin",
-                predicate="state = 'new'::text",
-                name="i",
-            ),
-        ),
+        ("CREATE INDEX i ON public.orders USING btree (customer_id, placed DESC)",
+         IndexShape("orders", (IndexKey("customer_id"), IndexKey("placed", descending=True)),
+                    name="i")),
+        ("CREATE UNIQUE INDEX i ON orders USING btree (lower(email) text_pattern_ops) INCLUDE (id)",
+         IndexShape("orders", (IndexKey("", "lower(email)", opclass="text_pattern_ops"),),
+                    included=("id",), unique=True, name="i")),
+        ("CREATE INDEX i ON orders USING gin (body jsonb_path_ops) WHERE (state = 'new'::text)",
+         IndexShape("orders", (IndexKey("body", opclass="jsonb_path_ops"),), method="gin",
+                    predicate="state = 'new'::text", name="i")),
     ],
-)
+)  # fmt: skip
 def test_an_index_is_taken_apart(definition, shape):
     assert index_shape(definition, "i", "orders") == shape
 

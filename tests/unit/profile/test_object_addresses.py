@@ -141,30 +141,20 @@ def test_globs_stay_within_folders_unless_they_say_otherwise(glob, yes, no):
 @pytest.mark.parametrize(
     ("text", "environment", "config", "plain"),
     [
-        ("s3://b", {"AWS_ENDPOINT_URL": "http://127.0.0.1:9/"}, {"endpoint": "http://127.0.0.1:9"}, True),
+        ("s3://b", {"AWS_ENDPOINT_URL": "http://127.0.0.1:9/"}, {"endpoint": "http://127.0.0.1:9"},
+         True),
         ("s3://b", {"AWS_ENDPOINT_URL": "https://minio"}, {"endpoint": "https://minio"}, False),
-        (
-            "s3://b",
-            {"AWS_ENDPOINT_URL": "http://m", "AWS_ALLOW_HTTP": "true"},
-            {"endpoint": "http://m"},
-            True,
-        ),
+        ("s3://b", {"AWS_ENDPOINT_URL": "http://m", "AWS_ALLOW_HTTP": "true"},
+         {"endpoint": "http://m"}, True),
         ("s3://b", {}, {}, False),
-        (
-            "gs://b",
-            {"STORAGE_EMULATOR_HOST": "localhost:9"},
-            {"base_url": "http://localhost:9", "skip_signature": True},
-            True,
-        ),
-        (
-            "abfss://c@shop.dfs.core.windows.net/",
-            {"AZURE_STORAGE_CONNECTION_STRING": "AccountName=x;AccountKey=a==;EndpointSuffix=a.net"},
-            {"account_name": "shop", "account_key": "a=="},
-            False,
-        ),
+        ("gs://b", {"STORAGE_EMULATOR_HOST": "localhost:9"},
+         {"base_url": "http://localhost:9", "skip_signature": True}, True),
+        ("abfss://c@shop.dfs.core.windows.net/",
+         {"AZURE_STORAGE_CONNECTION_STRING": "AccountName=x;AccountKey=a==;EndpointSuffix=a.net"},
+         {"account_name": "shop", "account_key": "a=="}, False),
         ("http://[::1]:80/a.log", {}, {}, True),
     ],
-)
+)  # fmt: skip
 def test_the_environment_says_how_to_reach_a_store(text, environment, config, plain):
     found = settings_of(parse_object_address(text), environment)
     assert (found.config, found.allow_http) == (config, plain)

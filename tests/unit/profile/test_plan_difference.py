@@ -92,39 +92,23 @@ def test_rounding_is_no_difference(before, after):
 @pytest.mark.parametrize(
     ("after", "summary", "line"),
     [
-        (
-            scan(4000),
-            "Seq Scan on sale is expected to return 4 000 rows instead of 1 000",
-            "Seq Scan on sale: estimated rows 1 000 → 4 000; actual rows 1 000",
-        ),
-        (
-            scan(1050),
-            "Seq Scan on sale is expected to return 1 050 rows instead of 1 000, a difference that ANALYZE "
-            "can cause by chance",
-            "Seq Scan on sale: estimated rows 1 000 → 1 050; actual rows 1 000",
-        ),
-        (
-            scan(1050, "5000"),
-            "Seq Scan on sale is expected to return 1 050 rows instead of 1 000",
-            "Seq Scan on sale: estimated rows 1 000 → 1 050; actual rows 1 000 → 5 000",
-        ),
-        (
-            scan(actual="500", loops=4),
-            "Seq Scan on sale returns 2 000 rows instead of 1 000",
-            "Seq Scan on sale: actual rows 1 000 → 2 000",
-        ),
-        (
-            scan(cost="71.00"),
-            "the planner estimates the cost of Seq Scan on sale at 71 instead of 35.5",
-            "Seq Scan on sale: cost 35.5 → 71; actual rows 1 000",
-        ),
-        (
-            scan(width=36),
-            "rows of Seq Scan on sale are expected to be 36 bytes wide instead of 4",
-            "Seq Scan on sale: width 4 → 36 B; actual rows 1 000",
-        ),
+        (scan(4000), "Seq Scan on sale is expected to return 4 000 rows instead of 1 000",
+         "Seq Scan on sale: estimated rows 1 000 → 4 000; actual rows 1 000"),
+        (scan(1050),
+         "Seq Scan on sale is expected to return 1 050 rows instead of 1 000, a difference that ANALYZE "
+         "can cause by chance",
+         "Seq Scan on sale: estimated rows 1 000 → 1 050; actual rows 1 000"),
+        (scan(1050, "5000"), "Seq Scan on sale is expected to return 1 050 rows instead of 1 000",
+         "Seq Scan on sale: estimated rows 1 000 → 1 050; actual rows 1 000 → 5 000"),
+        (scan(actual="500", loops=4), "Seq Scan on sale returns 2 000 rows instead of 1 000",
+         "Seq Scan on sale: actual rows 1 000 → 2 000"),
+        (scan(cost="71.00"),
+         "the planner estimates the cost of Seq Scan on sale at 71 instead of 35.5",
+         "Seq Scan on sale: cost 35.5 → 71; actual rows 1 000"),
+        (scan(width=36), "rows of Seq Scan on sale are expected to be 36 bytes wide instead of 4",
+         "Seq Scan on sale: width 4 → 36 B; actual rows 1 000"),
     ],
-)
+)  # fmt: skip
 def test_other_numbers_of_the_same_plan_are_other_statistics(after, summary, line):
     assert told(scan(), after) == ("statistics", f"{summary}\n{line}")
 

@@ -84,25 +84,22 @@ def test_parallel_nodes_and_what_their_workers_wrote_are_read():
         ("Nested Loop Anti Join", {"kind": "Nested Loop", "join": "Anti"}),
         ("Finalize GroupAggregate", {"kind": "Aggregate", "strategy": "Sorted"}),
         ("HashSetOp Except", {"kind": "SetOp", "strategy": "Hashed"}),
-        ("Update on shop.sale s", {"kind": "ModifyTable", "strategy": "Update", "relation": "shop.sale"}),
-        ("Foreign Scan on far", {"kind": "Foreign Scan", "strategy": "", "relation": "far", "alias": "far"}),
-        ("Foreign Delete on far", {"kind": "Foreign Scan", "strategy": "Delete", "relation": "far"}),
+        ("Update on shop.sale s",
+         {"kind": "ModifyTable", "strategy": "Update", "relation": "shop.sale"}),
+        ("Foreign Scan on far",
+         {"kind": "Foreign Scan", "strategy": "", "relation": "far", "alias": "far"}),
+        ("Foreign Delete on far",
+         {"kind": "Foreign Scan", "strategy": "Delete", "relation": "far"}),
         ("Custom Scan (ChunkAppend) on metric", {"kind": "Custom Scan", "strategy": "ChunkAppend"}),
-        (
-            'Parallel Index Only Scan Backward using "an on index" on other."Odd, one" o',
-            {
-                "kind": "Index Only Scan",
-                "index": "an on index",
-                "relation": "other.Odd, one",
-                "alias": "o",
-                "parallel": True,
-            },
-        ),
+        ('Parallel Index Only Scan Backward using "an on index" on other."Odd, one" o',
+         {"kind": "Index Only Scan", "index": "an on index", "relation": "other.Odd, one",
+          "alias": "o", "parallel": True}),
         ("Bitmap Index Scan on sale_day", {"index": "sale_day", "relation": "", "alias": ""}),
-        ("Function Scan on pg_catalog.generate_series g", {"function": "generate_series", "alias": "g"}),
+        ("Function Scan on pg_catalog.generate_series g",
+         {"function": "generate_series", "alias": "g"}),
         ('Values Scan on "*VALUES*"', {"alias": "*VALUES*", "relation": ""}),
     ],
-)
+)  # fmt: skip
 def test_the_words_of_a_node_are_taken_apart(line, wanted):
     node = plan_tree(f"{line}  (cost=1.00..2.50 rows=3 width=4)")
     assert {name: getattr(node, name) for name in wanted} == wanted

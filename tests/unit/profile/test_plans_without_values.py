@@ -42,23 +42,12 @@ HIDDEN = """Limit  (cost=0.29..8.31 rows=7 width=40)
 JIT:
   Functions: 5"""
 JSON = [
-    {
-        "Plan": {
-            "Node Type": "Index Scan",
-            "Relation Name": "t 4711's",
-            "Alias": "t_1",
-            "Index Name": "t2_idx",
-            "Startup Cost": 0.29,
-            "Total Cost": 8.31,
-            "Plan Rows": 4,
-            "Plan Width": 40,
-            "Output": ["id", "'Ada'::text", '"4711 name"', "(InitPlan 1).col1"],
-            "Index Cond": "(t_1.id = 4711)",
-            "Filter": "(t_1.name = 'Ada\nLovelace'::text)",
-            "Remote SQL": "SELECT id FROM public.t WHERE ((id = 4711))",
-        }
-    }
-]
+    {"Plan": {"Node Type": "Index Scan", "Relation Name": "t 4711's", "Alias": "t_1",
+              "Index Name": "t2_idx", "Startup Cost": 0.29, "Total Cost": 8.31, "Plan Rows": 4,
+              "Plan Width": 40, "Output": ["id", "'Ada'::text", '"4711 name"', "(InitPlan 1).col1"],
+              "Index Cond": "(t_1.id = 4711)", "Filter": "(t_1.name = 'Ada\nLovelace'::text)",
+              "Remote SQL": "SELECT id FROM public.t WHERE ((id = 4711))"}},
+]  # fmt: skip
 
 
 def test_text_keeps_names_and_estimates():
@@ -81,14 +70,10 @@ def test_json_keeps_names_and_estimates():
 @pytest.mark.parametrize(
     ("statement", "kept"),
     [
-        (
-            "/* a='Ada' */ SELECT a FROM t2 WHERE b = $1 ORDER BY 1 -- Ada",
-            "SELECT a FROM t2 WHERE b = $1 ORDER BY 1",
-        ),
-        (
-            'SELECT "it\'s" FROM t WHERE a = $1::numeric(10,2)',
-            'SELECT "it\'s" FROM t WHERE a = $1::numeric(10,2)',
-        ),
+        ("/* a='Ada' */ SELECT a FROM t2 WHERE b = $1 ORDER BY 1 -- Ada",
+         "SELECT a FROM t2 WHERE b = $1 ORDER BY 1"),
+        ('SELECT "it\'s" FROM t WHERE a = $1::numeric(10,2)',
+         'SELECT "it\'s" FROM t WHERE a = $1::numeric(10,2)'),
         ("SELECT a FROM t2", "SELECT a FROM t2"),
         ("SELECT a FROM t WHERE b = 'Ada' AND c = $1", None),
         ("SELECT a FROM t WHERE b = $$Ada$$ AND c = $1", None),
@@ -96,7 +81,7 @@ def test_json_keeps_names_and_estimates():
         ("SELECT a FROM t WHERE b = 4711", None),
         ("SELECT a FROM t WHERE b::int IN (4711)", None),
     ],
-)
+)  # fmt: skip
 def test_statements_of_the_server(statement, kept):
     assert statement_without_values(statement) == kept
 

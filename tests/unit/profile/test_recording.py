@@ -111,21 +111,15 @@ def test_what_cannot_be_sent_again_is_counted():
 @pytest.mark.parametrize(
     ("text", "written", "values"),
     [
-        (
-            "update a set b = 'it''s :x', c=-1.5 where d is null; ",
-            "update a set b = :t2_1, c=-:t2_2 where d is :t2_3",
-            {"t2_1": "'it''s :x'", "t2_2": "1.5", "t2_3": "null"},
-        ),
-        (
-            "select a::int /* by 12:30 */\nfrom b",
-            "select a::int from b",
-            {},
-        ),
+        ("update a set b = 'it''s :x', c=-1.5 where d is null; ",
+         "update a set b = :t2_1, c=-:t2_2 where d is :t2_3",
+         {"t2_1": "'it''s :x'", "t2_2": "1.5", "t2_3": "null"}),
+        ("select a::int /* by 12:30 */\nfrom b", "select a::int from b", {}),
         ("select a[1:2] from b", ":t2", {"t2": "select a[1:2] from b"}),
         ("select $$x;$$, E'\\n'", "select :t2_1, :t2_2", {"t2_1": "$$x;$$", "t2_2": "E'\\n'"}),
         ('select "a:b"', ":t2", {"t2": 'select "a:b"'}),
     ],
-)
+)  # fmt: skip
 def test_texts_are_separated_from_their_constants(text, written, values):
     found = script_statement(LoggedStatement(text, "", bound=False, pause_us=0), 2)
     assert (found.text, dict(found.values)) == (written, values)

@@ -270,25 +270,17 @@ def test_keys_of_documents_that_all_texts_share_replace_their_parameters():
     ("template", "text", "keyed"),
     [
         ("f(x, $1) = $2", "f(x, 'k') = 'v'", "f(x, 'k') = $2"),
-        (
-            "date_trunc($1, at AT TIME ZONE $2) = $3",
-            "date_trunc('day', at at time zone 'UTC') = $1",
-            "date_trunc('day', at AT TIME ZONE 'UTC') = $3",
-        ),
-        (
-            "to_tsvector($1, t.body) @@ to_tsquery($2, $3)",
-            "to_tsvector('simple', t.body) @@ to_tsquery('simple', 'word')",
-            "to_tsvector('simple', t.body) @@ to_tsquery($2, $3)",
-        ),
-        (
-            "lower(left(name, $1)) = lower($2)",
-            "lower(left(name, 3)) = lower('A')",
-            "lower(left(name, 3)) = lower($2)",
-        ),
+        ("date_trunc($1, at AT TIME ZONE $2) = $3", "date_trunc('day', at at time zone 'UTC') = $1",
+         "date_trunc('day', at AT TIME ZONE 'UTC') = $3"),
+        ("to_tsvector($1, t.body) @@ to_tsquery($2, $3)",
+         "to_tsvector('simple', t.body) @@ to_tsquery('simple', 'word')",
+         "to_tsvector('simple', t.body) @@ to_tsquery($2, $3)"),
+        ("lower(left(name, $1)) = lower($2)", "lower(left(name, 3)) = lower('A')",
+         "lower(left(name, 3)) = lower($2)"),
         ("extract($1 FROM at) = $2", "extract(hour FROM at) = 5", "extract(hour FROM at) = $2"),
         ("x IN ($1, $2) AND (a = $3)", "x IN (1, 2) AND (a = 3)", "x IN ($1, $2) AND (a = $3)"),
     ],
-)
+)  # fmt: skip
 def test_constants_of_indexable_expressions_replace_their_parameters(template, text, keyed):
     start = "SELECT 1 FROM t WHERE "
     assert with_keys(start + template, [start + text]) == start + keyed
@@ -324,17 +316,14 @@ def sampling(sql, *values, seen=(), reason=""):
         ("tags && ARRAY[$1::text]", "tags", "element"),
         ("$1 = ANY (tags)", "tags", "element"),
         ("tags ? $1", "tags", "key"),
-        (
-            "to_tsvector('simple', note) @@ plainto_tsquery('simple', $1)",
-            "to_tsvector('simple', note)",
-            "word",
-        ),
+        ("to_tsvector('simple', note) @@ plainto_tsquery('simple', $1)",
+         "to_tsvector('simple', note)", "word"),
         ("to_tsquery($1) @@ tags", "tags", "word"),
         ("tags @> $1::date", "tags", "element"),
         ("$1::bigint <@ tags", "tags", "element"),
         ("$1 <<= lower(note)::inet", "lower(note)::inet", "value"),
     ],
-)
+)  # fmt: skip
 def test_values_of_expressions_arrays_and_documents_are_read_from_rows(condition, expression, shape):
     (found,) = wanted(f"SELECT * FROM orders o WHERE {condition}")
     assert (found.table, found.sql, found.shape) == ("orders", expression, shape)

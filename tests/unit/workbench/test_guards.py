@@ -172,7 +172,7 @@ gates = ["p50 < +5%"]
 ASKED = StoredRequest(
     baseline=GuardSide("baseline", "as it is", commit="1a2b3c"),
     candidate=GuardSide("candidate", "work_mem = 64kB", ("work_mem = 64kB",)),
-    told=("the files differ",),
+    overridden=("the files differ",),
     command="uncork guard sorts.toml --candidate setting=work_mem:64kB",
     confirm=True,
     acknowledged="/somewhere/known.toml",

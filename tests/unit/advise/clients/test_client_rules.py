@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.database_results import database_result
+from fakes.findings import compare_findings
 from uncork.advise.evidence import Evidence, Piece, Statement, known_shape
 from uncork.advise.findings import find_findings
 from uncork.model.database.catalogue import Catalogue, ColumnFacts
@@ -13,8 +14,6 @@ from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.database import CounterFacts, ForeignKeyFacts
 from uncork.model.results.database_transactions import InTransaction
 from uncork.profile.statement_shape import statement_shape
-from uncork.report.findings import finding_headline
-from uncork.report.headline import fits
 
 COLUMNS = {"orders": ["id", "customer", "product"], "product": ["id", "name"], "stock": ["product", "n"]}
 LIST = "SELECT id, product FROM orders WHERE customer = $1"
@@ -48,53 +47,25 @@ def lists(*, calls=200, rows=8_000, lookups=8_010, listed=LIST, lookup=LOOKUP, b
     )
 
 
-def test_a_lookup_for_each_row_of_a_list_is_one_by_one():
-    (one,) = find_findings(lists())
-    assert (one.rule, one.objects, one.templates) == ("lookup-loop", ("product", "shop"), (1,))
-    assert one.headline == "Application shop looks up rows of product one by one, 40 after each list"
-    assert fits(finding_headline(one))
-    assert one.bill.share == pytest.approx(0.5 / 0.7)
-    assert one.candidates[0].sql == "SELECT name FROM product WHERE id = ANY ($1);"
-
-
-def test_two_lookups_for_each_row_are_one_finding():
-    seen = lists()
-    other = statement(2, "SELECT n FROM stock WHERE product = $1", calls=8_000, rows=8_000)
-    seen = replace(seen, statements={**seen.statements, 2: other}, pieces=(*seen.pieces, working(2, 0.6)))
-    (one,) = find_findings(seen)
-    assert one.templates == (2, 1)
-    assert "2 templates are called once for each row of the list." in one.evidence
-
-
-def test_without_shapes_a_foreign_key_shows_which_tables_belong_together():
-    (one,) = find_findings(lists(shaped=False))
-    assert one.rule == "lookup-loop"
-
-
 HEALTHY_LOOKUPS = {
     "other requests look up as well": lists(lookups=9_500),
     "fewer lookups than rows": lists(lookups=6_000),
-    "no list is connected with the key": lists(
-        foreign_keys=(),
-        listed="SELECT id FROM orders WHERE customer = $1",
-        lookup="SELECT name FROM product WHERE name = $1",
-    ),
+    "no list is connected with the key": lists(foreign_keys=(),
+                                               listed="SELECT id FROM orders WHERE customer = $1",
+                                               lookup="SELECT name FROM product WHERE name = $1"),
     "short lists": lists(calls=2_000),
     "few lists": lists(calls=8, rows=800, lookups=800),
     "more sessions than lists": lists(calls=50, rows=2_000, lookups=2_000, busy=20.0),
     "lookups that take no time": lists(busy=0.01),
-    "lookups that return many rows": replace(
-        lists(),
-        statements={
-            0: statement(0, LIST, calls=200, rows=8_000),
-            1: statement(1, LOOKUP, calls=8_000, rows=80_000),
-        },
-    ),
-    "nothing but lookups": evidence(
-        statement(1, LOOKUP, calls=100_000, rows=100_000), pieces=(working(1, 4.0),)
-    ),
+    "lookups that return many rows": replace(lists(),
+                                             statements={0: statement(0, LIST, calls=200,
+                                                                      rows=8_000),
+                                                         1: statement(1, LOOKUP, calls=8_000,
+                                                                      rows=80_000)}),
+    "nothing but lookups": evidence(statement(1, LOOKUP, calls=100_000, rows=100_000),
+                                    pieces=(working(1, 4.0),)),
     "a write for each row": lists(lookup="UPDATE product SET name = $2 WHERE id = $1"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", HEALTHY_LOOKUPS)
@@ -108,15 +79,6 @@ def counted(**facts):
     return lists(
         **{"calls": 225, "rows": 26_962, "lookups": 26_962, "busy": 0.001, "database": watched, **facts}
     )
-
-
-def test_lookups_that_take_no_time_cost_round_trips():
-    (found,) = find_findings(counted())
-    assert (found.rule, found.templates, found.bill) == ("lookup-loop", (1,), None)
-    assert found.headline == "Application shop may look up rows of product one by one, 120 after each list"
-    assert found.cost == "120 round trips for each list"
-    assert "The list returned 26 962 rows, and the lookup was called 26 962 times." in found.evidence
-    assert fits(finding_headline(found))
 
 
 @pytest.mark.parametrize(
@@ -150,14 +112,6 @@ def pausing(*, idle=3.0, busy=0.2, **facts):
     )
 
 
-def test_a_remote_call_inside_a_transaction_is_named_with_the_statement_before_it():
-    (one,) = find_findings(pausing())
-    assert one.rule == "slow-step-in-transaction"
-    assert one.headline == "Application shop pauses for 120 ms inside its transactions"
-    assert one.statement == LIST.lower()
-    assert one.bill.share == pytest.approx(3.0 / 3.2)
-
-
 @pytest.mark.parametrize(
     "facts",
     [
@@ -179,16 +133,6 @@ def connecting(*, opened=200.0, commits=400.0, busy=0.5, **facts):
     )
 
 
-def test_a_connection_for_each_request_costs_processor_time():
-    (one,) = find_findings(connecting())
-    assert one.rule == "connection-per-request"
-    assert one.headline == "200 connections a second are opened by application shop, for few statements each"
-    assert fits(finding_headline(one))
-    assert one.bill.share == pytest.approx(0.6 / 1.1)
-    assert "PgBouncer" in one.candidates[1].text
-    assert (one.candidates[0].habit, one.candidates[0].per_hour) == ("connects", 720_000.0)
-
-
 @pytest.mark.parametrize(
     "facts",
     [
@@ -200,20 +144,6 @@ def test_a_connection_for_each_request_costs_processor_time():
 )
 def test_connections_that_cost_little_are_no_finding(facts):
     assert find_findings(connecting(**facts)) == ()
-
-
-def test_without_rates_the_counters_of_the_watched_database_count_connections():
-    counters = tuple(
-        CounterFacts("pg_stat_database", name, counter, delta)
-        for name, counter, delta in (
-            ("shop", "sessions", 12_000.0),
-            ("shop", "xact_commit", 24_000.0),
-            ("other", "sessions", 60_000.0),
-        )
-    )
-    result = database_result(counters=counters, transactions=(), blockers=(), writers=())
-    (one,) = find_findings(replace(connecting(), rates=None, database=result))
-    assert one.headline.startswith("200 connections a second")
 
 
 def column(table, number, name, kind):
@@ -237,41 +167,46 @@ def looped(sql):
     return found
 
 
-def test_numbers_drawn_one_by_one_are_drawn_together_or_by_the_insert():
-    found = looped("SELECT nextval($1)")
-    assert "RETURNING" in found.candidates[0].text
-    assert "INCREMENT BY 50" in found.candidates[1].text
-
-
-@pytest.mark.parametrize(
-    ("sql", "headline", "batch"),
-    [
-        (
-            "INSERT INTO product (id, name) VALUES ($1, $2)",
-            "inserts 60 000 rows into product",
-            "INSERT INTO product (id, name) SELECT * FROM unnest($1::bigint[], $2::text[]);",
-        ),
-        (
-            "UPDATE product SET name = $1 WHERE id = $2",
-            "updates 60 000 rows of product",
-            "UPDATE product AS old SET name = new.name FROM unnest($1::bigint[], $2::text[]) "
-            "AS new (id, name) WHERE old.id = new.id;",
-        ),
-        (
-            "DELETE FROM product WHERE id = $1",
-            "deletes 60 000 rows from product",
-            "DELETE FROM product WHERE id = ANY ($1);",
-        ),
-        ("UPDATE product SET name = lower($1) WHERE id = $2", "updates 60 000 rows of product", ""),
-        ("INSERT INTO product (id, name) VALUES ($1, now())", "inserts 60 000 rows into product", ""),
-        (LOOKUP, "sends 60 000 statements", "SELECT name FROM product WHERE id = ANY ($1);"),
-        ("SELECT count(*) FROM product WHERE id = $1", "sends 60 000 statements", ""),
-        ("SELECT name FROM product WHERE id = $1 LIMIT $2", "sends 60 000 statements", ""),
-    ],
+LOOPED = (
+    "INSERT INTO product (id, name) VALUES ($1, $2)",
+    "UPDATE product SET name = $1 WHERE id = $2",
+    "DELETE FROM product WHERE id = $1",
+    "UPDATE product SET name = lower($1) WHERE id = $2",
+    "INSERT INTO product (id, name) VALUES ($1, now())",
+    LOOKUP,
+    "SELECT count(*) FROM product WHERE id = $1",
+    "SELECT name FROM product WHERE id = $1 LIMIT $2",
 )
-def test_a_loop_in_a_transaction_gets_the_statement_for_all_its_rows(sql, headline, batch):
-    found = looped(sql)
-    assert found.rule == "one-by-one"
-    assert found.headline == f"Application shop {headline} one by one within transactions"
-    assert fits(finding_headline(found))
-    assert found.candidates[0].sql == batch
+
+
+def two_lookups():
+    seen = lists()
+    other = statement(2, "SELECT n FROM stock WHERE product = $1", calls=8_000, rows=8_000)
+    return replace(seen, statements={**seen.statements, 2: other}, pieces=(*seen.pieces, working(2, 0.6)))
+
+
+def without_rates():
+    of_shop = (("sessions", 12_000.0), ("xact_commit", 24_000.0))
+    counters = [CounterFacts("pg_stat_database", "shop", *each) for each in of_shop]
+    counters.append(CounterFacts("pg_stat_database", "other", "sessions", 60_000.0))
+    result = database_result(counters=tuple(counters), transactions=(), blockers=(), writers=())
+    return replace(connecting(), rates=None, database=result)
+
+
+def test_what_is_found_word_for_word():
+    compare_findings("client_rules", [
+        ("a lookup for each row of a list is one by one", find_findings(lists())),
+        ("without shapes a foreign key shows which tables belong together",
+         find_findings(lists(shaped=False))),
+        ("lookups that take no time cost round trips", find_findings(counted())),
+        ("a remote call inside a transaction is named with the statement before it",
+         find_findings(pausing())),
+        ("a connection for each request costs processor time", find_findings(connecting())),
+        ("numbers drawn one by one are drawn together or by the insert",
+         looped("SELECT nextval($1)")),
+        ("two lookups for each row are one finding", find_findings(two_lookups())),
+        ("without rates the counters of the watched database count connections",
+         find_findings(without_rates())),
+        *((f"a loop in a transaction gets the statement for all its rows: {sql}", looped(sql))
+          for sql in LOOPED),
+    ])  # fmt: skip

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.findings import compare_findings
 from fakes.planned_evidence import column, evidence, plan, statement, table
 from uncork.advise.evidence import Existing
 from uncork.advise.rules.indexes import missing_index
 from uncork.model.database.index import IndexKey, IndexShape
 from uncork.model.results.database import IndexFacts
-from uncork.report.findings import finding_headline
-from uncork.report.headline import fits
 
 COLUMNS = {"sale": ("id", "shop", "amount", "note")}
 SALES = (
@@ -43,22 +42,6 @@ def found(sql=SUM, text=BITMAP, *, blocks=2_005.0, indexes=(), columns=SALES, **
     return list(missing_index.find_covering(seen))
 
 
-def test_scattered_rows_are_worth_an_index_with_their_column():
-    (one,) = found()
-    assert one.headline == "Calls find rows by sale_shop, then read a block of sale for each"
-    assert fits(finding_headline(one))
-    assert one.bill.share == pytest.approx(0.85 * (1 - (2_000 / 150 + 4) / 2_005))
-    (candidate,) = one.candidates
-    assert candidate.sql == ("CREATE INDEX CONCURRENTLY sale_shop_idx ON sale (shop) INCLUDE (amount);")
-    assert candidate.undo == "DROP INDEX CONCURRENTLY sale_shop_idx;"
-    assert any("sale_shop" in reason for reason in candidate.against)
-
-
-def test_an_index_in_the_order_of_its_table_reads_few_blocks_twice():
-    ordered = [replace(one, correlation=0.99) if one.name == "shop" else one for one in SALES]
-    assert found(columns=ordered) == []
-
-
 def test_a_plain_index_scan_is_the_same():
     text = BITMAP.splitlines()[0] + (
         "\n  ->  Index Scan using sale_shop on sale  (cost=1.0..8.0 rows=2000 width=4)\n"
@@ -83,3 +66,12 @@ def test_a_plain_index_scan_is_the_same():
 )
 def test_few_clustered_wide_changed_or_covered_rows_are_left_alone(healthy):
     assert healthy == []
+
+
+def test_what_is_found_word_for_word():
+    compare_findings("covering_index", [
+        ("scattered rows are worth an index with their column", found()),
+        ("an index in the order of its table reads few blocks twice",
+         found(columns=([
+             replace(one, correlation=0.99) if one.name == "shop" else one for one in SALES]))),
+    ])  # fmt: skip

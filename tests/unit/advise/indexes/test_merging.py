@@ -131,18 +131,12 @@ def plain(name, **options):
         (plain("a", opclass="text_pattern_ops"), Wanted("t", (), (plain("a"),)), False),
         (plain("a"), Wanted("t", (), (plain("a", opclass="text_pattern_ops"),)), False),
         (plain("a", descending=True), Wanted("t", (), (plain("a", nulls_first=True),)), False),
-        (
-            plain("a", descending=True),
-            Wanted("t", (), (plain("a", descending=True, nulls_first=False),)),
-            False,
-        ),
-        (
-            plain("a", nulls_first=True),
-            Wanted("t", (), (plain("a", descending=True, nulls_first=False),)),
-            True,
-        ),
+        (plain("a", descending=True),
+         Wanted("t", (), (plain("a", descending=True, nulls_first=False),)), False),
+        (plain("a", nulls_first=True),
+         Wanted("t", (), (plain("a", descending=True, nulls_first=False),)), True),
     ],
-)
+)  # fmt: skip
 def test_an_index_serves_only_in_its_own_collation_and_order(existing, wanted, expected):
     assert serves(IndexShape("t", (existing,)), wanted) is expected
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.findings import compare_findings
 from fakes.table_evidence import column, evidence, index, scan, statement, table
 from uncork.advise.evidence import known_shape
 from uncork.advise.findings import find_findings
@@ -57,17 +58,15 @@ def created(sql, **options):
         ("SELECT * FROM item WHERE customer IN ($1, $2)", "(customer)"),
         ("UPDATE item SET amount = $1 WHERE customer = $2", "(customer)"),
         ("DELETE FROM item WHERE customer = $1", "(customer)"),
-        ("SELECT * FROM item WHERE region = $1 AND amount = $2 AND state = $3", "(amount, region, state)"),
+        ("SELECT * FROM item WHERE region = $1 AND amount = $2 AND state = $3",
+         "(amount, region, state)"),
         ("SELECT * FROM item WHERE amount = $1 AND created > $2", "(amount, created)"),
-        ("SELECT * FROM item WHERE region = $1 ORDER BY created DESC LIMIT $2", "(region, created)"),
-        (
-            "SELECT * FROM item WHERE region = $1 ORDER BY created DESC, id LIMIT $2",
-            "(region, created DESC, id)",
-        ),
-        (
-            "SELECT * FROM item WHERE region = $1 ORDER BY created DESC NULLS LAST LIMIT $2",
-            "(region, created NULLS FIRST)",
-        ),
+        ("SELECT * FROM item WHERE region = $1 ORDER BY created DESC LIMIT $2",
+         "(region, created)"),
+        ("SELECT * FROM item WHERE region = $1 ORDER BY created DESC, id LIMIT $2",
+         "(region, created DESC, id)"),
+        ("SELECT * FROM item WHERE region = $1 ORDER BY created DESC NULLS LAST LIMIT $2",
+         "(region, created NULLS FIRST)"),
         ("SELECT * FROM item ORDER BY created LIMIT $1", "(created)"),
         ('SELECT * FROM item ORDER BY name COLLATE "C" LIMIT $1', '(name COLLATE "C")'),
         ("SELECT * FROM item WHERE sent IS NULL AND amount > $1", "(amount) WHERE sent IS NULL"),
@@ -80,16 +79,14 @@ def created(sql, **options):
         ("SELECT * FROM item WHERE payload ->> 'kind' = $1", "((payload ->> 'kind'))"),
         ("SELECT * FROM item WHERE network >>= $1", "USING gist (network inet_ops)"),
         ("SELECT * FROM item WHERE $1 << network", "USING gist (network inet_ops)"),
-        (
-            "SELECT * FROM item WHERE to_tsvector('english', name) @@ to_tsquery($1)",
-            "USING gin ((to_tsvector('english', name)))",
-        ),
+        ("SELECT * FROM item WHERE to_tsvector('english', name) @@ to_tsquery($1)",
+         "USING gin ((to_tsvector('english', name)))"),
         ("SELECT * FROM item WHERE tags && $1", "USING gin (tags)"),
         ("SELECT * FROM item WHERE words @@ plainto_tsquery($1)", "USING gin (words)"),
         ("SELECT * FROM item WHERE period && $1", "USING gist (period)"),
         ("SELECT count(*) FROM item WHERE customer = $1", "(customer)"),
     ],
-)
+)  # fmt: skip
 def test_the_index_fits_the_statement(sql, expected):
     assert created(sql) == expected
 
@@ -112,22 +109,6 @@ def test_a_rare_constant_in_all_texts_is_worth_a_partial_index():
         "CREATE INDEX CONCURRENTLY item_amount_part_idx ON item (amount) WHERE state = 'new';"
     )
     assert len(found(sql)[0].candidates) == len(found(sql, compared={"state": "done"})[0].candidates) == 1
-
-
-def test_a_value_in_an_array_is_rewritten_for_the_index_that_finds_it():
-    (one,) = found("SELECT id FROM item WHERE $1::integer = ANY (tags) AND amount > $2")
-    assert [each.kind for each in one.candidates] == ["index", "statement"]
-    assert one.candidates[1].sql == (
-        "SELECT id FROM item WHERE tags @> ARRAY[$1::integer]::integer[] AND amount > $2"
-    )
-    assert one.candidates[1].undo == "SELECT id FROM item WHERE $1::integer = ANY (tags) AND amount > $2"
-
-
-def test_a_trigram_index_comes_with_its_extension():
-    (one,) = found("SELECT * FROM item WHERE name ILIKE $1")
-    assert one.candidates[0].sql.startswith("CREATE EXTENSION IF NOT EXISTS pg_trgm;\n")
-    (unknown,) = found("SELECT * FROM item WHERE name LIKE $1")
-    assert [("text_pattern_ops" in each.sql) for each in unknown.candidates] == [False, True]
 
 
 def test_a_search_beside_a_join_gets_its_own_index():
@@ -192,12 +173,6 @@ def test_the_plan_shows_what_a_view_compares(condition, expected):
     assert one.candidates[0].sql.rpartition(" ON item")[2].rstrip(";").strip() == expected
 
 
-def test_a_value_that_all_calls_have_makes_a_partial_index_possible():
-    plan = scan("item", "((amount = 5) AND (state = 'new'::text))", source="seen")
-    (one,) = found("SELECT id FROM item WHERE state = $1 AND amount = $2", plans=(plan,))
-    assert any("(amount) WHERE state = 'new'" in each.sql for each in one.candidates)
-
-
 @pytest.mark.parametrize(
     ("sql", "counts"),
     [
@@ -218,38 +193,10 @@ def test_statements_that_no_index_helps_have_no_finding(sql, counts):
     assert found(sql, **counts) == []
 
 
-@pytest.mark.parametrize(
-    "definition",
-    [
-        "CREATE INDEX one ON item (customer)",
-        "CREATE INDEX one ON item (customer, created)",
-        "CREATE UNIQUE INDEX one ON item (customer, id)",
-    ],
-)
-def test_no_index_is_proposed_that_exists_or_is_the_beginning_of_one(definition):
-    assert found("SELECT * FROM item WHERE customer = $1", indexes=[index(definition)]) == []
-
-
-def test_a_partial_index_on_other_rows_does_not_count():
-    other = index("CREATE INDEX item_customer_idx ON item (customer) WHERE gone IS NOT NULL")
-    (one,) = found("SELECT * FROM item WHERE customer = $1", indexes=[other])
-    assert "item_customer_idx2 ON item (customer)" in one.candidates[0].sql
-
-
 def test_a_small_table_and_one_without_time_have_no_finding():
     sql = "SELECT * FROM item WHERE customer = $1"
     assert found(sql, facts={"rows": 5_000}) == []
     assert found(sql, busy=0.01) == []
-
-
-def test_without_statistics_the_index_is_on_what_the_statement_compares():
-    bare = tuple(replace(one, distinct=None, null_fraction=None, width=None) for one in ITEM)
-    assert created("SELECT * FROM item WHERE customer = $1", columns=bare) == "(customer)"
-    assert created("SELECT * FROM item WHERE customer = $1", columns=()) == "(customer)"
-
-
-def test_blocks_of_other_work_are_no_scan_of_the_table():
-    assert found("DELETE FROM item WHERE customer = $1", facts={"whole_reads": 0.0, "seq_scans": 3}) == []
 
 
 def test_an_index_that_is_read_in_vain_wants_another_column():
@@ -331,15 +278,6 @@ def test_the_condition_of_a_policy_belongs_to_the_index(sql, expected):
     assert "region" in one.headline and fits(finding_headline(one))
 
 
-def test_a_policy_asks_for_no_index_of_roles_that_bypass_it():
-    assert under_policy("SELECT * FROM item", role="postgres", rows=60_000_000) == []
-
-
-def test_an_index_on_the_column_of_a_policy_is_enough():
-    own = index("CREATE INDEX item_region ON item (region)")
-    assert under_policy("SELECT * FROM item WHERE name ILIKE $1", indexes=[own]) == []
-
-
 def test_no_index_is_proposed_that_row_security_keeps_from_use():
     one_row = "SELECT * FROM item WHERE lower(name) = $1"
     assert under_policy(one_row, "(region > 0)") == []
@@ -372,3 +310,36 @@ def test_an_index_that_may_save_a_third_is_proposed_for_a_costly_statement_to_me
     words = [text for finding in missing_index.find_missing_indexes(seen) for text in finding.evidence]
     assert any("measure the index on a copy with uncork cure" in text for text in words) == is_found
     assert bool(words) == is_found
+
+
+def test_what_is_found_word_for_word():
+    compare_findings("missing_index", [
+        ("a value in an array is rewritten for the index that finds it",
+         found("SELECT id FROM item WHERE $1::integer = ANY (tags) AND amount > $2")),
+        ("a trigram index comes with its extension",
+         found("SELECT * FROM item WHERE name ILIKE $1"),
+         found("SELECT * FROM item WHERE name LIKE $1")),
+        ("a value that all calls have makes a partial index possible",
+         found("SELECT id FROM item WHERE state = $1 AND amount = $2",
+               plans=(scan("item", "((amount = 5) AND (state = 'new'::text))", source="seen"),))),
+        ("a partial index on other rows does not count",
+         found("SELECT * FROM item WHERE customer = $1",
+               indexes=[index(
+                   "CREATE INDEX item_customer_idx ON item (customer) WHERE gone IS NOT NULL")])),
+        ("without statistics the index is on what the statement compares",
+         found("SELECT * FROM item WHERE customer = $1",
+               columns=tuple(
+                   replace(one, distinct=None, null_fraction=None, width=None) for one in ITEM)),
+         found("SELECT * FROM item WHERE customer = $1", columns=())),
+        ("blocks of other work are no scan of the table",
+         found("DELETE FROM item WHERE customer = $1", facts={"whole_reads": 0.0, "seq_scans": 3})),
+        ("a policy asks for no index of roles that bypass it",
+         under_policy("SELECT * FROM item", role="postgres", rows=60_000_000)),
+        ("an index on the column of a policy is enough",
+         under_policy("SELECT * FROM item WHERE name ILIKE $1",
+                      indexes=[index("CREATE INDEX item_region ON item (region)")])),
+        ("no index is proposed that exists or is the beginning of one",
+         *(found("SELECT * FROM item WHERE customer = $1", indexes=[index(definition)]) for definition in (
+             "CREATE INDEX one ON item (customer)", "CREATE INDEX one ON item (customer, created)",
+             "CREATE UNIQUE INDEX one ON item (customer, id)"))),
+    ])  # fmt: skip

@@ -2,13 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
-
 from fakes.database_results import database_result
+from fakes.findings import compare_findings
 from fakes.table_evidence import column, evidence, foreign_key, index, statement, table
 from uncork.advise.findings import find_findings
-from uncork.report.findings import finding_headline
-from uncork.report.headline import fits
 
 EVENT = (column("event", "id"), column("event", "a", "text"), column("event", "b", "text"))
 PRIMARY = index("CREATE UNIQUE INDEX event_pkey ON event (id)")
@@ -34,29 +31,6 @@ def found(*indexes, sql=INSERT, keys=(), days=None, standby=False, **facts):
         database=database,
     )
     return find_findings(seen)
-
-
-def test_duplicates_cost_the_writes_their_part():
-    (one,) = found(PRIMARY, USED, AGAIN)
-    assert (one.rule, one.headline) == ("redundant-index", "Index event_a2 of event duplicates event_a")
-    assert one.bill.share == pytest.approx(1 / 4)
-    assert fits(finding_headline(one))
-    assert one.candidates[0].sql == "DROP INDEX CONCURRENTLY event_a2;"
-    assert one.candidates[0].undo == "CREATE INDEX CONCURRENTLY event_a2 ON event (a);"
-    assert one.candidates[0].unprovable == ""  # the other index finds what this one does
-
-
-def test_unused_indexes_cost_the_writes_their_part_and_may_be_needed_later():
-    assert found(PRIMARY, UNUSED, days=2) == ()  # a new index may wait for its first reader
-    (one,) = found(PRIMARY, UNUSED, days=90)
-    assert (one.rule, one.headline) == ("unused-index", "Index event_b of event is never scanned")
-    assert one.bill.share == pytest.approx(1 / 3)
-    other = replace(UNUSED, facts=replace(UNUSED.facts, name="event_c"))
-    (young,) = found(PRIMARY, UNUSED, other, days=2)
-    assert young.bill.share == pytest.approx(2 / 4)
-    assert any("counted for 30 days" in text for text in young.candidates[0].against)
-    assert young.candidates[0].unprovable.startswith("Scans were counted for 2 days")
-    assert one.candidates[0].unprovable == ""
 
 
 def test_a_standby_cannot_tell_that_an_index_is_unused_and_accepts_no_change():
@@ -90,10 +64,6 @@ def test_a_large_index_without_cost_to_writes_costs_its_disk_after_thirty_days()
     assert found(PRIMARY, UNUSED, sql=SELECT, days=90) == ()
 
 
-def test_an_unused_index_on_a_foreign_key_serves_its_deletes():
-    assert found(PRIMARY, UNUSED, keys=[foreign_key("event", "b", "kind", indexed=True)], days=90) == ()
-
-
 def test_an_invalid_index_is_built_again_if_statements_want_it():
     broken = index("CREATE INDEX event_a ON event (a)", warning="invalid", scans=0)
     seen = evidence(
@@ -121,24 +91,19 @@ def deletes(sql="DELETE FROM bill WHERE id = $1", *, indexed=False, blocks=600 *
     return find_findings(seen)
 
 
-def test_deletes_that_scan_the_referring_table_want_an_index_on_the_key():
-    (one,) = deletes()
-    assert one.rule == "foreign-key-without-index"
-    assert one.headline == "Deletes from bill scan line, which has no index on bill"
-    assert one.bill.share > 0.9
-    assert fits(finding_headline(one))
-    assert "ON line (bill)" in one.candidates[0].sql
-
-
-@pytest.mark.parametrize(
-    "facts",
-    [
-        {"indexed": True},
-        {"rows": 900},
-        {"blocks": 600 * 12},
-        {"seq_scans": 0},
-        {"sql": "UPDATE bill SET id = $1 WHERE id = $2", "blocks": 600 * 12},
-    ],
-)
-def test_deletes_that_do_not_scan_have_no_finding(facts):
-    assert deletes(**facts) == ()
+def test_what_is_found_word_for_word():
+    compare_findings("unneeded_indexes", [
+        ("duplicates cost the writes their part", found(PRIMARY, USED, AGAIN)),
+        ("unused indexes cost the writes their part and may be needed later",
+         found(PRIMARY, UNUSED, days=2), found(PRIMARY, UNUSED, days=90),
+         found(PRIMARY, UNUSED, replace(UNUSED, facts=replace(UNUSED.facts, name="event_c")),
+               days=2)),
+        ("an unused index on a foreign key serves its deletes",
+         found(PRIMARY, UNUSED, keys=[foreign_key("event", "b", "kind", indexed=True)], days=90)),
+        ("deletes that scan the referring table want an index on the key", deletes()),
+        ("deletes that do not scan have no finding",
+         *(deletes(**facts) for facts in ({"indexed": True}, {"rows": 900}, {"blocks": 600 * 12},
+                                          {"seq_scans": 0},
+                                          {"sql": "UPDATE bill SET id = $1 WHERE id = $2",
+                                           "blocks": 600 * 12}))),
+    ])  # fmt: skip

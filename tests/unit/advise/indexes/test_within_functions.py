@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.evidence import a_function
+from fakes.findings import compare_findings
 from fakes.table_evidence import column, evidence, foreign_key, index, scan, statement, table
 from uncork.advise.findings import find_findings
-from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
+from uncork.model.database.catalogue import TriggerFacts
 from uncork.profile.shapes.variables import function_statements
-from uncork.report.findings import finding_headline
-from uncork.report.headline import fits
 
 COLUMNS = (
     *(column("orders", name) for name in ("id", "customer_id", "total")),
@@ -24,10 +24,6 @@ PRIMARY = index("CREATE UNIQUE INDEX orders_pkey ON orders (id)")
 TRIGGER = TriggerFacts("adding", "orders", 1, "after", True, ("update",), "add_up()", "")
 
 
-def function(name, source, **facts):
-    return FunctionFacts(name, "plpgsql", "volatile", "unsafe", False, False, 100.0, source, **facts)
-
-
 def seen(sql, source, *others, tables=(), keys=(), indexes=(), counts=None, **facts):
     """Return evidence of a statement that executes a function, and of other statements."""
     found = evidence(
@@ -39,7 +35,7 @@ def seen(sql, source, *others, tables=(), keys=(), indexes=(), counts=None, **fa
     )
     names = {name: [one.name for one in columns] for name, columns in found.catalogue.columns.items()}
     catalogue = replace(
-        found.catalogue, functions=(function("add_up", source, **facts),), triggers=(TRIGGER,)
+        found.catalogue, functions=(a_function("add_up", source, **facts),), triggers=(TRIGGER,)
     )
     return replace(found, catalogue=catalogue, take_body=lambda body: function_statements(body, names))
 
@@ -50,36 +46,6 @@ TOTALS = table("customer_totals", updated=600)
 
 def fired(*others, totals=TOTALS, sql=UPDATE, source=ADD, **facts):
     return find_findings(seen(sql, source, *others, tables=(ORDERS, totals), **facts))
-
-
-def test_a_trigger_that_scans_a_table_wants_an_index_on_what_it_compares():
-    (one,) = fired()
-    assert (one.rule, one.templates) == ("missing-index", (0,))
-    assert one.headline == "Table customer_totals has no index on customer_id, so calls scan it"
-    assert fits(finding_headline(one))
-    assert "ON customer_totals (customer_id)" in one.candidates[0].sql
-    assert one.statement == UPDATE.lower()
-    (executed,) = (text for text in one.evidence if "executes function" in text)
-    assert executed.startswith(
-        "Trigger adding executes function add_up, which executes: UPDATE customer_totals SET amount = amount"
-    )
-    assert "The counters of customer_totals show 600 full scans, about 1 for each call." in one.evidence
-
-
-def test_a_called_function_counts_too():
-    (one,) = fired(
-        sql="SELECT add_up($1)", source="SELECT amount FROM customer_totals WHERE customer_id = $1"
-    )
-    assert (one.rule, one.objects) == ("missing-index", ("customer_totals", "customer_id"))
-    assert any(text.startswith("Calls execute function add_up, which") for text in one.evidence)
-
-
-def test_only_the_time_and_the_blocks_of_the_scans_count():
-    (half,) = fired(counts={"blocks": 600 * 2_000})
-    assert half.bill.share == pytest.approx(0.5, abs=0.02)
-    (slow,) = fired(counts={"mean_ns": 100e6})  # scanning 100 000 rows in 1 000 blocks takes 22 ms at most
-    assert 0.15 < slow.bill.share < 0.25
-    assert fired(counts={"mean_ns": 1e9}) == ()
 
 
 def test_the_commit_of_the_calling_statement_is_not_billed():
@@ -111,11 +77,6 @@ def test_a_function_that_does_not_scan_gets_no_finding(facts):
     assert [one for one in fired(**facts) if one.rule == "missing-index"] == []
 
 
-def test_scans_of_another_statement_are_not_the_functions():
-    other = statement(1, "SELECT sum(amount) FROM customer_totals", plans=(scan("customer_totals", ""),))
-    assert fired(other) == ()
-
-
 BILLS = (
     table("line"),
     table("orders", rows=5_000, deleted=600, seq_scans=0, whole_reads=0.0),
@@ -125,7 +86,7 @@ KEY = foreign_key("line", "order_id", "orders")
 
 def archived(*others, sql="SELECT archive_old($1)", tables=BILLS, keys=(KEY,), **facts):
     found = seen(sql, DELETE, *others, tables=tables, keys=keys, **facts)
-    functions = (function("archive_old", DELETE),)
+    functions = (a_function("archive_old", DELETE),)
     return find_findings(replace(found, catalogue=replace(found.catalogue, functions=functions)))
 
 
@@ -144,26 +105,12 @@ def test_a_function_that_deletes_referenced_rows_wants_an_index_on_the_foreign_k
     assert one.bill.share > 0.9
 
 
-def test_healthy_deletes_within_functions_get_no_finding():
-    assert archived(keys=(replace(KEY, indexed=True),)) == ()
-    assert archived(counts={"blocks": 600 * 12}) == ()
-    assert archived(tables=(table("line", rows=900, blocks=9), BILLS[1])) == ()
-    assert archived(tables=(table("line", whole_reads=0.0), BILLS[1])) == ()
-    assert archived(tables=(BILLS[0], replace(BILLS[1], deleted=0))) == ()
-
-
-def test_deletes_outside_of_the_function_are_billed_for_their_own_scans():
-    direct = statement(1, "DELETE FROM orders WHERE id = $1", blocks=600 * 1_010)
-    (one,) = archived(direct)
-    assert one.templates == (1,)
-
-
 def test_a_function_calls_another_that_fires_a_trigger():
     found = seen("SELECT pay($1)", "BEGIN PERFORM book(1); END", tables=(ORDERS, TOTALS))
     functions = (
-        function("pay", "BEGIN PERFORM book(1); END"),
-        function("book", "BEGIN UPDATE orders SET total = 1 WHERE id = n; PERFORM pay(2); END"),
-        function("add_up", ADD),
+        a_function("pay", "BEGIN PERFORM book(1); END"),
+        a_function("book", "BEGIN UPDATE orders SET total = 1 WHERE id = n; PERFORM pay(2); END"),
+        a_function("add_up", ADD),
     )
     (one,) = find_findings(replace(found, catalogue=replace(found.catalogue, functions=functions)))
     assert one.objects == ("customer_totals", "customer_id")
@@ -185,3 +132,24 @@ def test_statements_that_scan_the_same_table_share_its_scans():
     )
     (one,) = fired(source=twice, counts={"blocks": 600 * 2_000})
     assert one.bill.share == pytest.approx(0.5, abs=0.02)
+
+
+def test_what_is_found_word_for_word():
+    compare_findings("within_functions", [
+        ("a trigger that scans a table wants an index on what it compares", fired()),
+        ("a called function counts too",
+         fired(sql="SELECT add_up($1)",
+               source="SELECT amount FROM customer_totals WHERE customer_id = $1")),
+        ("only the time and the blocks of the scans count", fired(counts={"blocks": 600 * 2_000}),
+         fired(counts={"mean_ns": 100e6}), fired(counts={"mean_ns": 1e9})),
+        ("scans of another statement are not the functions",
+         fired(statement(1, "SELECT sum(amount) FROM customer_totals",
+                         plans=(scan("customer_totals", ""),)))),
+        ("healthy deletes within functions get no finding",
+         archived(keys=(replace(KEY, indexed=True),)), archived(counts={"blocks": 600 * 12}),
+         archived(tables=(table("line", rows=900, blocks=9), BILLS[1])),
+         archived(tables=(table("line", whole_reads=0.0), BILLS[1])),
+         archived(tables=(BILLS[0], replace(BILLS[1], deleted=0)))),
+        ("deletes outside of the function are billed for their own scans",
+         archived(statement(1, "DELETE FROM orders WHERE id = $1", blocks=600 * 1_010))),
+    ])  # fmt: skip

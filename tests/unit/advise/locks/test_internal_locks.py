@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from fakes.evidence import a_statement, a_table, an_index, evidence, spent
+from fakes.evidence import a_blocker, a_function, a_statement, a_table, an_index, evidence, spent
+from fakes.findings import compare_findings
 from uncork.advise.findings import find_findings
 from uncork.advise.rules.locks import internal, named
-from uncork.model.database.catalogue import FunctionFacts, TableOptions, TriggerFacts
+from uncork.model.database.catalogue import TableOptions, TriggerFacts
 from uncork.model.database.plan import StatementPlan
 from uncork.model.database.wait_classes import CPU, IDLE
-from uncork.model.results.database import BlockerFacts, ForeignKeyFacts, WaiterFacts
+from uncork.model.results.database import ForeignKeyFacts, WaiterFacts
 from uncork.profile.plans.tree import plan_tree
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
@@ -21,27 +22,10 @@ COMMIT = a_statement("COMMIT", 1)
 NOTIFY = a_statement("NOTIFY changed, 'x'", 2)
 
 
-def blocker(event, template=1, *, state="IO", sessions=4.0, processes=6, mean_ms=2.0, idle_ns=None):
-    waiter = WaiterFacts("shop", template, "", event, sessions)
-    return BlockerFacts(
-        application="shop",
-        user="app",
-        state=state,
-        template=template,
-        text="commit",
-        sessions=sessions,
-        most=5,
-        chain=2,
-        transaction_ns=round(3e6 * mean_ms),
-        transaction_mean_ns=mean_ms * 1e6,
-        idle_ns=idle_ns,
-        processes=processes,
-        waiters=(waiter,),
-    )
-
-
-def function(name, source):
-    return FunctionFacts(name, "plpgsql", "volatile", "unsafe", False, False, 100.0, source)
+def blocker(event, template=1, *, mean_ms=2.0, sessions=4.0, **facts):
+    known = {"text": "commit", "most": 5, "chain": 2, "processes": 6}
+    waiters = (WaiterFacts("shop", template, "", event, sessions),)
+    return a_blocker(mean_ms, template=template, waiters=waiters, **{**known, **facts})
 
 
 def commits(statements, *, waiting=4.0, flushing=0.8, **catalogue):
@@ -53,19 +37,9 @@ def commits(statements, *, waiting=4.0, flushing=0.8, **catalogue):
     )
 
 
-def test_commits_with_notify_queue_for_one_lock():
-    (one,) = find_findings(commits([INSERT, COMMIT, NOTIFY]))
-    assert one.rule == "notify-commits"
-    assert one.headline == "Up to 5 sessions at once queue to commit, because application shop sends NOTIFY"
-    assert fits(finding_headline(one))
-    assert one.bill.share == pytest.approx((4.0 - 0.5 * 0.8) / 5.0)  # each commit still waits for a flush
-    assert one.candidates[0].kind == "client"
-    assert [each.sql for each in one.candidates if each.sql] == ["SET synchronous_commit = off;"]
-
-
 def test_notifications_of_a_trigger_are_named_by_its_function():
     trigger = TriggerFacts("tell", "item", 1, "after", True, ("insert",), "tell()", "")
-    tell = function("tell", "BEGIN PERFORM pg_notify('changed', NEW.id::text); RETURN NEW; END")
+    tell = a_function("tell", "BEGIN PERFORM pg_notify('changed', NEW.id::text); RETURN NEW; END")
     (one,) = find_findings(commits([INSERT, COMMIT], triggers=(trigger,), functions=(tell,)))
     assert (one.rule, one.objects) == ("notify-commits", ("tell",))
     assert one.headline.endswith("because function tell sends NOTIFY")
@@ -96,17 +70,6 @@ def turns(one=LOCK, *, waiting=4.0, working=1.0, **facts):
     )
 
 
-def test_an_advisory_lock_that_changes_hands_is_a_queue():
-    (one,) = find_findings(turns())
-    assert one.rule == "advisory-lock"
-    assert one.headline == "Up to 5 sessions at once queue for an advisory lock of application shop"
-    assert fits(finding_headline(one))
-    assert one.bill.share == pytest.approx(0.8)
-    assert "pg_try_advisory_xact_lock" in one.candidates[2].text
-    assert not one.candidates[2].same_answers
-    assert "They take such a lock 100 times a second." in one.evidence
-
-
 def test_a_spare_session_that_waits_for_its_turn_to_lead_is_healthy():
     spare = a_statement("SELECT pg_advisory_lock($1)", 0, calls=0)
     assert find_findings(turns(spare, processes=1, mean_ms=3_600_000)) == ()
@@ -115,10 +78,6 @@ def test_a_spare_session_that_waits_for_its_turn_to_lead_is_healthy():
     )
     assert list(named.find_advisory(turns(uncounted, processes=1))) == []
     assert len(list(named.find_advisory(turns(uncounted, processes=6)))) == 1
-
-
-def test_a_few_turns_are_healthy():
-    assert find_findings(turns(waiting=0.6)) == ()
 
 
 def test_a_forgotten_transaction_with_an_advisory_lock_is_the_finding_of_another_rule():
@@ -142,36 +101,15 @@ def looked_up(statements=(READ, SAVEPOINT), *, waits=2.0, event="SubtransSLRU", 
     )
 
 
-def test_subtransactions_that_others_look_up_are_named_with_their_application():
-    (one,) = internal.find_subtransactions(looked_up())
-    assert one.objects == ("batch",)
-    assert fits(finding_headline(one))
-    assert one.bill.share == pytest.approx(2.0 / 3.2)
-    assert "Sessions set 1 000 savepoints a second." in one.evidence
-    assert "ON CONFLICT" in one.candidates[0].text
-    assert [each.sql.split()[3] for each in one.candidates if each.sql] == [
-        "idle_in_transaction_session_timeout"
-    ]
-
-
 def test_blocks_that_handle_exceptions_are_subtransactions_too():
     call = a_statement("SELECT put($1)", 1)
-    put = function("put", "BEGIN INSERT INTO item VALUES (1); EXCEPTION WHEN unique_violation THEN NULL; END")
+    handles = "BEGIN INSERT INTO item VALUES (1); EXCEPTION WHEN unique_violation THEN NULL; END"
+    put = a_function("put", handles)
     (one,) = internal.find_subtransactions(
         looked_up((READ, call), event="SubtransBuffer", catalogue={"functions": (put,)})
     )
     assert one.objects == ("put",)
     assert "Rewrite function put without EXCEPTION" in one.candidates[0].text
-
-
-def test_a_larger_cache_is_proposed_where_its_size_is_a_setting():
-    (one,) = internal.find_subtransactions(looked_up(settings={"subtransaction_buffers": "256kB"}))
-    assert one.candidates[-1].sql == "ALTER SYSTEM SET subtransaction_buffers = '32MB';"
-
-
-@pytest.mark.parametrize("healthy", [looked_up(waits=0.1), looked_up(event="XactSLRU")])
-def test_other_waits_for_internal_locks_are_no_subtransactions(healthy):
-    assert list(internal.find_subtransactions(healthy)) == []
 
 
 ORDER = a_statement("INSERT INTO item (note) VALUES ($1)", 0, COLUMNS)
@@ -193,21 +131,6 @@ def test_rows_that_foreign_keys_lock_together_are_named_by_their_table(wait):
     assert fits(finding_headline(one))
     assert (one.objects, one.bill.share) == (("shop",), pytest.approx(2 / 3))
     assert [each.kind for each in one.candidates] == ["client", "client"]
-
-
-def test_statements_that_lock_rows_for_share_and_caches_with_a_size_get_changes():
-    (one,) = shared(
-        SHARE, settings={"multixact_offset_buffers": "128kB", "multixact_member_buffers": "256kB"}
-    )
-    assert one.objects == ("item",)
-    assert one.candidates[2].text.startswith("Read without FOR SHARE")
-    assert one.candidates[3].undo == (
-        "ALTER SYSTEM RESET multixact_offset_buffers; ALTER SYSTEM RESET multixact_member_buffers;"
-    )
-
-
-def test_short_waits_for_shared_locks_are_healthy():
-    assert shared(waits=0.05) == shared(wait="LWLock:WALWrite") == []
 
 
 SUM = "SELECT sum(note) FROM item WHERE id = $1"
@@ -240,20 +163,6 @@ def locking(plan, *, waits=2.0, version="PostgreSQL 15.4", settings=None, indexe
     )
 
 
-def test_statements_that_lock_many_partitions_wait_for_the_list_of_locks():
-    (one,) = internal.find_lock_manager(locking(parts(40), indexes=2))
-    assert one.objects == ("item",)
-    assert one.headline == "Calls queue to lock 120 tables and indexes of item each"
-    assert fits(finding_headline(one))
-    assert one.bill.share == pytest.approx(2 / 3)
-    assert "(day)" in one.candidates[0].text
-
-
-def test_partitions_that_a_generic_plan_removes_are_locked_all_the_same():
-    (one,) = internal.find_lock_manager(locking(parts(1, removed=60)))
-    assert one.candidates[0].sql == "SET plan_cache_mode = force_custom_plan;"
-
-
 def test_from_version_18_on_sessions_note_more_locks():
     many = {"version": "PostgreSQL 18.4", "settings": {"max_locks_per_transaction": "64"}}
     assert list(internal.find_lock_manager(locking(parts(30), **many))) == []
@@ -261,6 +170,30 @@ def test_from_version_18_on_sessions_note_more_locks():
     assert any("max_locks_per_transaction" in each.sql for each in one.candidates)
 
 
-@pytest.mark.parametrize("healthy", [locking(parts(4)), locking(parts(40), waits=0.05)])
-def test_few_locks_or_short_waits_are_healthy(healthy):
-    assert list(internal.find_lock_manager(healthy)) == []
+def test_what_is_found_word_for_word():
+    compare_findings("internal_locks", [
+        ("commits with notify queue for one lock",
+         find_findings(commits([INSERT, COMMIT, NOTIFY]))),
+        ("an advisory lock that changes hands is a queue", find_findings(turns())),
+        ("a few turns are healthy", find_findings(turns(waiting=0.6))),
+        ("subtransactions that others look up are named with their application",
+         internal.find_subtransactions(looked_up())),
+        ("a larger cache is proposed where its size is a setting",
+         internal.find_subtransactions(looked_up(settings={"subtransaction_buffers": "256kB"}))),
+        ("statements that lock rows for share and caches with a size get changes",
+         shared(SHARE,
+                settings={"multixact_offset_buffers": "128kB",
+                          "multixact_member_buffers": "256kB"})),
+        ("short waits for shared locks are healthy", shared(waits=0.05),
+         shared(wait="LWLock:WALWrite")),
+        ("statements that lock many partitions wait for the list of locks",
+         internal.find_lock_manager(locking(parts(40), indexes=2))),
+        ("partitions that a generic plan removes are locked all the same",
+         internal.find_lock_manager(locking(parts(1, removed=60)))),
+        ("other waits for internal locks are no subtransactions",
+         *(internal.find_subtransactions(healthy) for healthy in (looked_up(waits=0.1),
+                                                              looked_up(event="XactSLRU")))),
+        ("few locks or short waits are healthy",
+         *(internal.find_lock_manager(healthy) for healthy in (locking(parts(4)),
+                                                           locking(parts(40), waits=0.05)))),
+    ])  # fmt: skip

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from fakes.database_results import database_result, evidence_of
+from fakes.evidence import a_blocker, a_function
+from fakes.findings import compare_findings
 from uncork.advise.evidence import Piece
 from uncork.advise.findings import find_findings
-from uncork.model.database.catalogue import Catalogue, FunctionFacts, TriggerFacts
+from uncork.model.database.catalogue import Catalogue, TriggerFacts
 from uncork.model.database.sessions import SessionRates
 from uncork.model.database.wait_classes import CPU, IDLE
-from uncork.model.results.database import BlockerFacts, StatementFacts, TemplateActivity, Usage, WaiterFacts
+from uncork.model.results.database import StatementFacts, TemplateActivity, Usage, WaiterFacts
 from uncork.profile.shapes.variables import function_statements
-from uncork.report.findings import finding_headline
-from uncork.report.headline import fits
 
 UPDATE = "update counter set n = n + ? where id = ?"
 SECONDS = 60
@@ -34,25 +34,8 @@ def statement(number, text, *, calls=60_000):
     )
 
 
-def blocker(
-    text=UPDATE, *, template=0, state="IO", mean_ms=20.0, application="shop", waiters=(), idle_ns=None
-):
-    held = sum(one.sessions for one in waiters)
-    return BlockerFacts(
-        application=application,
-        user="app",
-        state=state,
-        template=template,
-        text=text,
-        sessions=held,
-        most=7,
-        chain=7,
-        transaction_ns=round(3 * mean_ms * 1e6),
-        transaction_mean_ns=mean_ms * 1e6,
-        idle_ns=idle_ns,
-        processes=3,
-        waiters=tuple(waiters),
-    )
+def blocker(text=UPDATE, **facts):
+    return a_blocker(text=text, **facts)
 
 
 def waiter(text=UPDATE, template=0, *, event="transactionid", sessions=4.0, application="shop"):
@@ -85,46 +68,6 @@ def first(seen):
     return found[0] if found else None
 
 
-def test_sessions_that_update_one_row_are_a_hot_row():
-    one = first(evidence([blocker(waiters=[waiter()])]))
-    assert (one.rule, one.objects) == ("hot-row", ("counter", "n"))
-    assert one.headline == "Up to 7 sessions at once queue to update the same rows of counter"
-    assert one.bill.share == pytest.approx(0.8)
-    assert one.candidates[0].sql.startswith("CREATE TABLE counter_part WITH (fillfactor = 50) AS SELECT id, ")
-    assert one.candidates[0].undo == "DROP TABLE counter_part;"
-
-
-def test_a_queue_so_long_that_its_transactions_are_old_is_still_a_hot_row():
-    """Each transaction is a second old because it waited for its turn; it holds the row for 1 ms."""
-    assert first(evidence([blocker(mean_ms=500, waiters=[waiter()])])).rule == "hot-row"
-
-
-def test_sessions_that_wait_for_a_slow_transaction_of_another_application_are_not_a_hot_row():
-    slow = blocker("select pg_sleep(?)", template=1, mean_ms=400, application="batch", waiters=[waiter()])
-    one = first(evidence([slow], texts=(UPDATE, "select pg_sleep(?)")))
-    assert one.rule == "lock-wait"
-    assert one.headline == "Up to 7 sessions at once waited for locks that application batch holds for 800 ms"
-    assert "move the slow statement out of it" in one.candidates[0].text
-
-
-def test_a_slow_transaction_of_the_same_application_is_no_hot_row_if_few_statements_end():
-    slow = blocker(mean_ms=400, waiters=[waiter()])
-    assert first(evidence([slow], calls=60)).rule == "lock-wait"
-
-
-def test_a_transaction_that_pauses_while_others_wait_is_told_to_work_elsewhere():
-    slow = blocker(state=IDLE, mean_ms=400, application="batch", idle_ns=600_000_000, waiters=[waiter()])
-    one = first(evidence([slow]))
-    assert one.rule == "lock-wait"
-    assert "before BEGIN or after COMMIT" in one.candidates[0].text
-
-
-def test_a_prepared_transaction_is_named_and_its_name_is_asked_for():
-    one = first(evidence([blocker("", template=None, state="prepared transaction", waiters=[waiter()])]))
-    assert one.headline == "Up to 7 sessions at once waited for locks of a prepared transaction"
-    assert "pg_prepared_xacts" in one.candidates[0].sql
-
-
 @pytest.mark.parametrize(
     ("waiting", "busy"),
     [
@@ -136,34 +79,6 @@ def test_a_few_sessions_that_take_turns_are_healthy(waiting, busy):
     assert first(evidence([blocker(waiters=[waiter(sessions=waiting)])], busy=busy)) is None
 
 
-def test_workers_that_lock_the_same_job_are_told_to_skip_locked_ones():
-    text = "select id from job where state = ? order by id limit ? for update"
-    one = first(evidence([blocker(text, waiters=[waiter(text)])], texts=(text,)))
-    assert one.headline == "Up to 7 sessions at once queue to lock the same rows of job"
-    (change,) = one.candidates
-    assert change.sql.endswith("for update SKIP LOCKED")
-    assert not change.same_answers
-
-
-def test_a_row_that_is_locked_and_then_updated_is_updated_at_once():
-    text = "select last from numbering where kind = ? for update"
-    one = first(evidence([blocker(text, waiters=[waiter(text)])], texts=(text,)))
-    assert one.objects == ("numbering",)
-    assert "UPDATE ... RETURNING" in one.candidates[0].text
-
-
-def test_an_upsert_of_one_key_is_a_hot_row_with_the_keys_of_its_conflict():
-    text = "insert into hits (page, n) values (?, ?) on conflict (page) do update set n = hits.n + ?"
-    one = first(evidence([blocker(text, waiters=[waiter(text)])], texts=(text,)))
-    assert one.rule == "hot-row"
-    assert "PRIMARY KEY (page, part)" in one.candidates[0].sql
-
-
-def test_an_insert_that_waits_is_no_hot_row():
-    text = "insert into hits (page) values (?)"
-    assert first(evidence([blocker(text, waiters=[waiter(text)])], texts=(text,))).rule == "lock-wait"
-
-
 COUNT = "BEGIN\n  UPDATE total SET n = n + NEW.price WHERE shop = NEW.shop;\n  RETURN NEW;\nEND"
 
 UPSERT = (
@@ -172,127 +87,108 @@ UPSERT = (
 )
 
 
-def function(name, source):
-    return FunctionFacts(name, "plpgsql", "volatile", "unsafe", False, False, 100.0, source)
+LOCKS = (
+    "lock table only counter in access exclusive mode",
+    "lock counter in exclusive mode",
+    "create index on counter (n)",
+    "create unique index i on public.counter (n)",
+    "vacuum (full, verbose) counter",
+    "vacuum full counter",
+    "cluster counter using i",
+    "reindex table counter",
+    "refresh materialized view counter",
+    "alter table counter add column x int",
+    "truncate counter",
+    "drop trigger t on counter",
+)
 
 
-def counted(source=COUNT):
-    """Return a catalogue with a trigger on table hits, and a function."""
+def queueing(text, **facts):
+    """Return what is found if sessions that execute this statement wait for each other."""
+    return first(evidence([blocker(text, waiters=[waiter(text)])], texts=(text,), **facts))
+
+
+def within(source):
+    """Return what is found if sessions wait for each other in inserts, which execute a trigger's function."""
     trigger = TriggerFacts("counting", "hits", 1, "after", True, ("insert",), "count_hit", "")
-    return Catalogue(triggers=(trigger,), functions=(function("count_hit", source),))
-
-
-def within(source=COUNT):
-    text = "insert into hits (page) values (?)"
+    catalogue = Catalogue(triggers=(trigger,), functions=(a_function("count_hit", source),))
     tables = {"total": ("shop", "n"), "other": ("n",)}
-    return first(
-        evidence(
-            [blocker(text, waiters=[waiter(text)])],
-            texts=(text,),
-            catalogue=counted(source),
-            take_body=lambda body: function_statements(body, tables),
-        )
-    )
+    text = "insert into hits (page) values (?)"
+    return queueing(text, catalogue=catalogue, take_body=lambda body: function_statements(body, tables))
 
 
-@pytest.mark.parametrize("source", [COUNT, UPSERT])
-def test_a_row_that_a_trigger_updates_is_a_hot_row_of_its_table(source):
-    one = within(source)
-    assert (one.rule, one.objects) == ("hot-row", ("total", "n"))
-    assert "The statement updates it in function count_hit." in one.evidence
-    assert "PRIMARY KEY (shop, part)" in one.candidates[0].sql
+def locking(text):
+    """Return what is found if sessions wait for a command that locks their table."""
+    root = blocker(text, template=1, application="job", waiters=[waiter(event="relation")])
+    return find_findings(evidence([root], texts=(UPDATE, text)))
 
 
-def test_a_function_that_updates_several_tables_does_not_show_which_one_is_contended():
-    assert within(f"{COUNT}; UPDATE other SET n = n + 1;").rule == "lock-wait"
+def waiting_itself(command, **root):
+    """Return what is found if sessions wait for a command that waits for a transaction itself."""
+    job = waiter(command, 1, event="relation", sessions=1.0, application="job")
+    roots = [blocker(waiters=[waiter(event="relation"), job], **root)]
+    return first(evidence(roots, texts=(UPDATE, command, "select ?")))
 
 
-LOCKS = {
-    "lock table only counter in access exclusive mode": ("LOCK TABLE", "IN EXCLUSIVE MODE"),
-    "lock counter in exclusive mode": ("LOCK TABLE", "pg_advisory_xact_lock(hashtext('counter'))"),
-    "create index on counter (n)": ("CREATE INDEX", "create index CONCURRENTLY on counter (n);"),
-    "create unique index i on public.counter (n)": ("CREATE INDEX", "index CONCURRENTLY i on public.counter"),
-    "vacuum (full, verbose) counter": ("VACUUM FULL", "VACUUM (ANALYZE) counter;"),
-    "vacuum full counter": ("VACUUM FULL", "VACUUM (ANALYZE) counter;"),
-    "cluster counter using i": ("CLUSTER", "VACUUM (ANALYZE) counter;"),
-    "reindex table counter": ("REINDEX", "reindex table CONCURRENTLY counter;"),
-    "refresh materialized view counter": ("REFRESH MATERIALIZED VIEW", "view CONCURRENTLY counter;"),
-    "alter table counter add column x int": ("ALTER TABLE", "lock_timeout"),
-    "truncate counter": ("TRUNCATE", "DELETE FROM counter;"),
-    "drop trigger t on counter": ("DROP", "lock_timeout"),
-}
-
-
-@pytest.mark.parametrize("text", LOCKS)
-def test_a_command_that_locks_a_table_is_named_with_a_way_around_it(text):
-    command, remedy = LOCKS[text]
-    seen = evidence(
-        [blocker(text, template=1, application="job", waiters=[waiter(event="relation")])],
-        texts=(UPDATE, text),
-    )
-    (one,) = find_findings(seen)
-    assert one.rule == "explicit-table-lock"
-    assert one.headline == f"{command} on counter blocks up to 7 sessions"
-    assert fits(finding_headline(one))
-    assert remedy in "\n".join(f"{each.text} {each.sql}" for each in one.candidates)
-
-
-def test_a_lock_whose_transaction_goes_on_is_found_among_the_counted_statements():
-    texts = (UPDATE, "commit", "lock table counter", "lock table other")
-    seen = evidence([blocker("commit", template=1, waiters=[waiter(event="relation")])], texts=texts)
-    assert first(seen).headline == "LOCK TABLE on counter blocks up to 7 sessions"
-
-
-def test_a_change_of_a_table_that_waits_itself_is_told_to_give_up_early():
-    ddl = "alter table counter add column x int"
-    waiters = [waiter(event="relation"), waiter(ddl, 1, event="relation", sessions=1.0, application="job")]
-    root = blocker("select ?", template=2, application="reports", mean_ms=3_000, waiters=waiters)
-    one = first(evidence([root], texts=(UPDATE, ddl, "select ?")))
-    assert one.headline == "ALTER TABLE on counter waits for a long transaction and blocks up to 7 sessions"
-    assert fits(finding_headline(one))
-    assert one.candidates[0].sql == "SET lock_timeout = '2s';"
-
-
-def test_a_lock_that_waits_for_short_statements_is_itself_what_others_wait_for():
-    lock = "lock table counter"
-    waiters = [waiter(event="relation"), waiter(lock, 1, event="relation", sessions=1.0, application="job")]
-    one = first(evidence([blocker(application="other", waiters=waiters)], texts=(UPDATE, lock)))
-    assert one.headline == "LOCK TABLE on counter blocks up to 7 sessions"
-
-
-def test_a_table_lock_without_a_known_command_is_left_to_the_rule_for_lock_waits():
-    root = blocker("select ?", template=1, mean_ms=3_000, waiters=[waiter(event="relation")])
-    assert first(evidence([root], texts=(UPDATE, "select ?"))).rule == "lock-wait"
-
-
-def test_deadlocks_name_the_table_and_the_order():
-    root = blocker(state="Lock", waiters=[waiter(sessions=1.5)])
-    rates = SessionRates(commits=10.0, rollbacks=0.5, deadlocks=0.5)
-    one = first(evidence([root], busy=0.5, rates=rates))
-    assert one.rule == "deadlock"
-    assert one.headline == "30 deadlocks in 60 seconds: transactions lock rows of counter in different orders"
-    assert fits(finding_headline(one))
-    assert one.candidates[0].sql == "SELECT 1 FROM counter WHERE id = ANY ($1) ORDER BY id FOR UPDATE;"
-
-
-def test_deadlocks_that_take_no_time_cost_failed_transactions():
-    one = first(evidence([], rates=SessionRates(commits=10.0, rollbacks=0.5, deadlocks=0.1)))
-    assert (one.rule, one.bill, one.cost) == ("deadlock", None, "6 failed transactions")
-
-
-def test_one_deadlock_is_an_accident():
-    assert first(evidence([], rates=SessionRates(commits=10.0, rollbacks=0.5, deadlocks=1 / SECONDS))) is None
-
-
-def test_without_blockers_nobody_is_blamed_for_locks():
+def waiting_alone():
+    """Return what is found if sessions wait for locks that nobody was seen to hold."""
     seen = evidence([])
     waits = Piece(0, "Lock", "transactionid", "shop", "app", (4.0,) * 20)
-    assert find_findings(replace(seen, pieces=(*seen.pieces, waits))) == ()
+    return find_findings(replace(seen, pieces=(*seen.pieces, waits)))
 
 
-def test_numbers_that_an_update_returns_come_from_a_sequence_and_are_not_split():
-    drawing = f"{UPDATE} returning n"
-    one = first(evidence([blocker(waiters=(waiter(drawing),), text=drawing)], texts=(drawing,)))
-    assert one.rule == "hot-row"
-    assert "CREATE SEQUENCE counter_n_seq;" in one.candidates[0].sql
-    assert not any("counter_part" in each.sql for each in one.candidates)
+def test_what_is_found_word_for_word():
+    compare_findings("lock_rules", [
+        ("sessions that update one row are a hot row",
+         first(evidence([blocker(waiters=[waiter()])]))),
+        # Each transaction is a second old because it waited for its turn; it holds the row for 1 ms.
+        ("a queue so long that its transactions are old is still a hot row",
+         first(evidence([blocker(mean_ms=500, waiters=[waiter()])]))),
+        ("sessions that wait for a slow transaction of another application are not a hot row",
+         first(evidence([blocker("select pg_sleep(?)", template=1, mean_ms=400, application="batch",
+                                 waiters=[waiter()])], texts=(UPDATE, "select pg_sleep(?)")))),
+        ("a slow transaction of the same application is no hot row if few statements end",
+         first(evidence([blocker(mean_ms=400, waiters=[waiter()])], calls=60))),
+        ("a transaction that pauses while others wait is told to work elsewhere",
+         first(evidence([blocker(state=IDLE, mean_ms=400, application="batch", idle_ns=600_000_000,
+                                 waiters=[waiter()])]))),
+        ("a prepared transaction is named and its name is asked for",
+         first(evidence([blocker("", template=None, state="prepared transaction",
+                                 waiters=[waiter()])]))),
+        ("a function that updates several tables does not show which one is contended",
+         within(f"{COUNT}; UPDATE other SET n = n + 1;")),
+        ("a lock whose transaction goes on is found among the counted statements",
+         first(evidence([blocker("commit", template=1, waiters=[waiter(event="relation")])],
+                        texts=(UPDATE, "commit", "lock table counter", "lock table other")))),
+        ("a table lock without a known command is left to the rule for lock waits",
+         first(evidence([blocker("select ?", template=1, mean_ms=3_000,
+                                 waiters=[waiter(event="relation")])],
+                        texts=(UPDATE, "select ?")))),
+        ("deadlocks name the table and the order",
+         first(evidence([blocker(state="Lock", waiters=[waiter(sessions=1.5)])], busy=0.5,
+                        rates=SessionRates(commits=10.0, rollbacks=0.5, deadlocks=0.5)))),
+        ("deadlocks that take no time cost failed transactions",
+         first(evidence([], rates=SessionRates(commits=10.0, rollbacks=0.5, deadlocks=0.1)))),
+        ("one deadlock is an accident",
+         first(evidence([],
+                        rates=SessionRates(commits=10.0, rollbacks=0.5, deadlocks=1 / SECONDS)))),
+        ("workers that lock the same job are told to skip locked ones",
+         queueing("select id from job where state = ? order by id limit ? for update")),
+        ("a row that is locked and then updated is updated at once",
+         queueing("select last from numbering where kind = ? for update")),
+        ("an upsert of one key is a hot row with the keys of its conflict",
+         queueing("insert into hits (page, n) values (?, ?) "
+                  "on conflict (page) do update set n = hits.n + ?")),
+        ("an insert that waits is no hot row", queueing("insert into hits (page) values (?)")),
+        ("numbers that an update returns come from a sequence and are not split",
+         queueing(f"{UPDATE} returning n")),
+        ("a row that a trigger updates is a hot row of its table", within(COUNT), within(UPSERT)),
+        ("a change of a table that waits itself is told to give up early",
+         waiting_itself("alter table counter add column x int", text="select ?", template=2,
+                        application="reports", mean_ms=3_000)),
+        ("a lock that waits for short statements is itself what others wait for",
+         waiting_itself("lock table counter", application="other")),
+        ("without blockers nobody is blamed for locks", waiting_alone()),
+        *((f"a command that locks a table is named with a way around it: {text}", locking(text))
+          for text in LOCKS),
+    ])  # fmt: skip

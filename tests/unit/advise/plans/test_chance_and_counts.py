@@ -2,10 +2,9 @@
 
 import pytest
 
+from fakes.findings import compare_findings
 from fakes.planned_evidence import column, evidence, plan, primary_key, statement, table
 from uncork.advise.rules.plans import whole_tables
-from uncork.report.findings import finding_headline
-from uncork.report.headline import fits
 
 COLUMNS = {"post": ("id", "author", "title"), "author": ("id",)}
 POSTS = (column("post", "id"), column("post", "author", distinct=40), column("post", "title", type="text"))
@@ -20,24 +19,6 @@ def seen(sql, *plans, rows=5.0, size=200_000, calls=600, constraints=KEY):
 
 def drawn(sql="SELECT id, title FROM post ORDER BY random() LIMIT $1", **facts):
     return list(whole_tables.find_random_order(seen(sql, **facts)))
-
-
-def test_rows_by_chance_are_drawn_by_the_key():
-    (one,) = drawn()
-    assert one.headline == "ORDER BY random() reads and sorts all rows of post for 5"
-    assert fits(finding_headline(one))
-    first, second, third = one.candidates
-    assert first.sql.startswith("SELECT * FROM post WHERE id = ANY (ARRAY(SELECT least + floor(random() * ")
-    assert first.sql.endswith("ORDER BY random() LIMIT 5;")  # the least values would come first
-    assert "TABLESAMPLE SYSTEM (0.062)" in second.text
-    assert not any(each.same_answers for each in (first, second, third))
-
-
-def test_without_a_key_of_whole_numbers_blocks_are_drawn():
-    (one,) = drawn(constraints=())
-    assert "TABLESAMPLE" in one.candidates[0].text
-    (filtered,) = drawn("SELECT id FROM post WHERE author = $1 ORDER BY random() LIMIT $2")
-    assert [each.kind for each in filtered.candidates] == ["ddl"]
 
 
 @pytest.mark.parametrize(
@@ -63,29 +44,6 @@ def counted(sql="SELECT count(*) FROM post", rows_of_plan=None, source="drawn", 
     return list(whole_tables.find_count(seen(sql, *plans, rows=1.0, **facts)))
 
 
-def test_a_count_of_all_rows_is_capped_or_estimated():
-    (one,) = counted()
-    assert one.headline == "Each call counts 200 000 rows of post one by one"
-    assert fits(finding_headline(one))
-    assert one.candidates[0].sql == "SELECT count(*) FROM (SELECT FROM post LIMIT 1001) AS counted"
-    assert one.candidates[1].sql == "SELECT reltuples::bigint FROM pg_class WHERE oid = 'post'::regclass;"
-    assert not any(each.same_answers for each in one.candidates)
-
-
-def test_the_values_of_a_column_are_counted_for_their_number():
-    assert counted("SELECT count(author) FROM post") == []
-    assert len(counted("SELECT count(1) FROM post")) == 1
-
-
-def test_a_count_of_most_rows_has_no_estimate():
-    (one,) = counted("SELECT count(*) FROM post WHERE author <> $1", 195_000)
-    assert one.headline == "Each call counts 200 000 rows of post one by one"
-    assert [each.sql for each in one.candidates] == [
-        "SELECT count(*) FROM (SELECT FROM post WHERE author <> $1 LIMIT 1001) AS counted",
-        "",
-    ]
-
-
 @pytest.mark.parametrize(
     "healthy",
     [
@@ -101,3 +59,16 @@ def test_a_count_of_most_rows_has_no_estimate():
 )
 def test_small_counts_and_reports_are_left_alone(healthy):
     assert healthy == []
+
+
+def test_what_is_found_word_for_word():
+    compare_findings("chance_and_counts", [
+        ("rows by chance are drawn by the key", drawn()),
+        ("without a key of whole numbers blocks are drawn", drawn(constraints=()),
+         drawn("SELECT id FROM post WHERE author = $1 ORDER BY random() LIMIT $2")),
+        ("a count of all rows is capped or estimated", counted()),
+        ("the values of a column are counted for their number",
+         counted("SELECT count(author) FROM post"), counted("SELECT count(1) FROM post")),
+        ("a count of most rows has no estimate",
+         counted("SELECT count(*) FROM post WHERE author <> $1", 195_000)),
+    ])  # fmt: skip

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fakes.findings import compare_findings
 from fakes.planned_evidence import column, evidence, plan, statement, table
 from uncork.advise.rules.plans import partitions
 from uncork.model.database.catalogue import TableOptions
@@ -25,35 +26,6 @@ def readings(sql, many=30, key="RANGE (taken)", **facts):
     )
 
 
-def test_a_key_within_an_expression_prunes_nothing():
-    (found,) = partitions.find_not_pruned(readings(BY_DAY))
-    assert found.headline == "All 30 partitions of reading are read, as their key taken is in an expression"
-    assert "taken >= the first value" in found.candidates[0].text
-    (found,) = partitions.find_not_pruned(readings("SELECT value FROM reading WHERE taken::date = $1"))
-    assert "taken::date" in found.candidates[0].text
-
-
-def test_a_look_up_by_another_column_searches_all_partitions():
-    (found,) = partitions.find_not_pruned(readings(BY_METER, rows=5.0))
-    assert found.headline == "All 30 partitions of reading are read, as no condition compares their key taken"
-    assert not found.candidates[0].same_answers
-
-
-@pytest.mark.parametrize(
-    "healthy",
-    [
-        readings(BY_DAY, many=2),
-        readings(BY_METER, rows=50_000.0),
-        readings("SELECT sum(value) FROM reading"),
-        readings("SELECT value FROM reading WHERE meter = $1 AND taken >= $2 AND taken < $3"),
-        readings("SELECT value FROM reading WHERE meter = $1", key="HASH (meter)"),
-        readings("SELECT value FROM reading WHERE taken = $1", key="LIST (lower(taken), taken)"),
-    ],
-)
-def test_pruned_partitions_and_reports_are_left_alone(healthy):
-    assert list(partitions.find_not_pruned(healthy)) == []
-
-
 def test_an_executed_plan_counts_the_partitions_that_were_read():
     text = """Append  (cost=0.0..9.0 rows=2 width=4)
   ->  Seq Scan on reading_1  (cost=0.0..4.0 rows=1 width=4)
@@ -71,9 +43,23 @@ def test_planning_that_takes_longer_than_executing_is_found_with_and_without_its
     assert found.bill.share >= 0.5
 
 
-@pytest.mark.parametrize(
-    "healthy",
-    [readings(BY_METER, many=250, ms=95.0), readings(BY_METER, many=12, ms=5.0)],
-)
-def test_many_partitions_that_cost_no_planning_are_no_finding(healthy):
-    assert list(partitions.find_too_many(healthy)) == []
+def test_what_is_found_word_for_word():
+    compare_findings("partitioned_tables", [
+        ("a key within an expression prunes nothing",
+         partitions.find_not_pruned(readings(BY_DAY)),
+         partitions.find_not_pruned(readings(
+             "SELECT value FROM reading WHERE taken::date = $1"))),
+        ("a look up by another column searches all partitions",
+         partitions.find_not_pruned(readings(BY_METER, rows=5.0))),
+        ("pruned partitions and reports are left alone",
+         *(partitions.find_not_pruned(healthy) for healthy in (
+             readings(BY_DAY, many=2), readings(BY_METER, rows=50_000.0),
+             readings("SELECT sum(value) FROM reading"),
+             readings("SELECT value FROM reading WHERE meter = $1 AND taken >= $2 AND taken < $3"),
+             readings("SELECT value FROM reading WHERE meter = $1", key="HASH (meter)"),
+             readings("SELECT value FROM reading WHERE taken = $1",
+                      key="LIST (lower(taken), taken)")))),
+        ("many partitions that cost no planning are no finding",
+         *(partitions.find_too_many(healthy) for healthy in (
+             readings(BY_METER, many=250, ms=95.0), readings(BY_METER, many=12, ms=5.0)))),
+    ])  # fmt: skip

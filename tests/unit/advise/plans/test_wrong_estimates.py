@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.database_results import database_result
+from fakes.findings import compare_findings
 from fakes.planned_evidence import column, evidence, index, plan, statement, table
 from uncork.advise.rules.plans import planning, statistics
 from uncork.model.database.catalogue import TableOptions
@@ -35,7 +36,7 @@ def cars(rows=200_000.0, ms=2_000.0, columns=CARS, text=NESTED, sql=JOIN, **fact
 
 def rules(seen):
     every = (statistics.find_stale, statistics.find_correlated, planning.find_generic_plan)
-    return [finding.rule for rule in every for finding in rule(seen)]
+    return [finding.rule for find in every for finding in find(seen)]
 
 
 INSERT = """Insert on car  (cost=0.00..10.00 rows=0 width=0)
@@ -48,19 +49,6 @@ def test_an_insert_does_not_read_the_rows_of_its_table():
     sql = "INSERT INTO car (id) SELECT n FROM generate_series($1, $2) AS n"
     seen = cars(None, columns=unknown, text=INSERT, sql=sql, **facts)
     assert list(statistics.find_stale(seen)) == []
-
-
-def test_a_table_that_was_never_analysed_is_named_with_its_remedy():
-    unknown = tuple(replace(one, distinct=None) for one in CARS if one.table == "car")
-    seen = cars(None, live=200_000, bytes=4_000 * 8192, analysed_us=None, columns=unknown, autovacuum=False)
-    (found,) = statistics.find_stale(seen)
-    assert found.headline == "Table car was never analysed, so the planner guesses its rows"
-    assert found.evidence[1] == "Estimated cost 2500, 1 row, but a call takes 2.00 s."
-    assert [one.sql for one in found.candidates] == [
-        "ANALYZE car;",
-        "ALTER TABLE car RESET (autovacuum_enabled);",
-    ]
-    assert found.bill.share == pytest.approx(0.93, abs=0.03)
 
 
 def test_a_standby_does_not_know_when_its_primary_analysed_a_table():
@@ -98,16 +86,6 @@ def test_a_full_scan_by_old_statistics_is_found_if_an_index_would_serve():
     facts = {"tables": (table("car", modified=90_000),), "columns": CARS}
     assert rules(evidence(one, indexes=(index("car", "maker"),), **facts)) == ["stale-statistics"]
     assert rules(evidence(one, **facts)) == []
-
-
-def test_columns_that_depend_on_each_other_get_statistics_together():
-    (found,) = statistics.find_correlated(cars())
-    assert found.headline == "The planner takes columns maker and model of car for independent"
-    assert found.candidates[0].sql == (
-        "CREATE STATISTICS car_maker_model_stat (ndistinct, dependencies, mcv) ON maker, model FROM car; "
-        "ANALYZE car;"
-    )
-    assert found.candidates[0].undo == "DROP STATISTICS car_maker_model_stat;"
 
 
 def test_a_statement_that_no_call_ended_during_the_watch_is_slow_all_the_same():
@@ -152,14 +130,6 @@ def orders(*plans, sql=NEXT, columns=SKEWED, indexes=(), ms=100.0, rows=20.0, **
     return evidence(one, tables=(table("orders", 200_000, **facts),), columns=columns, indexes=indexes)
 
 
-def test_a_generic_plan_that_costs_more_than_the_plan_for_the_values_is_found():
-    (found,) = planning.find_generic_plan(orders(plan(GENERIC), plan(FOR_OPEN, "drawn")))
-    assert "orders.state" in found.headline
-    assert found.candidates[0].sql == "ALTER ROLE app SET plan_cache_mode = force_custom_plan;"
-    assert found.candidates[0].undo == "ALTER ROLE app RESET plan_cache_mode;"
-    assert found.bill.share == pytest.approx(0.97, abs=0.01)
-
-
 def test_without_a_plan_for_the_values_an_index_on_the_column_shows_what_it_would_cost():
     text = "Seq Scan on orders  (cost=0.00..4000.00 rows=66000 width=8)\n  Filter: (state = $1)"
     facts = {"sql": "SELECT id FROM orders WHERE state = $1", "rows": 10.0}
@@ -167,19 +137,25 @@ def test_without_a_plan_for_the_values_an_index_on_the_column_shows_what_it_woul
     assert rules(orders(plan(text), **facts)) == []
 
 
-@pytest.mark.parametrize(
-    "healthy",
-    [
-        orders(plan(GENERIC)),
-        orders(plan(GENERIC), plan(GENERIC, "drawn")),
-        orders(plan(GENERIC), plan(FOR_OPEN, "drawn"), ms=5.0),
-        orders(plan(GENERIC), plan(FOR_OPEN, "drawn"), columns=(column("orders", "state", 3.0),)),
-        orders(
-            plan(GENERIC),
-            plan(FOR_OPEN, "drawn"),
-            columns=(column("orders", "state", 3.0, common=(("a", 0.34), ("b", 0.33), ("c", 0.33))),),
-        ),
-    ],
-)
-def test_a_generic_plan_without_skew_or_gain_is_no_finding(healthy):
-    assert rules(healthy) == []
+def test_what_is_found_word_for_word():
+    compare_findings("wrong_estimates", [
+        ("a table that was never analysed is named with its remedy",
+         statistics.find_stale(cars(
+             None, live=200_000, bytes=4_000 * 8192, analysed_us=None,
+             columns=tuple(replace(one, distinct=None) for one in CARS if one.table == "car"),
+             autovacuum=False))),
+        ("columns that depend on each other get statistics together",
+         statistics.find_correlated(cars())),
+        ("a generic plan that costs more than the plan for the values is found",
+         planning.find_generic_plan(orders(plan(GENERIC), plan(FOR_OPEN, "drawn")))),
+        ("a generic plan without skew or gain is no finding",
+         *(rules(healthy) for healthy in (orders(plan(GENERIC)),
+                                          orders(plan(GENERIC), plan(GENERIC, "drawn")),
+                                          orders(plan(GENERIC), plan(FOR_OPEN, "drawn"), ms=5.0),
+                                          orders(plan(GENERIC), plan(FOR_OPEN, "drawn"),
+                                                 columns=(column("orders", "state", 3.0),)),
+                                          orders(plan(GENERIC), plan(FOR_OPEN, "drawn"),
+                                                 columns=(column("orders", "state", 3.0,
+                                                                 common=(("a", 0.34), ("b", 0.33),
+                                                                         ("c", 0.33))),))))),
+    ])  # fmt: skip

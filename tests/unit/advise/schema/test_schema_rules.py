@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from fakes.evidence import BLOCK, a_column, a_statement, a_table, an_index, evidence, spent
+from fakes.findings import compare_findings
 from uncork.advise.rules import schema
 from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.report.findings import finding_headline
@@ -31,14 +32,6 @@ def scan(kind="Seq Scan", rows=100.0):
     return (StatementPlan(0, "generic", node, ""),)
 
 
-def test_a_scan_parses_the_documents_of_all_rows():
-    (one,) = documents(mean_ns=1e9, plans=scan())
-    assert one.bill.share == pytest.approx(300_000 * 300 * 8 / 1e9)
-    assert one.candidates[0].sql == "ALTER TABLE item ALTER COLUMN body TYPE jsonb USING body::jsonb;"
-    assert not one.candidates[0].same_answers
-    assert fits(finding_headline(one))
-
-
 @pytest.mark.parametrize(
     ("sql", "kind", "found"),
     [
@@ -55,27 +48,8 @@ def test_only_statements_that_parse_a_column_pay_for_its_type(sql, kind, found):
     assert bool(documents(sql, kind, plans=scan())) == found
 
 
-def test_the_rows_that_the_table_counted_are_believed_more_than_a_plan_with_drawn_values():
-    narrow = scan("Index Scan", 3.0)
-    (one,) = documents(mean_ns=1e9, plans=narrow, index_rows=6_000 * 90_000, seq_rows=6_000 * 10_000)
-    assert one.bill.share == pytest.approx(100_000 * 300 * 8 / 1e9)
-    assert "about 100 000 rows" in one.evidence[0]
-    assert documents(mean_ns=1e9, plans=scan(), index_rows=6_000 * 3) == []
-
-
-def test_a_few_documents_cost_little():
-    assert documents(plans=scan("Index Scan", 3.0), rows=3) == []
-    assert documents(plans=scan(), width=None) == []
-
-
 def joined(
-    kind="text",
-    values=UUIDS,
-    *,
-    rows=100_000.0,
-    width=37.0,
-    join="Hash Join",
-    find=schema.find_wide_types,
+    kind="text", values=UUIDS, *, rows=100_000.0, width=37.0, join="Hash Join", find=schema.find_wide_types
 ):
     inner = PlanNode("Seq Scan", "owner", "o", "", 0.0, 1_000.0, rows, 40)
     hashed = PlanNode("Hash", "", "", "", 1_000.0, 1_000.0, rows, 40, children=(inner,))
@@ -100,37 +74,16 @@ def joined(
     return list(find(evidence([spent()], [statement], columns=columns)))
 
 
-def test_keys_of_text_that_are_uuids_cost_half_of_their_joins():
-    (one,) = joined()
-    assert one.bill.share == pytest.approx(0.5 * 0.7)
-    assert one.objects == ("item.owner", "owner.id")
-    assert "ALTER TABLE owner ALTER COLUMN id TYPE uuid USING id::uuid;" in one.candidates[0].sql
-    assert not one.candidates[0].same_answers
-    assert fits(finding_headline(one))
-
-
-def test_long_numbers_of_text_want_bigint_but_short_ones_and_codes_do_not():
-    assert "TYPE bigint" in joined(values=NUMBERS, width=12.0)[0].candidates[0].sql
-    assert joined(values=tuple(map(str, range(12))), width=3.0) == []
-    assert joined(values=(*NUMBERS, "007"), width=12.0) == []
-
-
 @pytest.mark.parametrize(
     ("kind", "values", "width", "what", "better", "part"),
     [
-        (
-            "text",
-            tuple(f"2026-01-{n + 10} 10:00:00" for n in range(12)),
-            20.0,
-            "times as text",
-            "timestamp",
-            0.1,
-        ),
+        ("text", tuple(f"2026-01-{n + 10} 10:00:00" for n in range(12)), 20.0, "times as text",
+         "timestamp", 0.1),
         ("character(36)", tuple(f"a{n:<35}" for n in range(12)), 37.0, "padded text", "text", 0.07),
         ("numeric(12,0)", (), 8.0, "integers as numeric", "bigint", 0.23),
         ("numeric(18)", (), 8.0, "integers as numeric", "bigint", 0.23),
     ],
-)
+)  # fmt: skip
 def test_times_padded_text_and_whole_numeric_save_a_part_of_their_joins(
     kind, values, width, what, better, part
 ):
@@ -156,15 +109,6 @@ def test_types_that_hold_more_than_the_narrower_one_stay(kind, values, width):
     assert joined(kind, values, width=width, find=schema.find_wide_types.search) == []
 
 
-def test_other_types_other_values_and_small_joins_are_no_fault():
-    assert joined("uuid") == []
-    assert joined(values=(*UUIDS, "none")) == []
-    assert joined(values=UUIDS[:5]) == []
-    assert joined(values=()) == []
-    assert joined(rows=500.0) == []
-    assert joined(join="Nested Loop") == []
-
-
 def inserted(column=None, *, pages=5_000_000, wait="IO:WALWrite", wal=6_000_000 * BLOCK, **facts):
     known = {"calls": 6_000_000, "rows": 6_000_000, "mean_ns": 2e3, "wal_bytes": wal, **facts}
     statement = a_statement(
@@ -182,21 +126,6 @@ def inserted(column=None, *, pages=5_000_000, wait="IO:WALWrite", wal=6_000_000 
     return list(schema.find_random_keys(seen))
 
 
-def test_random_keys_cost_the_full_pages_of_their_inserts():
-    (one,) = inserted()
-    assert one.bill.share == pytest.approx(5 / 6)
-    assert one.candidates[0].sql == "ALTER TABLE item ALTER COLUMN id SET DEFAULT uuidv7();"
-    assert one.candidates[0].undo == "ALTER TABLE item ALTER COLUMN id SET DEFAULT gen_random_uuid();"
-    (drawn,) = inserted(a_column("id", "uuid", bounds=UUIDS))
-    assert drawn.candidates[0].kind == "client"
-
-
-def test_full_pages_cost_the_time_of_writing_them_not_of_each_flush():
-    (one,) = inserted(pages=2_000_000, wal=2_400_000 * BLOCK)
-    assert one.bill.share == pytest.approx(2_000_000 * BLOCK / 500e6 / 60)
-    assert inserted(pages=5_000, wal=6_000 * BLOCK, rows=6_000) == []
-
-
 def test_random_keys_cost_the_reading_of_an_index_that_shared_buffers_do_not_hold():
     outside = {"pages": 0, "blocks_read": 5_000_000}
     (one,) = inserted(wait="IO:DataFileRead", **outside)
@@ -208,9 +137,29 @@ def test_random_keys_cost_the_reading_of_an_index_that_shared_buffers_do_not_hol
     assert inserted(wait="IO:DataFileRead", pages=0, blocks_read=100_000) == []
 
 
-def test_keys_in_order_and_inserts_that_wait_for_their_commit_are_no_fault():
-    assert inserted(a_column("id", "uuid", bounds=ORDERED)) == []
-    assert inserted(a_column("id", "bigint")) == []
-    assert inserted(a_column("other", "uuid", default="gen_random_uuid()")) == []
-    assert inserted(pages=100) == []
-    assert inserted(wal=None) == []
+def test_what_is_found_word_for_word():
+    compare_findings("schema_rules", [
+        ("a scan parses the documents of all rows", documents(mean_ns=1e9, plans=scan())),
+        ("the rows that the table counted are believed more than a plan with drawn values",
+         documents(mean_ns=1e9, plans=scan("Index Scan", 3.0), index_rows=6_000 * 90_000,
+                   seq_rows=6_000 * 10_000),
+         documents(mean_ns=1e9, plans=scan(), index_rows=6_000 * 3)),
+        ("a few documents cost little", documents(plans=scan("Index Scan", 3.0), rows=3),
+         documents(plans=scan(), width=None)),
+        ("keys of text that are uuids cost half of their joins", joined()),
+        ("long numbers of text want bigint but short ones and codes do not",
+         joined(values=NUMBERS, width=12.0), joined(values=tuple(map(str, range(12))), width=3.0),
+         joined(values=(*NUMBERS, "007"), width=12.0)),
+        ("other types other values and small joins are no fault", joined("uuid"),
+         joined(values=(*UUIDS, "none")), joined(values=UUIDS[:5]), joined(values=()),
+         joined(rows=500.0), joined(join="Nested Loop")),
+        ("random keys cost the full pages of their inserts", inserted(),
+         inserted(a_column("id", "uuid", bounds=UUIDS))),
+        ("full pages cost the time of writing them not of each flush",
+         inserted(pages=2_000_000, wal=2_400_000 * BLOCK),
+         inserted(pages=5_000, wal=6_000 * BLOCK, rows=6_000)),
+        ("keys in order and inserts that wait for their commit are no fault",
+         inserted(a_column("id", "uuid", bounds=ORDERED)), inserted(a_column("id", "bigint")),
+         inserted(a_column("other", "uuid", default="gen_random_uuid()")), inserted(pages=100),
+         inserted(wal=None)),
+    ])  # fmt: skip

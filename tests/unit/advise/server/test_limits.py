@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.evidence import evidence, spent
+from fakes.findings import compare_findings
 from fakes.log_results import log_result
 from uncork.advise.rules import server
 from uncork.model.results.log import ErrorFacts
@@ -52,65 +53,12 @@ def test_refused_connections_are_counted_with_their_times(watched):
     assert one.candidates[-1].sql == ("ALTER SYSTEM SET max_connections = 200;" if watched else "")
 
 
-def test_an_error_in_another_language_is_known_by_its_state():
-    (one,) = refused(error("tut mir leid, schon zu viele Clients", state="53300", last_us=NINE_US))
-    assert one.evidence[0] == "The server refused connections 1 time, at 2026-01-01 09:00:00 UTC."
-
-
-def test_an_error_without_a_time_is_counted_all_the_same():
-    (one,) = refused(error(TOO_MANY, 2, first_us=None, last_us=None))
-    assert one.evidence[0] == "The server refused connections 2 times."
-
-
 @pytest.mark.parametrize("kind", ["role", "database"])
 def test_a_limit_of_a_role_or_a_database_is_its_own_finding(kind):
     (one,) = refused(error(f'too many connections for {kind} "Shop"', 3, "53300"))
     assert one.headline == f"The server refused 3 connections of {kind} Shop, which has its own limit"
     assert one.objects == ("Shop",)
     assert f'ALTER {kind.upper()} "Shop" CONNECTION LIMIT' in one.candidates[1].text
-
-
-@pytest.mark.parametrize(
-    "one",
-    [
-        error(
-            "number of requested standby connections exceeds max_wal_senders (currently 10)", state="53300"
-        ),
-        error('password authentication failed for user "shop"', 90, "28P01"),
-        error("terminating connection due to administrator command", 9, "57P01"),
-    ],
-)
-def test_other_errors_refuse_no_client(one):
-    assert refused(one) == []
-
-
-def test_connections_near_the_limit_are_a_finding_before_the_first_is_refused():
-    (one,) = refused(connections=90)
-    assert one.headline == "90 of 97 connections are open, so the server will soon refuse more"
-    assert fits(finding_headline(one))
-    assert [each.kind for each in one.candidates] == ["client", "setting", "setting"]
-    assert "idle_session_timeout" in one.candidates[1].sql
-    assert one.candidates[2].undo == "ALTER SYSTEM SET max_connections = 100;"
-    assert one.candidates[1].undo.startswith("ALTER SYSTEM SET idle_session_timeout = '0'")
-    # PostgreSQL 13 has no such timeout.
-    (old,) = refused(connections=90, settings={**LIMITS, "idle_session_timeout": ""})
-    assert len(old.candidates) == 2
-    # An idle timeout does not help sessions that work.
-    (busy,) = refused(connections=90, busy=60.0)
-    assert len(busy.candidates) == 2
-
-
-@pytest.mark.parametrize(
-    "facts",
-    [
-        {"connections": 80},
-        {"connections": None},
-        {"connections": 90, "settings": {}},
-        {"connections": 90, "settings": {**LIMITS, "max_connections": "200"}},
-    ],
-)
-def test_room_for_more_connections_is_no_finding(facts):
-    assert refused(**facts) == []
 
 
 def failed(*arguments, **facts):
@@ -129,6 +77,29 @@ def test_statements_beyond_the_limit_of_temporary_files_are_named(name):
     assert one.candidates[1].undo.startswith("ALTER SYSTEM SET temp_file_limit = '10240kB'")
 
 
-def test_other_limits_are_no_finding_about_temporary_files():
-    assert failed(error("all replication slots are in use", state="53400")) == []
-    assert failed() == []
+def test_what_is_found_word_for_word():
+    compare_findings("limits", [
+        ("an error in another language is known by its state",
+         refused(error("tut mir leid, schon zu viele Clients", state="53300", last_us=NINE_US))),
+        ("an error without a time is counted all the same",
+         refused(error(TOO_MANY, 2, first_us=None, last_us=None))),
+        # PostgreSQL 13 has no such timeout.
+        # An idle timeout does not help sessions that work.
+        ("connections near the limit are a finding before the first is refused",
+         refused(connections=90),
+         refused(connections=90, settings={**LIMITS, "idle_session_timeout": ""}),
+         refused(connections=90, busy=60.0)),
+        ("other limits are no finding about temporary files",
+         failed(error("all replication slots are in use", state="53400")), failed()),
+        ("other errors refuse no client",
+         *(refused(one) for one in (error(
+             "number of requested standby connections exceeds max_wal_senders (currently 10)",
+             state="53300"), error('password authentication failed for user "shop"', 90, "28P01"),
+                                    error("terminating connection due to administrator command", 9,
+                                          "57P01")))),
+        ("room for more connections is no finding",
+         *(refused(**facts) for facts in ({"connections": 80}, {"connections": None},
+                                          {"connections": 90, "settings": {}},
+                                          {"connections": 90,
+                                           "settings": {**LIMITS, "max_connections": "200"}}))),
+    ])  # fmt: skip

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from fakes.evidence import BLOCK, evidence, spent
+from fakes.findings import compare_findings
 from uncork.advise.rules import server
 from uncork.model.database.sessions import SessionRates
 from uncork.model.results.database import CounterFacts
-from uncork.report.findings import finding_headline
-from uncork.report.headline import fits
 
 FORCED = {
     "pg_stat_checkpointer.num_requested": 4.0,
@@ -21,27 +20,6 @@ FORCED = {
 def commits(*pieces, counters=(), commits=100.0, **settings):
     seen = evidence(pieces, settings=settings, counters=dict(counters))
     return list(server.find_slow_commits(replace(seen, rates=SessionRates(commits=commits, rollbacks=0.0))))
-
-
-def test_forced_checkpoints_cost_the_part_of_waiting_for_wal_that_full_pages_are():
-    seen = evidence([spent(wait="LWLock:WALWrite"), spent(wait="CPU")], counters=FORCED)
-    (one,) = server.find_checkpoints(seen)
-    assert one.bill.share == pytest.approx(0.75 * 0.75 / 2)
-    assert one.candidates[0].sql.startswith("ALTER SYSTEM SET max_wal_size = '4096MB'")
-    assert fits(finding_headline(one))
-
-
-def test_flushes_that_take_longer_than_writing_the_full_pages_cost_only_the_writing():
-    pieces = [spent(wait="IO:WALSync", sessions=0.25), spent(wait="LWLock:WALWrite", sessions=0.75)]
-    (one,) = server.find_checkpoints(evidence(pieces, counters=FORCED))
-    assert one.bill.share == pytest.approx(0.75 * 1.8e9 / 500e6 / (0.25 * 60))
-
-
-def test_forced_checkpoints_that_nobody_waits_for_cost_disk():
-    (one,) = server.find_checkpoints(evidence([spent()], counters=FORCED))
-    assert (one.bill, one.cost) == (None, "1.80 GB of WAL")
-    large = evidence([spent()], counters=FORCED, settings={"max_wal_size": "16GB"})
-    assert list(server.find_checkpoints(large)) == []
 
 
 @pytest.mark.parametrize(
@@ -73,20 +51,6 @@ def test_from_postgresql_18_on_pg_stat_io_counts_writes_of_wal():
     assert one.headline == "The 32kB of wal_buffers were full 6 000 times"
 
 
-def test_commits_that_wait_long_for_a_standby_are_found_but_not_short_waits():
-    (one,) = commits(spent(wait="IPC:SyncRep", sessions=4.0))
-    assert one.headline == "Each commit waits 40.0 ms for a synchronous standby"
-    assert commits(spent(wait="IPC:SyncRep", sessions=4.0), commits=1_000.0) == []
-    assert commits(spent(wait="IPC:SyncRep"), spent(sessions=9.0), commits=1.0) == []
-
-
-def test_a_standby_that_must_apply_changes_first_can_confirm_earlier():
-    (one,) = commits(spent(wait="IPC:SyncRep", sessions=4.0), synchronous_commit="remote_apply")
-    assert "synchronous_commit = on" in one.candidates[0].sql
-    assert not one.candidates[0].same_answers
-    assert all(each.against for each in one.candidates if "synchronous_commit" in each.sql)
-
-
 def test_a_slow_disk_is_found_by_the_time_of_a_flush_but_ordinary_commits_are_not():
     busy = (spent(wait="IO:WALSync", sessions=0.9), spent(wait="LWLock:WALWrite", sessions=3.0))
     (one,) = commits(*busy, counters={"pg_stat_wal.wal_sync": 1_200.0})
@@ -102,3 +66,25 @@ def test_from_postgresql_18_on_pg_stat_io_counts_flushes():
     seen = evidence(busy)
     seen = replace(seen, database=replace(seen.database, counters=(flushes, heap)))
     assert [one.rule for one in server.find_slow_commits(seen)] == ["slow-commits"]
+
+
+def test_what_is_found_word_for_word():
+    compare_findings("wal", [
+        ("forced checkpoints cost the part of waiting for wal that full pages are",
+         server.find_checkpoints(evidence([spent(wait="LWLock:WALWrite"), spent(wait="CPU")],
+                                        counters=FORCED))),
+        ("flushes that take longer than writing the full pages cost only the writing",
+         server.find_checkpoints(evidence([spent(wait="IO:WALSync", sessions=0.25),
+                                         spent(wait="LWLock:WALWrite", sessions=0.75)],
+                                        counters=FORCED))),
+        ("forced checkpoints that nobody waits for cost disk",
+         server.find_checkpoints(evidence([spent()], counters=FORCED)),
+         server.find_checkpoints(evidence([spent()], counters=FORCED,
+                                        settings={"max_wal_size": "16GB"}))),
+        ("commits that wait long for a standby are found but not short waits",
+         commits(spent(wait="IPC:SyncRep", sessions=4.0)),
+         commits(spent(wait="IPC:SyncRep", sessions=4.0), commits=1_000.0),
+         commits(spent(wait="IPC:SyncRep"), spent(sessions=9.0), commits=1.0)),
+        ("a standby that must apply changes first can confirm earlier",
+         commits(spent(wait="IPC:SyncRep", sessions=4.0), synchronous_commit="remote_apply")),
+    ])  # fmt: skip

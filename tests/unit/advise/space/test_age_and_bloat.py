@@ -3,6 +3,7 @@
 import pytest
 
 from fakes.evidence import BLOCK, a_statement, a_table, an_index, evidence, spent
+from fakes.findings import compare_findings
 from uncork.advise.rules.space import vacuum
 from uncork.advise.rules.space.bloat import find_empty_indexes
 from uncork.model.database.plan import PlanNode, StatementPlan
@@ -29,20 +30,14 @@ def test_a_statement_that_reads_all_of_an_empty_index_pays_for_the_space():
     assert one.candidates[0].sql == "REINDEX INDEX CONCURRENTLY item_day;"
 
 
-def test_a_statement_that_reads_a_few_entries_pays_nothing():
-    assert found(blocks=10) == []
-    assert found(kind="Index Scan") == []
-    assert found(bloat=None) == []
-
-
-def test_much_empty_space_costs_disk():
-    (one,) = found(size=800_000_000, bloat=600_000_000, blocks=10)
-    assert (one.bill, one.cost) == (None, "600 MB of disk")
-    assert found(size=800_000_000, bloat=270_000_000, blocks=10) == []
-
-
-def test_a_table_that_was_not_frozen_for_long_risks_all_writing():
-    (one,) = vacuum.find_not_frozen(evidence([], tables=[a_table(frozen_age=1_500_000_000)]))
-    assert one.cost == "all writing, after 644 483 648 more transactions"
-    assert list(vacuum.find_not_frozen(evidence([], tables=[a_table(frozen_age=300_000_000)]))) == []
-    assert list(vacuum.find_not_frozen(evidence([], tables=[a_table(frozen_age=None)]))) == []
+def test_what_is_found_word_for_word():
+    compare_findings("age_and_bloat", [
+        ("a statement that reads a few entries pays nothing", found(blocks=10),
+         found(kind="Index Scan"), found(bloat=None)),
+        ("much empty space costs disk", found(size=800_000_000, bloat=600_000_000, blocks=10),
+         found(size=800_000_000, bloat=270_000_000, blocks=10)),
+        ("a table that was not frozen for long risks all writing",
+         vacuum.find_not_frozen(evidence([], tables=[a_table(frozen_age=1_500_000_000)])),
+         vacuum.find_not_frozen(evidence([], tables=[a_table(frozen_age=300_000_000)])),
+         vacuum.find_not_frozen(evidence([], tables=[a_table(frozen_age=None)]))),
+    ])  # fmt: skip

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fakes.findings import compare_findings
 from fakes.table_evidence import column, evidence, foreign_key, index, statement, table
 from uncork.advise.rules.space import bloat
 from uncork.model.database.catalogue import Catalogue, TableOptions, TriggerFacts
@@ -44,33 +45,6 @@ def test_deletes_by_age_that_take_much_time_propose_partitions(sql):
     assert one.candidates[0].unprovable
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "DELETE FROM event WHERE created_at < $1 AND tenant = $2",
-        "DELETE FROM event WHERE created_at < $1 OR tenant = $2",
-        "DELETE FROM event WHERE created_at > $1",
-        "DELETE FROM event WHERE created_at = $1",
-        "DELETE FROM event WHERE tenant < $1",
-        "DELETE FROM event",
-        "SELECT count(*) FROM event WHERE created_at < $1",
-        "UPDATE event SET tenant = 0 WHERE created_at < $1",
-    ],
-)
-def test_other_statements_are_no_expiry_of_all_old_rows(sql):
-    assert found(sql) == []
-
-
-def test_a_small_table_few_rows_or_little_time_are_not_worth_partitions():
-    assert found(size=900 << 20) == []
-    assert found(rows=600 * 999) == []
-    assert found(OLD, statement(2, "SELECT tenant FROM event WHERE id = $1", busy=20.0)) == []
-
-
-def test_without_an_index_the_index_comes_first():
-    assert found(by="tenant") == []
-
-
 def test_what_forbids_partitions_or_the_drop_keeps_the_rule_silent():
     assert found(keys=(foreign_key("item", "event_id", "event"),)) == []
     assert found(facts={"kind": "partitioned table"}) == []
@@ -81,3 +55,20 @@ def test_what_forbids_partitions_or_the_drop_keeps_the_rule_silent():
     touched = statement(2, "UPDATE event SET created_at = now() WHERE id = $1")
     assert found(OLD, touched) == []
     assert found(OLD, statement(2, "UPDATE event SET tenant = 3 WHERE id = $1")) != []
+
+
+def test_what_is_found_word_for_word():
+    compare_findings("expired_rows", [
+        ("a small table few rows or little time are not worth partitions", found(size=900 << 20),
+         found(rows=600 * 999),
+         found(OLD, statement(2, "SELECT tenant FROM event WHERE id = $1", busy=20.0))),
+        ("without an index the index comes first", found(by="tenant")),
+        ("other statements are no expiry of all old rows",
+         *(found(sql) for sql in ("DELETE FROM event WHERE created_at < $1 AND tenant = $2",
+                                  "DELETE FROM event WHERE created_at < $1 OR tenant = $2",
+                                  "DELETE FROM event WHERE created_at > $1",
+                                  "DELETE FROM event WHERE created_at = $1",
+                                  "DELETE FROM event WHERE tenant < $1", "DELETE FROM event",
+                                  "SELECT count(*) FROM event WHERE created_at < $1",
+                                  "UPDATE event SET tenant = 0 WHERE created_at < $1"))),
+    ])  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 
 from fakes.database_results import database_result
 from fakes.evidence import a_statement, a_table, an_index, evidence, spent
+from fakes.findings import compare_findings
 from uncork.advise.rules.clients import sessions
 from uncork.advise.rules.space import vacuum
 from uncork.analysis.database.horizons import horizon_holders
@@ -35,26 +36,6 @@ def seen(*holders, blocks=6_000 * 200, transactions=(), **table):
 
 def found(*holders, **facts):
     return list(vacuum.find_held_back(seen(*holders, **facts)))
-
-
-def test_a_long_report_is_named_with_its_tables_and_what_their_dead_rows_cost():
-    (one,) = found(REPORT)
-    assert one.objects == ("item", "reports")
-    assert one.headline == "VACUUM keeps dead rows of item for a transaction of reports, open for 60 min 00 s"
-    assert fits(finding_headline(one))
-    assert one.bill.share == pytest.approx((200 - 6) / 200)
-    text = "\n".join(one.evidence)
-    assert "role analyst, process 4711" in text
-    assert "select sum(n) from big" in text
-    assert "90 000 dead rows (23 % of all), although VACUUM ran 10" in text
-    assert "pg_terminate_backend(4711)" in one.candidates[1].text
-
-
-def test_without_statements_that_read_dead_rows_no_cost_is_claimed():
-    (one,) = found(REPORT, blocks=6_000 * 6)
-    assert one.bill is None
-    assert one.cost == "90 000 dead rows that stay"
-    assert found(REPORT, blocks=6_000 * 6, dead=70_000, live=290_000) == []  # less than a fifth
 
 
 @pytest.mark.parametrize(
@@ -95,24 +76,16 @@ def test_of_equal_ages_the_transaction_that_was_open_first_is_named():
 @pytest.mark.parametrize(
     ("holder", "words", "remedy"),
     [
-        (
-            HorizonHolder("prepared transaction", "it's", "app", 90_000, HOUR_NS),
-            "prepared transaction it's, open for 60 min 00 s",
-            "ROLLBACK PREPARED 'it''s'",
-        ),
-        (
-            HorizonHolder("replication slot", "old", "", 90_000, None, active=False),
-            "replication slot old",
-            "pg_drop_replication_slot('old')",
-        ),
-        (
-            HorizonHolder("replication slot", "new", "", 90_000, None),
-            "slot new",
-            "hot_standby_feedback = off",
-        ),
-        (HorizonHolder("standby", "east", "", 90_000, HOUR_NS), "standby east", "hot_standby_feedback = off"),
+        (HorizonHolder("prepared transaction", "it's", "app", 90_000, HOUR_NS),
+         "prepared transaction it's, open for 60 min 00 s", "ROLLBACK PREPARED 'it''s'"),
+        (HorizonHolder("replication slot", "old", "", 90_000, None, active=False),
+         "replication slot old", "pg_drop_replication_slot('old')"),
+        (HorizonHolder("replication slot", "new", "", 90_000, None), "slot new",
+         "hot_standby_feedback = off"),
+        (HorizonHolder("standby", "east", "", 90_000, HOUR_NS), "standby east",
+         "hot_standby_feedback = off"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_session_is_named_with_its_own_remedy(holder, words, remedy):
     (one,) = found(holder)
     assert words in one.headline
@@ -131,11 +104,6 @@ def test_a_forgotten_transaction_has_a_finding_of_its_own():
     # One that pauses briefly between its statements is none.
     (one,) = found(replace(REPORT, idle_ns=1_000), transactions=(replace(idle, idle_ns=1_000_000),))
     assert "waited for its client after: select sum(n) from big" in one.evidence[0]
-
-
-def test_autovacuum_is_not_blamed_for_rows_that_it_cannot_remove():
-    assert list(vacuum.find_behind(seen(dead=40_000)))
-    assert list(vacuum.find_behind(seen(REPORT, dead=40_000))) == []
 
 
 def row(**facts):
@@ -172,3 +140,15 @@ def test_sessions_slots_and_prepared_transactions_are_listed_by_age():
         ("prepared transaction", "x", 60, 5_000_000, None, True),
         ("session", "shop", 5, 1_000_000, None, True),
     ]
+
+
+def test_what_is_found_word_for_word():
+    compare_findings("held_back", [
+        ("a long report is named with its tables and what their dead rows cost", found(REPORT)),
+        ("without statements that read dead rows no cost is claimed",
+         found(REPORT, blocks=6_000 * 6),
+         found(REPORT, blocks=6_000 * 6, dead=70_000, live=290_000)),
+        ("autovacuum is not blamed for rows that it cannot remove",
+         vacuum.find_behind(seen(dead=40_000)),
+         vacuum.find_behind(seen(REPORT, dead=40_000))),
+    ])  # fmt: skip

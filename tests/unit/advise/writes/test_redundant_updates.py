@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.evidence import a_column, a_statement, a_table, evidence, spent
+from fakes.findings import compare_findings
 from fakes.log_results import log_result
 from uncork.advise.findings import find_findings
 from uncork.model.database.catalogue import TriggerFacts
@@ -65,48 +66,6 @@ def test_a_column_set_to_itself_is_a_finding(sql):
     assert one.candidates[1].undo == "DROP TRIGGER zz_only_changes ON item;"
 
 
-def test_the_time_of_finding_the_row_is_not_part_of_the_bill():
-    (one,) = judged(ITSELF, wait="CPU")
-    assert one.bill.share == pytest.approx(0.5)
-    assert judged(ITSELF, statement={"blocks": 6_000_000}) == []  # it reads a thousand blocks for each row
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE item SET note = state WHERE id = $1",
-        "UPDATE item SET note = note, state = $1 WHERE id = $2",
-        "UPDATE item SET note = o.note FROM other o WHERE o.id = item.id",
-        "UPDATE item SET note = note || $1 WHERE id = $2",
-        "UPDATE item SET note = $1 WHERE id = $2",
-        "INSERT INTO tag (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET id = EXCLUDED.id",
-        "INSERT INTO tag (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = EXCLUDED.name WHERE $2",
-        "INSERT INTO tag (name) VALUES ($1) ON CONFLICT (name) DO NOTHING",
-    ],
-)
-def test_an_update_that_can_change_something_is_no_finding(sql):
-    assert judged(sql) == []
-
-
-def test_an_upsert_that_sets_its_key_again_rewrites_the_rows_that_exist():
-    (one,) = judged(UPSERT, table={"inserted": 600})
-    assert one.objects == ("tag", "name")
-    assert one.bill.share == pytest.approx(0.9)
-    assert "ON CONFLICT (name) DO NOTHING" in one.candidates[0].text
-    assert len(one.candidates) == 1  # with a trigger that skips the update, RETURNING has no row
-    assert fits(finding_headline(one))
-    assert judged(UPSERT, table={"inserted": 6_000}) == []
-    assert judged(UPSERT, columns=[a_column("name", "citext", "tag")]) == []
-
-
-def test_a_trigger_that_skips_updates_changes_what_others_return():
-    (one,) = judged(ITSELF)
-    assert one.candidates[1].same_answers
-    taking = update("UPDATE item SET state = $1 WHERE id = $2 RETURNING note", number=1)
-    (one,) = judged(ITSELF, others=[taking])
-    assert not one.candidates[1].same_answers
-
-
 def test_a_trigger_can_be_the_purpose_of_an_update():
     trigger = TriggerFacts("touch", "item", 1, "before", True, ("update",), "touch()", "CREATE TRIGGER touch")
     assert judged(ITSELF, triggers=(trigger,)) == []
@@ -125,25 +84,6 @@ def reported(*, assigned=({"state": "online"},) * 12, column=None, others=(), **
     return judged(
         ONLINE, statement={"assigned": assigned}, table=known, others=others, columns=[column or state()]
     )
-
-
-def test_a_constant_that_nearly_all_rows_have_already_changes_nothing():
-    (one,) = reported()
-    assert one.objects == ("item", "state")
-    assert fits(finding_headline(one))
-    # 20 of 20 000 rows had another value, so at most 20 of 6 000 updates changed one.
-    assert one.bill.share == pytest.approx(1 - 20 / 6_000)
-    assert one.candidates[0].sql == (
-        "UPDATE item SET state = $1 WHERE id = $2 AND state IS DISTINCT FROM $1;"
-    )
-    assert any("'online'" in text and "99.9 %" in text for text in one.evidence)
-    assert (one.candidates[0].unprovable, one.candidates[0].other_counts) == ("", True)
-    assert "FROM item" in one.candidates[0].check
-
-
-def test_null_is_a_value_too():
-    column = a_column("state", "text", null_fraction=1.0)
-    assert reported(assigned=({"state": None},) * 12, column=column)
 
 
 @pytest.mark.parametrize(
@@ -175,29 +115,11 @@ def test_another_statement_that_sets_the_column_makes_updates_necessary():
     assert reported(others=[update("UPDATE item SET note = $1 WHERE id = $2", **lost)], **twice)
 
 
-def test_an_analyse_during_the_watch_counts_only_later_updates():
-    assert reported(analysed_us=BEGUN_US + 1, modified=3_000)
-
-
 def logged(unchanged, *, fast=100):
     log = replace(log_result(), histogram=(fast, *([0] * 9)))
     one = update(ONLINE, rows=None, repeated=(unchanged, 1_000))
     seen = replace(evidence([spent()], [one]), database=None, log=log)
     return found(seen)
-
-
-def test_a_log_shows_updates_that_assign_the_same_values_again():
-    (one,) = logged(900)
-    assert one.objects == ("item", "state")
-    assert one.bill.share == pytest.approx(0.9 / 2)  # finding the row takes the other half
-    assert "Of 1 000 updates that were compared, 900 assigned the values" in one.evidence[1]
-    assert one.candidates[0].sql.endswith("AND state IS DISTINCT FROM $1;")
-    assert any("A trigger" in text for text in one.against)
-
-
-def test_a_log_that_lacks_statements_proves_nothing():
-    assert logged(500) == []
-    assert logged(900, fast=0) == []  # only slow statements are logged
 
 
 def test_the_constants_of_an_update_are_read_from_its_text():
@@ -212,3 +134,34 @@ def test_the_constants_of_an_update_are_read_from_its_text():
     }
     for text in ("UPDATE t SET a = $1", "UPDATE t SET a = 1, b = now()", "UPDATE t SET a[1] = 2", "SELECT 1"):
         assert assigned_values(text) == {}
+
+
+def test_what_is_found_word_for_word():
+    compare_findings("redundant_updates", [
+        ("the time of finding the row is not part of the bill", judged(ITSELF, wait="CPU"),
+         judged(ITSELF, statement={"blocks": 6_000_000})),
+        ("an upsert that sets its key again rewrites the rows that exist",
+         judged(UPSERT, table={"inserted": 600}), judged(UPSERT, table={"inserted": 6_000}),
+         judged(UPSERT, columns=[a_column("name", "citext", "tag")])),
+        ("a trigger that skips updates changes what others return", judged(ITSELF),
+         judged(ITSELF,
+                others=[update("UPDATE item SET state = $1 WHERE id = $2 RETURNING note",
+                               number=1)])),
+        # 20 of 20 000 rows had another value, so at most 20 of 6 000 updates changed one.
+        ("a constant that nearly all rows have already changes nothing", reported()),
+        ("null is a value too",
+         reported(assigned=({"state": None},) * 12,
+                  column=a_column("state", "text", null_fraction=1.0))),
+        ("an analyse during the watch counts only later updates",
+         reported(analysed_us=BEGUN_US + 1, modified=3_000)),
+        ("a log shows updates that assign the same values again", logged(900)),
+        ("a log that lacks statements proves nothing", logged(500), logged(900, fast=0)),
+        ("an update that can change something is no finding",
+         *(judged(f"UPDATE item SET {change}") for change in (
+             "note = state WHERE id = $1", "note = note, state = $1 WHERE id = $2",
+             "note = o.note FROM other o WHERE o.id = item.id", "note = note || $1 WHERE id = $2",
+             "note = $1 WHERE id = $2"))),
+        ("an upsert that can change something is no finding",
+         *(judged(f"INSERT INTO tag (name) VALUES ($1) ON CONFLICT (name) DO {change}") for change in (
+             "UPDATE SET id = EXCLUDED.id", "UPDATE SET name = EXCLUDED.name WHERE $2", "NOTHING"))),
+    ])  # fmt: skip

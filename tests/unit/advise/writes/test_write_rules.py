@@ -5,18 +5,19 @@ from dataclasses import replace
 import pytest
 
 from fakes.database_results import a_row_writer, database_result
+from fakes.evidence import a_function
+from fakes.findings import compare_findings
 from uncork.advise.evidence import Evidence, Piece, Statement, known_shape
 from uncork.advise.findings import find_findings
 from uncork.advise.rules.writes.written import Written, written
-from uncork.model.database.catalogue import Catalogue, FunctionFacts, TableOptions, TriggerBody, TriggerFacts
+from uncork.model.database.catalogue import Catalogue, TableOptions, TriggerBody, TriggerFacts
 from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.database.sessions import SessionRates
 from uncork.model.database.wait_classes import CPU
 from uncork.model.results.database_transactions import InTransaction
 from uncork.profile.statement_shape import statement_shape
 from uncork.report.blocks import Code, Paragraph
-from uncork.report.findings import finding_blocks, finding_headline, finding_step
-from uncork.report.headline import fits
+from uncork.report.findings import finding_blocks, finding_step
 
 CREATE = "create temp table wanted (id int primary key) on commit drop"
 LOAD = "insert into event (kind, body) select n, ? from generate_series(?, ?) as n"
@@ -35,29 +36,22 @@ def working(number, sessions, *, application="batch", wait_class=CPU, event=""):
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        (
-            "UPDATE counter SET n = n + $1 WHERE id = $2",
-            Written("update", "counter", ("id",), ("n",), "n"),
-        ),
-        (
-            'UPDATE "Order" AS o SET total = o.total - $1 WHERE o.id = $2 AND o.kind = $3',
-            Written("update", "Order", ("id", "kind"), ("total",), "total"),
-        ),
+        ("UPDATE counter SET n = n + $1 WHERE id = $2",
+         Written("update", "counter", ("id",), ("n",), "n")),
+        ('UPDATE "Order" AS o SET total = o.total - $1 WHERE o.id = $2 AND o.kind = $3',
+         Written("update", "Order", ("id", "kind"), ("total",), "total")),
         ("DELETE FROM shop.job WHERE id = $1", Written("delete", "shop.job", ("id",))),
-        (
-            "INSERT INTO hits (page, n) VALUES ($1, $2) "
-            "ON CONFLICT (page) DO UPDATE SET n = hits.n + excluded.n",
-            Written("insert", "hits", ("page",), ("page", "n"), "n", upsert=True),
-        ),
-        (
-            "SELECT id FROM job WHERE state = $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
-            Written("lock", "job", ("state",), limited=True, skips=True),
-        ),
+        ("INSERT INTO hits (page, n) VALUES ($1, $2) "
+         "ON CONFLICT (page) DO UPDATE SET n = hits.n + excluded.n",
+         Written("insert", "hits", ("page",), ("page", "n"), "n", upsert=True)),
+        ("SELECT id FROM job WHERE state = $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED",
+         Written("lock", "job", ("state",), limited=True, skips=True)),
         ("SELECT id\nFROM job WHERE state = $1\nFOR UPDATE", Written("lock", "job", ("state",))),
         ("SELECT id FROM job WHERE state = $1", None),
-        ("UPDATE counter SET n = $1 WHERE id = $2 OR id = $3", Written("update", "counter", (), ("n",))),
+        ("UPDATE counter SET n = $1 WHERE id = $2 OR id = $3",
+         Written("update", "counter", (), ("n",))),
     ],
-)
+)  # fmt: skip
 def test_what_a_statement_writes_is_read_from_its_shape_or_its_text(sql, expected, shaped):
     text = sql if '"' in sql else sql.lower()
     for number in "123":
@@ -97,33 +91,6 @@ def writing(text, *, begin=False, rows=1, executing=0.2, commits=30_000, length_
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("insert into event (kind) values (?)", "inserts 30 000 rows into event"),
-        ("update item set n = ? where id = ?", "updates 30 000 rows of item"),
-        ("delete from item where id = ?", "deletes 30 000 rows from item"),
-    ],
-)
-@pytest.mark.parametrize("begin", [False, True])
-def test_a_commit_for_each_row_costs_also_the_time_of_the_commits(text, words, begin):
-    (one,) = find_findings(writing(text, begin=begin))
-    assert one.rule == "row-by-row-commit"
-    assert one.headline == f"Application batch {words} with a commit for each"
-    assert fits(finding_headline(one))
-    assert one.bill.share == pytest.approx(0.75)
-    assert one.evidence == (
-        "Role app executed it 30 000 times during the watch, and all other statements 9 times.",
-        "1 session sent it, one row each 2.00 ms per session.",
-        "They wait for the write-ahead log in 80 % of their busy time.",
-    )
-
-
-def test_sessions_without_an_application_are_named_by_their_role():
-    (found,) = find_findings(writing("delete from item where id = ?", application=""))
-    assert found.headline.startswith("Role app deletes 30 000 rows from item")
-
-
 INSERT = "insert into event (kind) values (?)"
 
 
@@ -156,34 +123,6 @@ def staging(*, calls=600, busy=0.5, text=CREATE):
     )
 
 
-def test_a_temporary_table_for_each_request_is_kept_instead():
-    (one,) = find_findings(staging())
-    assert (one.rule, one.templates) == ("temporary-tables", (0, 1))
-    assert one.headline == "Temporary table wanted is created 600 times"
-    assert one.bill.share == pytest.approx(0.6 / 1.6)
-    assert one.candidates[1].sql == (
-        "create temp table IF NOT EXISTS wanted (id int primary key) ON COMMIT DELETE ROWS;"
-    )
-
-
-def test_a_temporary_table_made_of_a_query_has_no_statement_to_keep_it():
-    (one,) = find_findings(staging(text="create temporary table wanted as select id from item (where ?)"))
-    assert one.candidates[1].sql == ""
-
-
-def test_a_prepared_create_that_the_server_counts_once_is_counted_by_what_fills_the_table():
-    seen = staging(calls=3)
-    assert find_findings(seen) == ()
-    fill = Statement(3, "insert into wanted select unnest(?)", calls=600, rows=3_000)
-    (one,) = find_findings(replace(seen, statements={**seen.statements, 3: fill}))
-    assert one.headline == "Temporary table wanted is created 600 times"
-
-
-def test_a_temporary_table_of_a_report_or_one_that_costs_little_is_no_finding():
-    assert find_findings(staging(calls=4)) == ()
-    assert find_findings(staging(busy=0.01)) == ()
-
-
 def loading(*, rows=1_000, mean_ms=100.0, counted_ms=None, plans=(), **facts):
     known = {"timing": "after", "per_row": True, "events": ("insert",), "function": "count_event"}
     trigger = TriggerFacts(
@@ -197,19 +136,7 @@ def loading(*, rows=1_000, mean_ms=100.0, counted_ms=None, plans=(), **facts):
         }
     )
     calls = None if counted_ms is None else 600 * rows
-    function = FunctionFacts(
-        "count_event",
-        "plpgsql",
-        "volatile",
-        "unsafe",
-        False,
-        False,
-        100.0,
-        SOURCE,
-        calls,
-        counted_ms,
-        counted_ms,
-    )
+    function = a_function("count_event", SOURCE, calls=calls, total_ms=counted_ms, self_ms=counted_ms)
     return evidence(
         Statement(0, LOAD, calls=600, rows=600 * rows, mean_ns=mean_ms * 1e6, plans=plans),
         pieces=(working(0, 1.0),),
@@ -220,15 +147,6 @@ def loading(*, rows=1_000, mean_ms=100.0, counted_ms=None, plans=(), **facts):
 def first(seen):
     found = [one for one in find_findings(seen) if one.rule == "row-trigger"]
     return found[0] if found else None
-
-
-def test_a_trigger_for_each_row_of_a_load_becomes_one_for_the_statement():
-    one = first(loading())
-    assert one.headline == "Trigger counting on event runs for each of 1 000 rows a call"
-    assert one.bill.share == pytest.approx(0.8)
-    (change,) = one.candidates
-    assert "FOR EACH STATEMENT" in change.text and not change.sql
-    assert "single row becomes slower" in change.against[0]
 
 
 @pytest.mark.parametrize(("calls", "remains"), [(600_000, False), (100_000, True)])
@@ -259,32 +177,12 @@ def turned(seen, *, tables=("total",), configured=False, options=None):
     return replace(seen, catalogue=catalogue, turn_body=body)
 
 
-def test_a_body_that_looks_up_rows_by_key_never_scans_the_whole_table():
-    seen = turned(loading(definition=PLAIN))
-    by_key = replace(seen, turn_body=lambda *_: TriggerBody("BEGIN all; END", ("total",), "SELECT 1", True))
-    (change,) = first(by_key).candidates
-    assert "LANGUAGE plpgsql\nSET enable_hashjoin = off SET enable_mergejoin = off AS $body$" in change.sql
-
-
 def test_code_that_was_not_tried_is_described_and_not_shown():
     one = first(turned(loading(definition=PLAIN)))
     blocks = list(finding_blocks(one))
     assert not [each for each in blocks if isinstance(each, Code) and each.title]
     (words,) = (each.text for each in blocks if isinstance(each, Paragraph) and "FOR EACH" in each.text)
     assert "not tried yet: uncork cure" in words and finding_step(one).command == ""
-
-
-def test_a_body_that_can_be_turned_is_written_out():
-    (change,) = first(turned(loading(definition=PLAIN))).candidates
-    assert change.sql == (
-        "CREATE FUNCTION count_event_all() RETURNS trigger LANGUAGE plpgsql AS $body$\nBEGIN all; END\n"
-        "$body$;\n"
-        "DROP TRIGGER counting ON event;\nCREATE TRIGGER counting_all AFTER INSERT ON event "
-        "REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION count_event_all();"
-    )
-    assert change.undo == (f"DROP TRIGGER counting_all ON event;\n{PLAIN};\nDROP FUNCTION count_event_all();")
-    assert change.check == "SELECT 1" and "other triggers" in change.against[0]
-    assert "logical replication" in change.against[2] and change.tried_first
 
 
 @pytest.mark.parametrize(
@@ -309,34 +207,48 @@ def test_a_trigger_that_would_act_otherwise_is_not_turned(seen):
     assert found is None or not any("count_event_all() RETURNS" in one.sql for one in found.candidates)
 
 
-def test_the_servers_count_of_a_function_is_preferred_to_an_estimate():
-    assert first(loading(counted_ms=30_000.0)).bill.share == pytest.approx(0.5)
-    assert first(loading(counted_ms=600.0)) is None
+def prepared_once():
+    """Return a temporary table whose CREATE was prepared, so that only what fills it counts its uses."""
+    seen = staging(calls=3)
+    fill = Statement(3, "insert into wanted select unnest(?)", calls=600, rows=3_000)
+    return replace(seen, statements={**seen.statements, 3: fill})
 
 
-def test_an_executed_plan_shows_what_its_triggers_took():
-    node = PlanNode("ModifyTable", "event", "event", "", 0.0, 1.0, 0.0, 0, milliseconds=40.0)
-    plan = StatementPlan(0, "executed", node, "", triggers=(("counting", 60.0),))
-    assert first(loading(plans=(plan,))).bill.share == pytest.approx(0.6)
+CHANGES = (INSERT, "update item set n = ? where id = ?", "delete from item where id = ?")
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [
-        {"per_row": False},
-        {"enabled": False},
-        {"events": ("delete",)},
-        {"table": "other"},
-        {"function": "unknown"},
-        {"rows": 1, "mean_ms": 0.1},
-        {"mean_ms": 20.0},
-    ],
-)
-def test_triggers_that_cost_little_are_no_finding(facts):
-    assert first(loading(**facts)) is None
-
-
-def test_a_trigger_before_a_row_is_replaced_by_what_the_statement_computes():
-    one = first(loading(timing="before"))
-    assert one.candidates[0].sql == ""
-    assert "generated columns" in one.candidates[0].text
+def test_what_is_found_word_for_word():
+    compare_findings("write_rules", [
+        ("sessions without an application are named by their role",
+         find_findings(writing("delete from item where id = ?", application=""))),
+        ("a temporary table for each request is kept instead", find_findings(staging())),
+        ("a temporary table made of a query has no statement to keep it",
+         find_findings(staging(
+             text="create temporary table wanted as select id from item (where ?)"))),
+        ("a temporary table of a report or one that costs little is no finding",
+         find_findings(staging(calls=4)), find_findings(staging(busy=0.01))),
+        ("a trigger for each row of a load becomes one for the statement", first(loading())),
+        ("a body that looks up rows by key never scans the whole table",
+         first(replace(turned(loading(definition=PLAIN)),
+                       turn_body=lambda *_: TriggerBody("BEGIN all; END", ("total",), "SELECT 1",
+                                                        True)))),
+        ("a body that can be turned is written out", first(turned(loading(definition=PLAIN)))),
+        ("the servers count of a function is preferred to an estimate",
+         first(loading(counted_ms=30_000.0)), first(loading(counted_ms=600.0))),
+        ("an executed plan shows what its triggers took",
+         first(loading(plans=(StatementPlan(0, "executed",
+                                            PlanNode("ModifyTable", "event", "event", "", 0.0, 1.0,
+                                                     0.0, 0, milliseconds=40.0), "",
+                                            triggers=(("counting", 60.0),)),)))),
+        ("a trigger before a row is replaced by what the statement computes",
+         first(loading(timing="before"))),
+        ("a prepared create that the server counts once is counted by what fills the table",
+         find_findings(staging(calls=3)), find_findings(prepared_once())),
+        *((f"a commit for each row costs also the time of the commits: {text}",
+           *(find_findings(writing(text, begin=begin)) for begin in (False, True))) for text in CHANGES),
+        ("triggers that cost little are no finding",
+         *(first(loading(**facts)) for facts in ({"per_row": False}, {"enabled": False},
+                                                 {"events": ("delete",)}, {"table": "other"},
+                                                 {"function": "unknown"},
+                                                 {"rows": 1, "mean_ms": 0.1}, {"mean_ms": 20.0}))),
+    ])  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fakes.goldens import compare_cases
 from uncork.experiment.cure.handed import down_sql, up_sql
 from uncork.experiment.spec.sqltext import statements_in
 from uncork.model.results.cure import Change, Net
@@ -36,79 +37,28 @@ SWAP = Change(
     "DROP TRIGGER counting_all ON item;\nCREATE TRIGGER counting AFTER INSERT ON item FOR EACH ROW "
     "EXECUTE FUNCTION count();\nDROP FUNCTION count_all();\nDROP INDEX CONCURRENTLY i;", "cured", "",
 )  # fmt: skip
+DROPPED = Change("x", "index", "Drop it.", INDEX.undo, INDEX.sql, "cured", "")
+OWN = Change(
+    "x", "setting", "", "ALTER DATABASE a SET jit = off;", "ALTER DATABASE a SET jit = on;", "cured", ""
+)
 
 
-def plain(script):
-    """The statements of a script without its comments."""
-    kept = "\n".join(line for line in script.splitlines() if not line.startswith("--"))
-    return [" ".join(one.split()) for one in statements_in(kept)]
+def scripts(*changes, database="shop", found=None):
+    """Return the script that makes the changes, and the one that reverts them; each can be executed."""
+    made = up_sql(changes, database, found), down_sql(changes, database)
+    assert all(statements_in(one) or TEXT in changes for one in made)
+    return made
 
 
-def test_an_index_is_created_without_a_lock_timeout_and_then_checked():
-    script = up_sql([INDEX], "shop", {"a_idx": "orders is read whole"})
-    extension, timeout, create, check = plain(script)
-    assert extension == "CREATE EXTENSION IF NOT EXISTS pg_trgm"
-    assert timeout == "SET lock_timeout = 0"
-    assert create == 'CREATE INDEX CONCURRENTLY "A_idx" ON app.orders (a)'
-    assert "to_regclass('app.\"A_idx\"') AND indisvalid" in check
-    assert 'Execute DROP INDEX CONCURRENTLY app."A_idx"; and then' in check
-    for words in (
-        "-- Create an index on orders.\n-- Finding: orders is read whole.\n",
-        "12.3 s of sessions' time saved per hour (95 % interval: 10 to 15)",
-        "-- Against: It's 1 MB.", "-- It locks no table.\nCREATE EXTENSION", "SHARE UPDATE EXCLUSIVE",
-    ):  # fmt: skip
-        assert words in script
-    assert plain(down_sql([INDEX], "shop")) == [
-        "SET lock_timeout = 0", 'DROP INDEX CONCURRENTLY app."A_idx"',
-    ]  # fmt: skip
-
-
-def test_an_index_that_is_created_again_is_checked_too():
-    dropped = Change("x", "index", "Drop it.", INDEX.undo, INDEX.sql, "cured", "")
-    assert "indisvalid" in plain(down_sql([dropped], "shop"))[-1]
-
-
-def test_a_setting_is_that_of_the_database_and_returns_to_what_it_was():
-    script = up_sql([SETTING, COST], "My shop")
-    assert plain(script) == [
-        'ALTER DATABASE "My shop" SET jit = \'off\'',
-        'ALTER DATABASE "My shop" SET random_page_cost = \'1.1\'',
-    ]  # fmt: skip
-    assert "For one role only: ALTER ROLE app IN DATABASE shop SET jit = off;" in script
-    assert plain(down_sql([SETTING, COST], "My shop")) == [
-        'ALTER DATABASE "My shop" RESET random_page_cost', 'ALTER DATABASE "My shop" RESET jit',
-    ]  # fmt: skip
-    own = Change(
-        "x", "setting", "", "ALTER DATABASE a SET jit = off;", "ALTER DATABASE a SET jit = on;", "cured", ""
-    )
-    assert plain(down_sql([own], "a")) == ["ALTER DATABASE a SET jit = 'on'"]
-
-
-def test_a_rewritten_statement_is_a_comment_with_both_texts():
-    script = up_sql([TEXT], "shop")
-    assert plain(script) == plain(down_sql([TEXT], "shop")) == []
-    assert "--   SELECT 1\n--   WHERE ';' = $1\n-- instead of:\n--   SELECT 2 WHERE $1 = ';'\n" in script
-
-
-def test_strong_locks_are_waited_for_briefly():
-    script = up_sql([FILL], "shop")
-    assert plain(script) == [
-        "SET lock_timeout = '2s'", "ALTER TABLE orders SET (fillfactor = 80)",
-        "SET lock_timeout = '2s'", "VACUUM (FULL, ANALYZE) orders",
-    ]  # fmt: skip
-    assert "ACCESS EXCLUSIVE lock: nobody can read or write the table meanwhile.\nSET" in script
-
-
-def test_a_trigger_is_replaced_in_a_transaction_and_an_index_built_outside_of_it():
-    up = plain(up_sql([SWAP], "shop"))
-    begun, ended = up.index("BEGIN"), up.index("COMMIT")
-    assert [one.split("(")[0] for one in up[begun + 1 : ended]] == [
-        "SET LOCAL lock_timeout = '2s'",
-        "CREATE FUNCTION count_all",
-        "DROP TRIGGER counting ON item",
-        "CREATE TRIGGER counting_all AFTER INSERT ON item FOR EACH STATEMENT EXECUTE FUNCTION count_all",
-    ]
-    assert up.index("CREATE INDEX CONCURRENTLY i ON item (a)") < begun
-    down = plain(down_sql([SWAP], "shop"))
-    assert down.index("BEGIN") < down.index("DROP FUNCTION count_all()") < down.index("COMMIT")
-    assert down[-1] == "DROP INDEX CONCURRENTLY i"
+def test_what_makes_and_what_reverts_changes():
+    compare_cases("cure/handed", [
+        ("an index is created without a lock timeout and then checked",
+         *scripts(INDEX, found={"a_idx": "orders is read whole"})),
+        ("an index that is created again is checked too", *scripts(DROPPED)),
+        ("a setting is that of the database and returns to what it was",
+         *scripts(SETTING, COST, database="My shop")),
+        ("a setting of the database returns to its own value", *scripts(OWN, database="a")),
+        ("a rewritten statement is a comment with both texts", *scripts(TEXT)),
+        ("strong locks are waited for briefly", *scripts(FILL)),
+        ("a trigger is replaced in a transaction and an index built outside of it", *scripts(SWAP)),
+    ])  # fmt: skip

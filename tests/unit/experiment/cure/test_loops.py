@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.goldens import compare_cases
 from uncork.experiment.cure.loops import (
     LEAST_ROWS,
     ROWS,
@@ -42,36 +43,25 @@ def arms(habit, *statements):
     return loop_arms(found, found.candidates[0], statements, TYPES)
 
 
-def experiment(habit, *statements):
-    ways, batches = arms(habit, *statements)
+def written(habit, statement):
+    """Return what is said about each way to send many rows, and the experiment about them."""
+    ways, batches = arms(habit, replace(statement, sets=statement.sets[:50]))
     text = loops_experiment("Is it faster?", "dbname=copy", habit, batches, ways, budget_s=30)
-    return parse_spec(text, file="loop.toml", read=str, overrides={})
+    assert parse_spec(text, file="loop.toml", read=str, overrides={}).baseline == "current"
+    for way in ways:
+        change = way.arm
+        yield "\n".join((change.name, change.text, change.sql, "", *change.against, *way.assumed))
+    yield text
 
 
-@pytest.mark.parametrize(
-    ("habit", "statement", "now", "ways"),
-    [
-        ("loops", READ, "rows", {"one-statement": "unnest", "one-statement-lateral": "unnest",
-                                 "pipeline": "pipeline"}),
-        ("loops in a transaction", ADD, "transaction", {"one-statement": "unnest", "pipeline": "pipeline"}),
-        ("commits each", ADD, "rows", {"one-statement": "unnest", "one-commit": "transaction"}),
-        ("pipelines", ADD, "pipeline", {"one-statement": "unnest"}),
-    ],
-)  # fmt: skip
-def test_what_the_client_does_is_compared_with_each_way_to_send_many(habit, statement, now, ways):
-    spec = experiment(habit, statement)
-    assert spec.variants[spec.baseline].batching == now
-    number = statement.template
-    others = {name: one.batching for name, one in spec.variants.items() if name != spec.baseline}
-    assert others == {f"s{number}-{name}": strategy for name, strategy in ways.items()}
-    workload = spec.workloads[f"s{number}"]
-    assert workload.batch.rows == ROWS and workload.state == "keep" and workload.fitted
-    assert ":p1" in workload.sql and "$1" not in workload.sql
-
-
-def test_a_delete_sends_each_set_once_and_restores_the_data():
-    workload = experiment("loops", DROP).workloads["s3"]
-    assert (workload.state, workload.operations) == ("reset", 50 // ROWS)
+def test_what_the_client_does_is_compared_with_each_way_to_send_many():
+    compare_cases("cure/loops", [
+        ("lookups in a loop", *written("loops", READ)),
+        ("inserts in a loop in a transaction", *written("loops in a transaction", ADD)),
+        ("a commit for each insert", *written("commits each", ADD)),
+        ("a pipeline of inserts", *written("pipelines", ADD)),
+        ("a delete sends each set once and restores the data", *written("loops", DROP)),
+    ])  # fmt: skip
 
 
 def test_a_batch_never_has_a_key_twice():
@@ -87,16 +77,6 @@ def test_a_batch_never_has_a_key_twice():
 def test_rows_without_a_key_repeat_their_values():
     found = batches_of(ADD, TYPES[2], many_rows(ADD.sql, TYPES[2]))
     assert len(found.sets) == ROWS and set(found.sets) == set(ADD.sets)
-
-
-def test_a_change_says_what_was_assumed_and_what_a_failure_means():
-    (one, _), _ = arms("commits each", ADD)
-    assert one.arm.text == f"Insert {ROWS} rows into event with one statement."
-    assert one.assumed[0] == f"A batch has {ROWS} rows."
-    assert any("Over a network" in text for text in one.assumed)
-    assert "succeed or fail together" in one.arm.against[0]
-    (read, *_), _ = arms("loops", READ)
-    assert not read.arm.against and "Each key is in a batch at most once." in read.assumed
 
 
 def test_a_statement_that_cannot_be_written_is_left_out_and_the_reason_stays_if_none_can():

@@ -17,39 +17,24 @@ def best(sql):
 @pytest.mark.parametrize(
     ("sql", "many", "keys"),
     [
-        (
-            "INSERT INTO event (kind, body) VALUES ($1, lower($2) || '$2, VALUES (');",
-            "INSERT INTO event (kind, body)\nSELECT batch.p1, lower(batch.p2) || '$2, VALUES ('\n"
-            "FROM unnest($1::integer[], $2::text[]) AS batch (p1, p2)",
-            set(),
-        ),
-        (
-            "INSERT INTO tag (id, name) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name",
-            "INSERT INTO tag (id, name)\nSELECT batch.p1, batch.p2\n"
-            "FROM unnest($1::integer[], $2::text[]) AS batch (p1, p2)\n"
-            "ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name",
-            {1},
-        ),
-        (
-            "UPDATE item SET note = $2 WHERE id = $1 RETURNING id",
-            "UPDATE item SET note = batch.p2\nFROM unnest($1::integer[], $2::text[]) AS batch (p1, p2)\n"
-            "WHERE id = batch.p1 RETURNING id",
-            {1},
-        ),
-        (
-            "UPDATE item SET note = old.note FROM old WHERE old.id = item.id AND item.id = $1",
-            "UPDATE item SET note = old.note FROM old, unnest($1::integer[]) AS batch (p1)\n"
-            "WHERE old.id = item.id AND item.id = batch.p1",
-            {1},
-        ),
-        (
-            "DELETE FROM batch WHERE id = $1 AND name <> $2",
-            "DELETE FROM batch\nUSING unnest($1::integer[], $2::text[]) AS batch2 (p1, p2)\n"
-            "WHERE id = batch2.p1 AND name <> batch2.p2",
-            {1, 2},
-        ),
+        ("INSERT INTO event (kind, body) VALUES ($1, lower($2) || '$2, VALUES (');",
+         "INSERT INTO event (kind, body)\nSELECT batch.p1, lower(batch.p2) || '$2, VALUES ('\n"
+         "FROM unnest($1::integer[], $2::text[]) AS batch (p1, p2)", set()),
+        ("INSERT INTO tag (id, name) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name",
+         "INSERT INTO tag (id, name)\nSELECT batch.p1, batch.p2\n"
+         "FROM unnest($1::integer[], $2::text[]) AS batch (p1, p2)\n"
+         "ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name", {1}),
+        ("UPDATE item SET note = $2 WHERE id = $1 RETURNING id",
+         "UPDATE item SET note = batch.p2\nFROM unnest($1::integer[], $2::text[]) AS batch (p1, p2)\n"
+         "WHERE id = batch.p1 RETURNING id", {1}),
+        ("UPDATE item SET note = old.note FROM old WHERE old.id = item.id AND item.id = $1",
+         "UPDATE item SET note = old.note FROM old, unnest($1::integer[]) AS batch (p1)\n"
+         "WHERE old.id = item.id AND item.id = batch.p1", {1}),
+        ("DELETE FROM batch WHERE id = $1 AND name <> $2",
+         "DELETE FROM batch\nUSING unnest($1::integer[], $2::text[]) AS batch2 (p1, p2)\n"
+         "WHERE id = batch2.p1 AND name <> batch2.p2", {1, 2}),
     ],
-)
+)  # fmt: skip
 def test_a_statement_that_changes_rows_reads_them_from_arrays(sql, many, keys):
     found = best(sql)
     assert found.sql == many

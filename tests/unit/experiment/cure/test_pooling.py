@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.goldens import compare_cases
 from uncork.experiment.cure.judge import judge
 from uncork.experiment.cure.operations import effect_of_times
 from uncork.experiment.cure.pooling import (
@@ -38,13 +39,6 @@ FINDING = Finding("any", "shop connects", ("shop",), Bill(2160.0, 1, 1, 0.4), ca
 
 def request(*statements, sessions=1.2):
     return request_of(CapturedWorkload(statements, (), 60.0, sessions), FINDING, KEEP)
-
-
-def experiment(*statements):
-    found = request(*statements)
-    arm, _ = pool_arm(KEEP, found)
-    text = pooling_experiment("Is it faster?", "dbname=copy", found, arm, budget_s=30)
-    return parse_spec(text, file="pooling.toml", read=str, overrides={})
 
 
 def effect(ratio, low, high, before=250.0, clients=2):
@@ -81,40 +75,22 @@ def test_a_request_has_a_statement_at_least_and_twenty_at_most():
     assert len(request(replace(READ, calls_per_hour=1e6)).statements) == 20
 
 
-def test_the_experiment_compares_new_connections_with_kept_ones():
-    spec = experiment(READ)
-    assert {name: one.connections for name, one in spec.variants.items()} == {
-        "current": "new",
-        "pool": "keep",
-    }
-    assert spec.baseline == "current" and spec.opens_connections("s1")
-    workload = spec.workloads["s1"]
-    assert (workload.metric, workload.clients, workload.state, workload.fitted) == (
-        "throughput",
-        2,
-        "keep",
-        True,
-    )
-    assert workload.sql == (
-        "\nSELECT note FROM item WHERE id = :s1_p1\n".lstrip("\n"),
-        "SELECT note FROM item WHERE id = :s1_2_p1\n",
-    )
-    first, second = (workload.parameters[name].query for name in ("s1_p1", "s1_2_p1"))
-    assert first.startswith("VALUES ('0'), ('1')") and second.startswith("VALUES ('1'), ('2')")
+def written(*statements):
+    """Return the change, and the experiment about it."""
+    found = request(*statements)
+    arm, assumed = pool_arm(KEEP, found)
+    text = pooling_experiment("Is it faster?", "dbname=copy", found, arm, budget_s=30)
+    spec = parse_spec(text, file="pooling.toml", read=str, overrides={})
+    assert spec.opens_connections("s1") and spec.workloads["s1"].fitted is (ADD not in statements)
+    return "\n".join((arm.sql, "", arm.undo, "", *arm.against, *assumed)), text
 
 
-def test_requests_that_write_are_as_many_in_every_variant():
-    workload = experiment(READ, ADD).workloads["s1"]
-    assert workload.operations == 83 and workload.warmup_operations == 2
-
-
-def test_the_change_says_what_the_application_does_and_what_was_left_out():
-    arm, assumed = pool_arm(KEEP, request(READ))
-    assert arm.undo.startswith("-- For each request: open a connection")
-    assert "open connections, and keep them in a pool" in arm.sql and READ.sql in arm.sql
-    assert arm.against == KEEP.against
-    assert "sends 2 captured statements" in assumed[0]
-    assert any("TLS" in text and "larger" in text for text in assumed)
+def test_experiments_compare_new_connections_with_kept_ones():
+    few = replace(READ, sets=READ.sets[:2])
+    compare_cases("cure/pooling", [
+        ("requests that read", *written(few)),
+        ("requests that write are as many in every variant", *written(few, ADD)),
+    ])  # fmt: skip
 
 
 def test_requests_a_second_become_the_time_of_a_request():
