@@ -94,16 +94,6 @@ __version__ = "0.1.0"
 """Stands here too: to ask the installed package takes a sixth of the start. A test compares them."""
 
 if not TYPE_CHECKING:
-    import sys
-
-    class _Package(type(sys)):
-        """Keeps `uncork.advise` a function: importing the package of that name would replace it."""
-
-        def __setattr__(self, name: str, value: object) -> None:
-            if not (name in __all__ and isinstance(value, type(sys))):
-                super().__setattr__(name, value)
-
-    sys.modules[__name__].__class__ = _Package
 
     def __getattr__(name: str) -> object:
         for home, names in _HOMES.items():

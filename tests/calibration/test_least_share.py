@@ -1,7 +1,7 @@
 """Findings whose cost was sampled: how often a small cause is reported, and a large one missed.
 
-A finding is reported from a tenth of the busy time on (`advise.rule.LEAST_SHARE`). Where the time of a cause
-is known from samples only, such as waits for locks, a watch sees more or less than its true share. The
+A finding is reported from a tenth of the busy time on (`diagnosis.rule.LEAST_SHARE`). Where the time of a
+cause is known from samples only, such as waits for locks, a watch sees more or less than its true share. The
 simulation samples eight sessions, of which some execute the cause's statements, as a watch does: 20 times a
 second.
 """
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from test_sampled_time import busy_sessions
 
-from uncork.advise.rule import worth
+from uncork.diagnosis.rule import worth
 from uncork.model.database.finding import Bill
 
 RATE_HZ = 20

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from uncork.advise.evidence import Statement
-from uncork.advise.rules.clients.loops import follows, follows_exactly
+from uncork.diagnosis.evidence import Statement
+from uncork.diagnosis.rules.clients.loops import follows, follows_exactly
 
 
 def statement(calls, rows):

@@ -7,7 +7,7 @@ clock has milliseconds. Times are microseconds.
 import numpy as np
 import pytest
 
-from uncork.advise.log_loops import is_pipeline
+from uncork.diagnosis.log_loops import is_pipeline
 
 GROUP, KNOWN, CLOCK = 32, 256, 1_000
 

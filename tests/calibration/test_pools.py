@@ -4,7 +4,7 @@ import pytest
 from simulation import at_most
 
 from fakes.pools import Pooled, watch
-from uncork.advise.bottleneck import find_bottlenecks
+from uncork.diagnosis.bottleneck import find_bottlenecks
 
 ALPHA = 0.05
 FULL = {

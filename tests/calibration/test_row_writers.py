@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from uncork.advise.rules.writes.row_by_row import writes_many_rows
+from uncork.diagnosis.rules.writes.row_by_row import writes_many_rows
 from uncork.model.results.database_transactions import RowWriter
 
 RATE_HZ = 20

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from uncork.advise.rules.writes.redundant_updates import is_unchanged
+from uncork.diagnosis.rules.writes.redundant_updates import is_unchanged
 from uncork.profile.shapes.repeated_updates import Sent, count_repeated_updates
 
 ROWS = 20

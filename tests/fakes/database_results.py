@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from uncork.advise.evidence import Evidence, Piece
-from uncork.advise.findings import find_findings
 from uncork.analysis.database.evidence import statement_of
+from uncork.diagnosis.evidence import Evidence, Piece
+from uncork.diagnosis.findings import find_findings
 from uncork.model.database.missing import Missing
 from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.database import (

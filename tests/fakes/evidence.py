@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from fakes.database_results import database_result
-from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
+from uncork.diagnosis.evidence import Evidence, Existing, Piece, Statement, known_shape
 from uncork.model.database.catalogue import Catalogue, ColumnFacts, FunctionFacts, ServerSetting
 from uncork.model.database.wait_classes import CPU
 from uncork.model.results.database import (

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from fakes.evidence import BLOCK, a_column, a_table, by_table
-from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
+from uncork.diagnosis.evidence import Evidence, Existing, Piece, Statement, known_shape
 from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFacts
 from uncork.model.database.index import IndexKey, IndexShape
 from uncork.model.database.plan import PlanSource, StatementPlan

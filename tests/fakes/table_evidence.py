@@ -1,7 +1,7 @@
 """Evidence for rules about indexes: tables that are scanned, columns with statistics, statements by SQL."""
 
 from fakes.evidence import BLOCK, a_column, a_table, an_index, by_table
-from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
+from uncork.diagnosis.evidence import Evidence, Existing, Piece, Statement, known_shape
 from uncork.model.database.catalogue import Catalogue
 from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.database.wait_classes import CPU

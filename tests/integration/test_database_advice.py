@@ -1,6 +1,6 @@
 """Healthy databases under load get no recommended step, and sick ones the right finding first.
 
-`tests/unit/advise/test_recorded_databases.py` judges recorded watches of all of them.
+`tests/unit/diagnosis/test_recorded_databases.py` judges recorded watches of all of them.
 """
 
 from collections import Counter

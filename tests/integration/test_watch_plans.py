@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from uncork.advise.evidence import Statement
 from uncork.analysis.database.plans import statement_plans, unplanned
+from uncork.diagnosis.evidence import Statement
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.watch.connection import ServerWatch

@@ -2,8 +2,8 @@
 
 import pytest
 
-from uncork.advise.evidence import Statement
 from uncork.analysis.database.plans import plans_of, statement_plans, unplanned
+from uncork.diagnosis.evidence import Statement
 from uncork.profile.plans.tree import statement_plan
 
 SCAN = "Seq Scan on sale  (cost=0.00..387.00 rows=20000 width=8)"

@@ -1,7 +1,7 @@
 """Which role runs a statement: by pg_stat_statements, else by the sessions that were sampled."""
 
-from uncork.advise.evidence import Piece
 from uncork.analysis.database.evidence import main_roles
+from uncork.diagnosis.evidence import Piece
 from uncork.model.database.wait_classes import CPU
 
 

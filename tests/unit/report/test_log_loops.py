@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from fakes.log_results import MS, log_result
-from uncork.advise.findings import find_findings
 from uncork.analysis.log.evidence import evidence_of_log
 from uncork.analysis.log.loops import loops_of
+from uncork.diagnosis.findings import find_findings
 from uncork.report.log.tables import loop_notes
 
 TEXTS = ["select id from orders", "select name from items where id = ?", "insert into log values (?)"]

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.advise.evidence import Evidence, Existing, Piece, Statement, known_shape
+from uncork.diagnosis.evidence import Evidence, Existing, Piece, Statement, known_shape
 from uncork.model.database.catalogue import Catalogue
 from uncork.model.database.index import IndexShape
 from uncork.model.database.plan import StatementPlan

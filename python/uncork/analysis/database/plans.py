@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from uncork.advise.evidence import Statement
+from uncork.diagnosis.evidence import Statement
 from uncork.model.database.missing import Unplanned, WhyUnplanned, grant
 from uncork.model.database.plan import StatementPlan, has_plan
 from uncork.model.results.database import PlanFacts

@@ -13,9 +13,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.advise.costly_parts import costly_parts
-from uncork.advise.evidence import Evidence
-from uncork.advise.findings import find_findings
 from uncork.analysis.database.catalogue import catalogue_of
 from uncork.analysis.database.evidence import evidence_of, main_roles, pieces_of
 from uncork.analysis.database.hidden import hidden_work
@@ -24,6 +21,9 @@ from uncork.analysis.database.plans import plans_of, statement_plans, unplanned
 from uncork.analysis.database.routes import routes_of
 from uncork.analysis.database.schema import NEEDED_BEFORE, NOT_NEEDED, schema_facts
 from uncork.analysis.database.steps import counted_time, steps_of
+from uncork.diagnosis.costly_parts import costly_parts
+from uncork.diagnosis.evidence import Evidence
+from uncork.diagnosis.findings import find_findings
 from uncork.model.database.sessions import SessionRates
 from uncork.model.database.wait_classes import IDLE
 from uncork.model.records import build_from

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from uncork.advise.stack_findings import entry_words
 from uncork.analysis.experiment.stored_evidence import stored_evidence
 from uncork.analysis.stacks.result import of_measure, stack_result
+from uncork.diagnosis.stack_findings import entry_words
 from uncork.model.results.experiment import RunResult
 from uncork.model.results.stacks import StackResult, StackRunFacts
 from uncork.model.tables.stacks import StackRow, SyscallRow

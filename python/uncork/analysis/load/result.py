@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from uncork.advise.bottleneck import find_bottlenecks
 from uncork.analysis.database.steps import active_sessions, commit_sessions, waits_of_statements
 from uncork.analysis.load.parts import parts_facts
 from uncork.analysis.load.steady import steady_facts
+from uncork.diagnosis.bottleneck import find_bottlenecks
 from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
 from uncork.model.http import request_text

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from uncork.advise.bottleneck import find_bottlenecks
 from uncork.analysis.database.result import stored_database_result
+from uncork.diagnosis.bottleneck import find_bottlenecks
 from uncork.experiment.plan.sweep import SweepFindings, findings
 from uncork.model.bottleneck import LoadUse, MachineUse, Seen
 from uncork.model.records import build_from

@@ -9,8 +9,8 @@ from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from uncork.advise.evidence import Evidence, Piece, Statement
-from uncork.advise.log_loops import client_loops
+from uncork.diagnosis.evidence import Evidence, Piece, Statement
+from uncork.diagnosis.log_loops import client_loops
 from uncork.model.database.sessions import SessionRates
 from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.records import build_from

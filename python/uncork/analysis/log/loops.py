@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from uncork.advise.log_loops import is_loop, is_pipeline
+from uncork.diagnosis.log_loops import is_loop, is_pipeline
 from uncork.model.records import build_from
 from uncork.model.results.log_activity import NameCount
 from uncork.model.results.log_loop import LogLoop, LoopTemplate

@@ -12,8 +12,6 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.advise.findings import find_findings
-from uncork.advise.log_loops import is_pipeline
 from uncork.analysis.log.activity import (
     checkpoint_work_of,
     filter_of,
@@ -31,6 +29,8 @@ from uncork.analysis.log.loops import loops_of
 from uncork.analysis.log.routes import routes_of
 from uncork.analysis.log.servers import added_up, errors_of, series_by_server, servers_of, several
 from uncork.analysis.log.statement_kind import kind_of
+from uncork.diagnosis.findings import find_findings
+from uncork.diagnosis.log_loops import is_pipeline
 from uncork.model.database.missing import Missing
 from uncork.model.records import build_from
 from uncork.model.results.costly_parts import unexplained_part

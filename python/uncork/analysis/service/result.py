@@ -12,10 +12,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.advise.bottleneck import find_bottlenecks
-from uncork.advise.service_rules import HotFunction, find_service_findings, one_at_a_time
 from uncork.analysis.service.functions import WHOLE_PROCESS, functions_by_request
 from uncork.analysis.service.requests import connections_opened, join_requests
+from uncork.diagnosis.bottleneck import find_bottlenecks
+from uncork.diagnosis.service_rules import HotFunction, find_service_findings, one_at_a_time
 from uncork.load.traceparent import group_of
 from uncork.model.bottleneck import COMMIT_EVENTS, Component, DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.database.wait_classes import CPU, IDLE

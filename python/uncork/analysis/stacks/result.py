@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.advise.stack_findings import find_system_time
+from uncork.diagnosis.stack_findings import find_system_time
 from uncork.errors import StoreError, UncorkError
 from uncork.model.records import build_from
 from uncork.model.results.stacks import (

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from uncork.advise.evidence import Evidence
 from uncork.analysis.database.result import stored_database_evidence
 from uncork.analysis.log.evidence import log_seconds
 from uncork.analysis.log.result import stored_log_result
+from uncork.diagnosis.evidence import Evidence
 from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.planner import Planner
 from uncork.errors import UsageError

@@ -1,0 +1,457 @@
+"""Dead rows that VACUUM leaves, what they cost statements, and why they stay. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from math import inf
+from typing import TYPE_CHECKING, Final, Literal
+
+from uncork.diagnosis.changes import Setting, TableOptions, autovacuum_on, client_change, vacuum
+from uncork.diagnosis.evidence import Evidence, Statement
+from uncork.diagnosis.rule import finding, rule, worth
+from uncork.diagnosis.rules.clients.sessions import leaves_dead_rows
+from uncork.diagnosis.rules.indexes.reads import reads_whole, selective, served_completely
+from uncork.diagnosis.rules.writes.written import executed_within
+from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.database.names import literal
+from uncork.model.template_words import short_template
+from uncork.model.units import count_words, format_count, format_duration, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
+    from uncork.model.results.database_transactions import HorizonHolder
+
+
+# ---- what dead rows cost statements, and what keeps autovacuum from removing them ----
+
+
+Delay = Literal["", "off", "late", "threshold", "slow"]
+"""Why dead rows stay: autovacuum is off, has not run for long, is not due yet, or is too slow."""
+
+_LATE_NS: Final = 600_000_000_000
+"""Time since the last vacuum of a table with more than twice the threshold: ten rounds of
+autovacuum (autovacuum_naptime). Until then autovacuum is merely on its way."""
+_HELD: Final = 10_000
+"""Transactions since the oldest open one from which on it, not autovacuum, keeps dead rows."""
+_LONG_NS: Final = 60_000_000_000
+"""Time that a transaction must be open, unless so many began since: autovacuum_naptime. A shorter
+one delays autovacuum by at most one round."""
+_SAME: Final = 0.9
+"""Fraction of the oldest age from which on two ages are the same. A snapshot keeps what the
+transactions in progress keep, so a short query looks as old as the transaction behind it."""
+_BLOCKS: Final = 20
+_TIMES: Final = 3.0
+"""Blocks of a call, and how many times as many as its rows need, from which on it reads dead
+entries. An index has three or four levels, and each row may be on a block of its own."""
+_LEVELS: Final = 4
+_DEAD: Final = 1_000
+"""Fewest dead rows of a table: fewer are a few pages."""
+_SLOW: Final = 0.5
+"""Part of autovacuum's time in which it pauses for its cost limit."""
+_OWN: Final = ("session", "prepared transaction")
+_DEFAULTS: Final = {"autovacuum_vacuum_threshold": 50.0, "autovacuum_vacuum_scale_factor": 0.2}
+
+
+def dead_reads(table: TableFacts, evidence: Evidence) -> dict[int, float]:
+    """Return the fraction of each statement's time that it spends on dead rows of a table.
+
+    Of a scan of the whole table, it is the fraction of dead rows. A statement that an index serves
+    completely needs a few blocks for each row that it returns; the others had only dead entries.
+    """
+    dead, live = table.dead or 0, table.live or 0
+    if dead < _DEAD:
+        return {}
+    found: dict[int, float] = {}
+    for statement in evidence.statements.values():
+        if reads_whole(statement, table, evidence):
+            if not selective(statement, table, evidence):  # else it lacks an index
+                found[statement.number] = dead / (dead + live)
+        elif served_completely(statement, table, evidence):
+            blocks, needed = statement.a_call(statement.blocks), _needed(statement, table, evidence)
+            if blocks is not None and needed and blocks >= max(_BLOCKS, _TIMES * needed):
+                wasted = min(blocks - needed, float(dead), _own_blocks(statement, table, evidence))
+                found[statement.number] = wasted / blocks
+    return found
+
+
+def _own_blocks(statement: Statement, table: TableFacts, evidence: Evidence) -> float:
+    """Return how many blocks of a table a call touches at most, if some are those of its triggers' tables."""
+    if not statement.calls or not executed_within(statement, evidence):
+        return inf
+    return (table.heap_hit + table.heap_read) / statement.calls
+
+
+def _needed(statement: Statement, table: TableFacts, evidence: Evidence) -> float | None:
+    """Return how many blocks a call would touch without dead rows; None if that is unknown."""
+    rows = statement.a_call(statement.rows)
+    if rows is None or statement.shape is None:
+        return None
+    changes = statement.shape.kind != "select"
+    each = 2.0 + (_LEVELS * (1 + len(evidence.indexes.get(table.name, ()))) if changes else 0.0)
+    return _LEVELS * len(statement.shape.tables) + rows * each
+
+
+def threshold(table: TableFacts, evidence: Evidence) -> float:
+    """Return from how many dead rows on autovacuum vacuums a table."""
+    values, own = {}, evidence.options(table.name)
+    for name, default in _DEFAULTS.items():
+        try:
+            values[name] = float(own.get(name) or evidence.setting(name) or default)
+        except ValueError:
+            values[name] = default
+    base, factor = values.values()
+    return base + factor * evidence.rows(table.name)
+
+
+def held_back(evidence: Evidence) -> bool:
+    """Return whether an open transaction keeps dead rows, whatever autovacuum does."""
+    return oldest_holder(evidence) is not None or any(
+        (transaction.held_age or 0) >= _HELD for transaction in evidence.transactions
+    )
+
+
+def oldest_holder(evidence: Evidence) -> HorizonHolder | None:
+    """Return what keeps the oldest dead rows, if it has kept them for long.
+
+    Of several with the same age, it is the one that was open first; a slot only if nothing else is
+    as old, because a standby reports the transactions in progress too.
+    """
+    holders = () if evidence.database is None else evidence.database.horizons
+    oldest = max((holder.held_age for holder in holders), default=0)
+    same = [holder for holder in holders if holder.held_age >= _SAME * oldest]
+    found = max(same, key=lambda holder: (holder.kind in _OWN, holder.open_ns or 0), default=None)
+    if found is None or not (found.held_age >= _HELD or (found.open_ns or 0) >= _LONG_NS):
+        return None
+    return found
+
+
+def autovacuum_delay(table: TableFacts, evidence: Evidence) -> Delay:
+    """Return why autovacuum has not removed a table's dead rows; empty if it is on its way."""
+    if table.autovacuum is False or evidence.setting("autovacuum") == "off":
+        return "off"
+    dead, limit = table.dead or 0, threshold(table, evidence)
+    if dead < limit:
+        return "threshold"
+    if any(_pauses(evidence)):
+        return "slow"
+    ended_us = 0 if evidence.database is None else evidence.database.watch.ended_us
+    if table.vacuumed_us is None or 1000.0 * (ended_us - table.vacuumed_us) < _LATE_NS:
+        return ""
+    return "late" if dead >= 2 * limit else ""
+
+
+def _pauses(evidence: Evidence) -> Iterator[bool]:
+    """Yield whether autovacuum pauses for its cost limit for most of its time, if it runs."""
+    for process in () if evidence.database is None else evidence.database.background.children:
+        if process.name == "autovacuum worker" and process.sessions:
+            events = [event for of_class in process.children for event in of_class.children]
+            pausing = sum(event.sessions for event in events if event.name == "VacuumDelay")
+            yield pausing >= _SLOW * process.sessions
+
+
+_PART: Final = 0.2
+_ROWS: Final = 10_000
+"""Dead rows as a fraction of all rows (autovacuum tolerates autovacuum_vacuum_scale_factor), and
+their number, from which on a table is a finding although nothing reads them."""
+
+
+@rule("dead-rows", depth=2)
+def find_dead_rows(evidence: Evidence) -> Iterator[Finding]:
+    """Find tables with many dead rows for which autovacuum is off, or overdue."""
+    if evidence.database is None:
+        return
+    off = evidence.setting("autovacuum") == "off"
+    for table in evidence.tables.values():
+        delay = autovacuum_delay(table, evidence)
+        if delay not in ("off", "late"):
+            continue
+        dead = table.dead or 0
+        rows = (table.live or 0) + dead
+        parts = {} if delay == "late" and held_back(evidence) else dead_reads(table, evidence)
+        bill = evidence.bill_of(parts)
+        if not worth(bill) and (dead < _ROWS or dead < _PART * rows):
+            continue
+        since_us = None if table.vacuumed_us is None else evidence.database.watch.ended_us - table.vacuumed_us
+        reason = (
+            "and autovacuum is off"
+            if delay == "off" or since_us is None
+            else f"and was last vacuumed {format_duration(1000.0 * max(0, since_us))} ago"
+        )
+        yield finding(
+            f"Table {table.name} has {format_count(dead)} dead rows ({share_text(dead / rows)} of "
+            f"all), {reason}",
+            objects=(table.name,),
+            bill=bill,
+            statements=evidence.by_cost(parts),
+            cost=f"{format_count(dead)} dead rows",
+            candidates=_turn_on(table.name, off=off, disabled=delay == "off"),
+            proof="After VACUUM, pg_stat_user_tables.n_dead_tup must stay below a fifth of the rows.",
+        )
+
+
+def _turn_on(table: str, *, off: bool, disabled: bool) -> Iterator[Candidate]:
+    if not disabled:
+        why = "its output shows why dead rows cannot be removed."
+        yield vacuum(table, "VERBOSE, ANALYZE", f"Run VACUUM (VERBOSE, ANALYZE) on table {table}: {why}")
+        return
+    if off:
+        yield Setting("autovacuum", "on", "off").candidate("Turn autovacuum on for the server.")
+    else:
+        yield autovacuum_on(table, f"Turn autovacuum on for table {table}.")
+    yield vacuum(table, "ANALYZE", f"Then run VACUUM (ANALYZE) on table {table} once.")
+
+
+_FACTOR: Final = 0.01
+"""The proposed autovacuum_vacuum_scale_factor: one dead row in a hundred. The default of 0.2 lets a
+table of a million rows collect 200 000 dead ones."""
+_LEAST_ROWS: Final = 1_000
+"""The proposed autovacuum_vacuum_threshold, so that a small table is not vacuumed continuously."""
+_COST_LIMIT: Final = 2_000
+"""The proposed autovacuum_vacuum_cost_limit: ten times the default of 200, which reads about 40
+MB/s of pages that are not in shared buffers and writes 4 MB/s."""
+
+
+@rule("autovacuum-behind", depth=2)
+def find_behind(evidence: Evidence) -> Iterator[Finding]:
+    """Find dead rows that statements read because autovacuum is not due yet, or too slow."""
+    if evidence.database is None or held_back(evidence):
+        return
+    for table in evidence.tables.values():
+        delay = autovacuum_delay(table, evidence)
+        if delay not in ("threshold", "slow"):
+            continue
+        parts = dead_reads(table, evidence)
+        if parts:
+            yield _behind(table, parts, evidence, slow=delay == "slow")
+
+
+def _behind(table: TableFacts, parts: dict[int, float], seen: Evidence, *, slow: bool) -> Finding:
+    dead, limit = table.dead or 0, threshold(table, seen)
+    statements = seen.by_cost(parts)
+    top = statements[0]
+    blocks, rows = top.a_call(top.blocks), top.a_call(top.rows)
+    evidence = [
+        f"{share_text(dead / max(1, dead + (table.live or 0)))} of the table's rows are dead. "
+        f"Autovacuum starts at {format_count(round(limit))} dead rows."
+    ]
+    if blocks is not None and rows is not None:
+        evidence.append(
+            f"A call of the statement touches {format_count(round(blocks))} blocks and returns or "
+            f"changes {format_count(round(rows))} rows."
+        )
+    if slow:
+        evidence.append("Autovacuum pauses for its cost limit (wait event VacuumDelay) most of the time.")
+    why = "autovacuum is too slow" if slow else "autovacuum starts too late"
+    return finding(
+        f"Statements read {format_count(dead)} dead rows of table {table.name}: {why}",
+        objects=(table.name,),
+        bill=seen.bill_of(parts),
+        statements=statements,
+        evidence=evidence,
+        candidates=(
+            _faster(table, seen) if slow else _earlier(table, seen),
+            vacuum(table.name, "ANALYZE", f"Run VACUUM (ANALYZE) on table {table.name} once."),
+        ),
+        proof="Compare the statements before and after VACUUM with uncork run. After it, "
+        "pg_stat_user_tables.n_dead_tup must stay low.",
+    )
+
+
+def _earlier(table: TableFacts, evidence: Evidence) -> Candidate:
+    new = {"autovacuum_vacuum_scale_factor": str(_FACTOR), "autovacuum_vacuum_threshold": str(_LEAST_ROWS)}
+    return TableOptions(table.name, new, evidence.options(table.name)).candidate(
+        f"Let autovacuum start at {share_text(_FACTOR)} dead rows in table {table.name}.",
+        "Autovacuum reads all indexes of the table each time it runs.",
+    )
+
+
+def _faster(table: TableFacts, evidence: Evidence) -> Candidate:
+    limit = "autovacuum_vacuum_cost_limit"
+    new = {"autovacuum_vacuum_cost_delay": "2", limit: str(_COST_LIMIT)}
+    options = evidence.options(table.name)
+    reads = "Autovacuum then reads and writes more blocks a second, beside the statements."
+    if any(name in options for name in new):
+        text = f"Let autovacuum pause less in table {table.name}, whose own options slow it down."
+        return TableOptions(table.name, new, options).candidate(text, reads)
+    text = "Let autovacuum work ten times as long between two pauses."
+    return Setting(limit, str(_COST_LIMIT), evidence.setting(limit)).candidate(text, reads)
+
+
+_OLD: Final = 0.5
+"""Part of the dead rows that must be older than the last VACUUM. The others wait for the next one."""
+_SHOWN: Final = 3
+
+
+@rule("vacuum-held-back", depth=2)
+def find_held_back(evidence: Evidence) -> Iterator[Finding]:
+    """Find dead rows that VACUUM cannot remove for a long transaction, a prepared one, a slot or a standby.
+
+    VACUUM removes only rows that are dead for everyone, so the oldest snapshot or unfinished
+    transaction decides, whatever it reads. The proof is a VACUUM that ran meanwhile: a table still
+    has many rows that died before it.
+    """
+    holder = oldest_holder(evidence)
+    if holder is None or any(
+        leaves_dead_rows(transaction)
+        and (transaction.application, transaction.user) == (holder.name, holder.user)
+        for transaction in evidence.transactions
+    ):
+        return
+    tables = [table for table in evidence.tables.values() if _kept(table, holder, evidence)]
+    if not tables:
+        return
+    parts: dict[int, float] = defaultdict(float)
+    for table in tables:
+        for number, part in dead_reads(table, evidence).items():
+            parts[number] = min(1.0, parts[number] + part)
+    bill = evidence.bill_of(parts)
+    many = any((table.dead or 0) >= max(_ROWS, _PART * _all(table)) for table in tables)
+    if worth(bill) or many:
+        tables.sort(key=lambda table: -(table.dead or 0))
+        yield _held_back(holder, tables, parts if worth(bill) else {}, bill, evidence)
+
+
+def _all(table: TableFacts) -> int:
+    return (table.live or 0) + (table.dead or 0)
+
+
+def _kept(table: TableFacts, holder: HorizonHolder, evidence: Evidence) -> bool:
+    """Return whether a VACUUM since the holder's beginning left dead rows that were dead before it."""
+    if evidence.database is None or table.vacuumed_us is None:
+        return False
+    ended_us, dead = evidence.database.watch.ended_us, table.dead or 0
+    if holder.open_ns is not None and table.vacuumed_us < ended_us - holder.open_ns // 1000:
+        return False
+    since_s = max(0.0, (ended_us - table.vacuumed_us) / 1e6)
+    old = dead - (table.updated + table.deleted) / evidence.seconds * since_s
+    return old >= max(_DEAD, threshold(table, evidence), _OLD * dead)
+
+
+# ---- the finding ----
+
+
+def _held_back(
+    holder: HorizonHolder, tables: list[TableFacts], parts: dict[int, float], bill: Bill, evidence: Evidence
+) -> Finding:
+    dead = sum(table.dead or 0 for table in tables)
+    return finding(
+        f"VACUUM keeps dead rows of {tables[0].name} for {_who(holder)}",
+        objects=(*(table.name for table in tables), holder.name or holder.user),
+        bill=bill if parts else None,
+        statements=evidence.by_cost(parts),
+        cost="" if parts else f"{format_count(dead)} dead rows that stay",
+        evidence=_evidence(holder, tables, evidence),
+        candidates=_end_holder(holder),
+        proof="After the change, VACUUM (VERBOSE) must report that no dead row version is kept "
+        '("not yet removable").',
+    )
+
+
+def _who(holder: HorizonHolder) -> str:
+    since = "" if holder.open_ns is None else f", open for {format_duration(float(holder.open_ns))}"
+    if holder.kind == "session":
+        return f"a transaction of {holder.name or holder.user}{since}"
+    if holder.kind == "standby":
+        return f"the oldest query on standby {holder.name}"
+    if holder.kind == "prepared transaction":
+        return f"prepared transaction {holder.name}{since}"
+    return f"replication slot {holder.name}"
+
+
+def _evidence(holder: HorizonHolder, tables: list[TableFacts], evidence: Evidence) -> Iterator[str]:
+    later = count_words(holder.held_age, "transaction")
+    if holder.kind == "session":
+        who = f"Application {holder.name or '(unnamed)'} (role {holder.user}, process {holder.pid})"
+        doing = "waited for its client" if holder.idle_ns is not None else "was working"
+        after = "after" if holder.idle_ns is not None else "on"
+        yield f"{who} {doing} {after}: {short_template(holder.text)}" if holder.text else f"{who} {doing}."
+    elif holder.kind == "prepared transaction":
+        yield f"Role {holder.user} prepared it (PREPARE TRANSACTION), and nobody has ended it."
+    elif holder.kind == "replication slot":
+        yield "A standby reads from the slot." if holder.active else "Nobody reads from the slot."
+    yield f"{later} began since the oldest one whose dead rows VACUUM must keep for it."
+    for table in tables[:_SHOWN]:
+        share = share_text((table.dead or 0) / max(1, _all(table)))
+        ago = _ago(table, evidence)
+        yield (
+            f"Table {table.name} has {format_count(table.dead or 0)} dead rows ({share} of all), "
+            f"although VACUUM ran {ago} ago."
+        )
+
+
+def _ago(table: TableFacts, evidence: Evidence) -> str:
+    ended_us = 0 if evidence.database is None else evidence.database.watch.ended_us
+    return format_duration(1000.0 * max(0, ended_us - (table.vacuumed_us or 0)))
+
+
+def _end_holder(holder: HorizonHolder) -> Iterator[Candidate]:
+    if holder.kind == "session":
+        who = holder.name or holder.user
+        yield client_change(
+            f"Let application {who} work in shorter transactions, or run such reports on a standby "
+            "with hot_standby_feedback = off.",
+            against=("Several transactions do not see the same state of the tables.",),
+        )
+        yield client_change(
+            f"If nobody needs its result, end it: SELECT pg_terminate_backend({holder.pid}).",
+            against=("The transaction is rolled back, and the client gets an error.",),
+        )
+    elif holder.kind == "prepared transaction":
+        name = literal(holder.name)
+        yield client_change(
+            f"Ask its transaction manager how it ended. Then its owner must COMMIT PREPARED {name} "
+            f"or ROLLBACK PREPARED {name}.",
+            against=("The wrong choice makes the databases of the transaction differ.",),
+        )
+    elif holder.kind == "replication slot" and not holder.active:
+        yield client_change(
+            "If its standby does not return, drop the slot: "
+            f"SELECT pg_drop_replication_slot({literal(holder.name)}).",
+            against=("A standby that used it can then lack WAL, and must be made again.",),
+        )
+    else:
+        yield client_change(
+            "End long queries on the standby, or set hot_standby_feedback = off there.",
+            against=("Without feedback, the standby cancels queries that need removed rows.",),
+        )
+
+
+_AGE: Final = 1_000_000_000
+"""Transactions since a table's last freeze: five times the age at which autovacuum freezes it
+(autovacuum_freeze_max_age), so autovacuum has failed for long."""
+_LIMIT: Final = 2_144_483_648
+"""The age at which the server refuses transactions that write: three million before the wraparound."""
+
+
+@rule("not-frozen")
+def find_not_frozen(evidence: Evidence) -> Iterator[Finding]:
+    """Find tables that were not frozen for so long that the server may soon refuse to write.
+
+    See "Preventing Transaction ID Wraparound Failures" in PostgreSQL's manual.
+    """
+    old = [table for table in evidence.tables.values() if (table.frozen_age or 0) >= _AGE]
+    old.sort(key=lambda table: -(table.frozen_age or 0))
+    for table in old[:1]:
+        age = table.frozen_age or 0
+        others = "" if len(old) == 1 else f" {len(old) - 1} other tables were not frozen for long either."
+        yield finding(
+            f"Table {table.name} was last frozen {format_count(age)} transactions ago",
+            objects=(other.name for other in old),
+            bill=None,
+            cost=f"all writing, after {format_count(max(0, _LIMIT - age))} more transactions",
+            evidence=(
+                f"Autovacuum has not frozen it for long.{others} At {format_count(_LIMIT)} "
+                "transactions the server refuses to write.",
+            ),
+            candidates=(
+                vacuum(
+                    table.name,
+                    "FREEZE, VERBOSE",
+                    f"Freeze table {table.name} now. If VACUUM cannot, end what holds it back: old "
+                    "transactions, prepared ones, and unused replication slots.",
+                    "It reads all pages of the table that are not frozen, and writes most of them.",
+                ),
+            ),
+            proof="age(relfrozenxid) in pg_class must fall.",
+        )
