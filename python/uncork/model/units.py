@@ -96,7 +96,7 @@ def format_count(number: float) -> str:
     return _three_digits(number)
 
 
-def count_words(number: int, noun: str) -> str:
+def count_words(number: float, noun: str) -> str:
     """Format a number of things: ``1 comparison``, ``12 comparisons``."""
     return f"{format_count(number)} {noun}{'' if number == 1 else 's'}"
 

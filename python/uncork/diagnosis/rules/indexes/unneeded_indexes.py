@@ -12,7 +12,7 @@ from uncork.diagnosis.rule import finding, rule, worth
 from uncork.diagnosis.rules.indexes.problems import problems
 from uncork.model.database.finding import Finding
 from uncork.model.database.names import sql_name
-from uncork.model.units import count_words, format_bytes, format_count
+from uncork.model.units import count_words, format_bytes
 
 if TYPE_CHECKING:
     from uncork.model.database.finding import Bill
@@ -105,8 +105,8 @@ def why_unprovable(indexes: Sequence[Existing], evidence: Evidence) -> str:
             f"it. Compare its scans {GRACE_DAYS:.0f} days apart, on every standby server too."
         )
     return (
-        f"Scans were counted for {format_count(round(days, 1))} days, so a job that runs seldom may need it. "
-        f"Wait until {GRACE_DAYS:.0f} days without a scan are counted, on every standby server too."
+        f"Scans were counted for {count_words(round(days, 1), 'day')}, so a job that runs seldom may need "
+        f"it. Wait until {GRACE_DAYS:.0f} days without a scan are counted, on every standby server too."
     )
 
 
@@ -154,7 +154,7 @@ def find_unused_indexes(seen: Evidence) -> Iterator[Finding]:
         if len(found) > 1:
             headline = f"{len(found)} indexes of {table.name} are never scanned, such as {name}"
         young = days is None or days < GRACE_DAYS
-        period = " since counting began" if days is None else f" for {format_count(round(days, 1))} days"
+        period = " since counting began" if days is None else f" for {count_words(round(days, 1), 'day')}"
         evidence = (
             f"No scan of {'it' if len(found) == 1 else 'them'} was counted{period}.",
             f"Table {table.name} has {number} {'index' if number == 1 else 'indexes'}.",

@@ -292,7 +292,20 @@ def _single_rows_dominate(trigger: TriggerFacts, evidence: Evidence) -> bool:
 
 
 def _part(statement: Statement, trigger: TriggerFacts, function: FunctionFacts | None, rows: float) -> float:
-    """Return the fraction of a statement's time that a trigger takes: executed, counted, or estimated."""
+    """Return the fraction of a statement's time that a trigger takes: measured, or else estimated."""
+    measured = _measured_part(statement, trigger, function)
+    if measured is not None:
+        return measured
+    if function is None or not _QUERY.search(function.source):
+        return 0.0
+    a_row_s = (statement.mean_ns or 0.0) / rows / 1e9
+    return max(0.0, 1.0 - _SINGLE_S / a_row_s) if a_row_s else 0.0
+
+
+def _measured_part(
+    statement: Statement, trigger: TriggerFacts, function: FunctionFacts | None
+) -> float | None:
+    """Return that fraction from an executed plan, or from the function's counters; None without both."""
     plan = statement.plan
     if plan is not None and plan.source == "executed" and plan.root.milliseconds:
         taken = sum(took for name, took in plan.triggers if name == trigger.name)
@@ -300,10 +313,7 @@ def _part(statement: Statement, trigger: TriggerFacts, function: FunctionFacts |
     whole_ms = (statement.mean_ns or 0.0) * (statement.calls or 0) / 1e6
     if function is not None and function.total_ms is not None and function.calls:
         return min(1.0, function.total_ms / whole_ms) if whole_ms else 0.0
-    if function is None or not _QUERY.search(function.source):
-        return 0.0
-    a_row_s = (statement.mean_ns or 0.0) / rows / 1e9
-    return max(0.0, 1.0 - _SINGLE_S / a_row_s) if a_row_s else 0.0
+    return None
 
 
 def _finding(
@@ -317,8 +327,8 @@ def _finding(
     each = format_count(round(rows))
     source = "" if function is None else function.source
     changes = trigger.timing == "before" or _CHANGES_ROW.search(source) is not None
-    counted = function is not None and function.total_ms is not None
-    estimated = "" if counted else ", as its time per row suggests"
+    measured = _measured_part(statement, trigger, function) is not None
+    estimated = "" if measured else ", as its time per row suggests"
     evidence = [
         f"A call writes {each} rows, and executes function {trigger.function} for each of them.",
         f"This takes {share_text(part)} of the statement's time{estimated}.",
