@@ -9,6 +9,7 @@ import pytest
 
 from databases import GROUPS, SCENARIOS
 from databases.scenario import applies, faults, lay_out, told, watch_scenario
+from databases.started import Servers
 
 pytestmark = pytest.mark.postgres
 SECONDS = (2.0, 6.0)
@@ -25,6 +26,12 @@ def watched():
                 kinds[bool(scenario.expected)] += 1
                 marks = pytest.mark.thorough if kinds[bool(scenario.expected)] > 2 else ()
                 yield pytest.param(scenario, id=scenario.name, marks=marks)
+
+
+@pytest.fixture(scope="module")
+def servers():
+    with Servers() as found:
+        yield found
 
 
 @pytest.mark.parametrize("scenario", [*watched()])
