@@ -159,7 +159,7 @@ def test_a_driver_of_which_nothing_is_known_is_no_package_to_install():
 def test_a_module_is_installed_by_the_requirement_that_provides_it():
     (wanted,) = [one for one in DECLARED if one.startswith("psycopg-pool")]
     assert install_modules(["psycopg_pool"]) == install_command(wanted)
-    assert install_modules(["psycopg_pool", "h2"]).startswith(f"{install_command(wanted)} 'h2")
+    assert install_modules(["psycopg_pool", "granian"]).startswith(f"{install_command(wanted)} 'granian")
     assert install_modules(["psycopg_pool", "no_such_module"]) is None
 
 
