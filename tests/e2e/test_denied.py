@@ -112,6 +112,7 @@ def test_of_somebody_elses_process_times_are_left(denied, within):
         assert "perf may not observe these processes" in missing[0]
 
 
+@pytest.mark.thorough
 def test_a_run_without_perf_and_strace_says_so_and_gathers_the_rest(denied, tmp_path):
     (tmp_path / "e.toml").write_text(EXPERIMENT)
     program = ("-c", BRIEF_EVIDENCE.format(nanoseconds=500_000_000))

@@ -359,6 +359,7 @@ def test_a_full_disk_on_the_server_is_counted_and_named(uncork, load, server):
     assert "53100 disk full" in done.stdout
 
 
+@pytest.mark.thorough
 def test_a_server_that_goes_away_leaves_what_was_measured(uncork):
     server = EmbeddedServer({})
     server.start()

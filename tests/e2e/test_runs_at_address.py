@@ -72,6 +72,7 @@ def test_a_team_stores_lists_opens_asks_tags_and_prunes(machine, uncork):
     assert json.loads(asked.stdout) == {"run": id, "tags": ["nightly"], "some": True}
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_sent_is_kept_and_pushed_later(machine, s3, hello, uncork):
     process = Thread(target=s3.stop)
 

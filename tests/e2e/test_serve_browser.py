@@ -153,6 +153,7 @@ def test_filters_work_without_scripts(visit):
     assert ids(page) == ["older-20200101-100000"]
 
 
+@pytest.mark.thorough
 def test_the_list_follows_what_is_stored_and_keeps_what_was_chosen(visit, root, served):
     page = visit("/?q=lookup")
     assert len(ids(page)) == 2

@@ -199,6 +199,7 @@ STALE = Finding(
 )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_analyze_is_measured_against_a_table_without_statistics(shop, tmp_path):
     with psycopg.connect(shop, autocommit=True) as connection:
         if connection.info.server_version < 180000:

@@ -41,6 +41,7 @@ def copy(embedded):
     return embedded.conninfo("loops")
 
 
+@pytest.mark.thorough
 def test_a_loop_of_lookups_is_measured_against_one_statement_and_handed_over(copy, tmp_path):
     plan, reason = loop_plan(finding(1), WORKLOAD)
     assert plan is not None and not reason

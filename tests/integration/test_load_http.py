@@ -343,6 +343,7 @@ def test_the_first_failure_says_at_which_request_of_which_connection(server, kin
     assert first in {f"the answer has the status 404 (request 1 of connection {one})" for one in (1, 2, 3)}
 
 
+@pytest.mark.thorough
 def test_a_server_that_goes_away_for_good_ends_the_load_with_what_there_is():
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -413,6 +414,7 @@ def test_a_stall_shows_in_an_open_loop_as_arithmetic_says():
     assert row_of(measured, "lateness").executions > 0
 
 
+@pytest.mark.thorough
 def test_a_service_that_is_stopped_for_2_s_shows_as_arithmetic_says(server):
     """nginx stands still (SIGSTOP) for 2 s of 8, while 200 requests arrive each second on 8 connections.
 

@@ -192,6 +192,7 @@ def test_an_unknown_outcome_of_undecided_tests_is_refused_before_anything_runs(s
     done.stderr.fnmatch_lines(['*uncork_undecided*expected fail, skip, xfail, pass; found "ignore"*'])
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 def test_under_xdist_only_one_test_measures_at_a_time(session, pytester):
     done = session(
