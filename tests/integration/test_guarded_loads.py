@@ -91,7 +91,9 @@ def test_a_load_carried_out_again_is_held_against_its_history(server, tmp_path):
     assert any("measuring again" in line for line in told)
     assert {tags_of(tmp_path / id) for id in slow.runs} == {("guard-broken",)}
     past, _ = guard(tmp_path, folders[2].name, "server CPU < +200%")
-    assert past.checks[0].rounds == 10
+    # Nine loads and the first guard's; fewer if the machine changed its speed meanwhile. Broken ones do not
+    # count.
+    assert 5 <= past.checks[0].rounds <= 10
 
 
 def test_two_targets_side_by_side(server, tmp_path, monkeypatch):
