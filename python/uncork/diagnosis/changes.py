@@ -81,7 +81,7 @@ def role_setting(statement: Statement, evidence: Evidence, name: str, value: str
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """Storage parameters of a table: the new values, None to reset one, and those that the table has."""
+    """Storage parameters of a table: the new values (None resets a parameter), and the present values."""
 
     table: str
     new: Mapping[str, str | None]

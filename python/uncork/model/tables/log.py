@@ -221,7 +221,7 @@ class IncidentRow(StoredRow):
     file: int = column(_FILE)
     offset: int = column(_OFFSET, "B")
     what: str = column("lock, or message")
-    detail: str = column("the session that held the lock and those that waited")
+    detail: str = column("the session that held the lock, and the sessions that waited")
     statement: str = column("statement")
     relation: str | None = column("relation that a wait is about, by name or OID")
     holder: str | None = column("last statement of the session that held the lock")

@@ -152,8 +152,8 @@ def _one_by_one(who: str, found: Sequence[InTransaction], held: float, bill: Bil
     per = format_count(float(f"{_executions(top, seen):.1g}"))
     ratio = _calls_a_begin(top, seen)
     statement = seen.statement(top.template)
-    what = None if statement is None else written(statement)
-    objects = (who,) if what is None else (who, what.table)
+    write = None if statement is None else written(statement)
+    objects = (who,) if write is None else (who, write.table)
     evidence = [
         f"The client waits {format_duration(float(top.gap_ns))} between two statements of such a "
         "transaction.",
@@ -167,7 +167,7 @@ def _one_by_one(who: str, found: Sequence[InTransaction], held: float, bill: Bil
     if held:
         evidence.append(f"Its transactions block {held:.2f} other sessions on average.")
     return finding(
-        _one_by_one_headline(who, statement, what, calls, per, single=len(numbers) == 1),
+        _one_by_one_headline(who, statement, write, calls, per, single=len(numbers) == 1),
         objects=objects,
         bill=bill,
         templates=numbers,
@@ -179,12 +179,12 @@ def _one_by_one(who: str, found: Sequence[InTransaction], held: float, bill: Bil
 
 
 def _one_by_one_headline(
-    who: str, statement: Statement | None, what: Written | None, calls: int, per: str, *, single: bool
+    who: str, statement: Statement | None, write: Written | None, calls: int, per: str, *, single: bool
 ) -> str:
     if not calls:
         return f"Application {who} sends {per} statements or more one by one within each of its transactions"
-    if statement is not None and what is not None and single and one_row(statement):
-        return f"Application {who} {what.words(calls)} one by one within transactions"
+    if statement is not None and write is not None and single and one_row(statement):
+        return f"Application {who} {write.words(calls)} one by one within transactions"
     return f"Application {who} sends {format_count(calls)} statements one by one within transactions"
 
 
@@ -257,11 +257,11 @@ def _bill_in_log(loop: ClientLoop, evidence: Evidence) -> Bill:
 def _loop_in_log(loop: ClientLoop, numbers: Sequence[int], log: LogResult, evidence: Evidence) -> Finding:
     statement = evidence.statements.get(numbers[0], Statement(numbers[0], loop.text))
     application = _application_in_log(loop, log)
-    what = written(statement)
-    tables: tuple[str, ...] = () if what is None else (what.table,)
-    if what is None:
+    write = written(statement)
+    tables: tuple[str, ...] = () if write is None else (write.table,)
+    if write is None:
         tables = statement.tables[:1]
-    reads = loop.text.startswith("select") and what is None
+    reads = loop.text.startswith("select") and write is None
     lookup = reads and not loop.in_transaction and not loop.pipelined and len(numbers) == 1
     return finding(
         _headline_in_log(loop, statement, application, tables, lookup=lookup),
@@ -290,12 +290,12 @@ def _headline_in_log(
     who = f"Application {application}" if application else "A client"
     where = " within transactions" if loop.in_transaction else ""
     way = "in a pipeline" if loop.pipelined else f"one by one{where}"
-    what = written(statement)
+    write = written(statement)
     single = len(loop.templates) == 1
     if lookup and tables:
         return f"{who} looks up rows of {tables[0]} one by one, up to {format_count(loop.longest)} in a row"
-    if what is not None and single and one_row(statement):
-        return f"{who} {what.words(loop.executions)} {way}"
+    if write is not None and single and one_row(statement):
+        return f"{who} {write.words(loop.executions)} {way}"
     return f"{who} sends {format_count(loop.executions)} statements {way}"
 
 

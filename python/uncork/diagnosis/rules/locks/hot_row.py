@@ -98,15 +98,15 @@ def find_hot_rows(evidence: Evidence) -> Iterator[Finding]:
     """Find rows that many sessions change, so that they queue."""
     for hot in hot_rows(evidence):
         ranked = sorted(hot.statements, key=lambda number: -evidence.busy(number, {"Lock"}))
-        top, what = hot.statements[ranked[0]]
+        top, write = hot.statements[ranked[0]]
         single = 0 < evidence.rows(hot.table) <= 1
         most = max((blocker.most for blocker in hot.blockers), default=0)
         who = f"Up to {format_count(most)} sessions at once" if most > 1 else "Sessions"
-        verb = "lock" if what.kind == "lock" else "delete" if what.kind == "delete" else "update"
+        verb = "lock" if write.kind == "lock" else "delete" if write.kind == "delete" else "update"
         rows = "only row" if single else "same rows"
         yield finding(
             f"{who} queue to {verb} the {rows} of {hot.table}",
-            objects=(hot.table, *((what.counter,) if what.counter else what.sets[:1])),
+            objects=(hot.table, *((write.counter,) if write.counter else write.sets[:1])),
             bill=hot.bill,
             statements=evidence.chosen(ranked),
             evidence=_evidence(hot, top, evidence),
@@ -185,19 +185,20 @@ def _skip_locked(statement: Statement) -> Candidate:
     )
 
 
-def _draws(statement: Statement, what: Written) -> bool:
+def _draws(statement: Statement, write: Written) -> bool:
     """Return whether a statement returns the counter that it raises: its value is a number for the client."""
     returned = (statement.sql or statement.text).lower().rpartition(" returning ")
     return (
-        bool(returned[1]) and re.search(rf"\*|\b{re.escape(what.counter.lower())}\b", returned[2]) is not None
+        bool(returned[1])
+        and re.search(rf"\*|\b{re.escape(write.counter.lower())}\b", returned[2]) is not None
     )
 
 
-def _sequence(table: str, what: Written) -> Candidate:
-    name = sql_name(f"{table}_{what.counter}_seq")
+def _sequence(table: str, write: Written) -> Candidate:
+    name = sql_name(f"{table}_{write.counter}_seq")
     return ddl_change(
         f"If the numbers may have gaps, draw them from a sequence, which locks no row of {table}.",
-        sql=f"CREATE SEQUENCE {name};\nSELECT setval('{name}', max({quoted(what.counter)}) + 1, false) "
+        sql=f"CREATE SEQUENCE {name};\nSELECT setval('{name}', max({quoted(write.counter)}) + 1, false) "
         f"FROM {sql_name(table)};\nSELECT nextval('{name}');",
         undo=f"DROP SEQUENCE {name};",
         same_answers=False,
@@ -207,14 +208,14 @@ def _sequence(table: str, what: Written) -> Candidate:
     )
 
 
-def _split(table: str, what: Written) -> Candidate:
+def _split(table: str, write: Written) -> Candidate:
     name = sql_name(f"{table}_part")
-    keys = [*map(quoted, (key for key in what.keys if key != what.counter)), "part"]
-    counter, key = quoted(what.counter), ", ".join(keys)
+    keys = [*map(quoted, (key for key in write.keys if key != write.counter)), "part"]
+    counter, key = quoted(write.counter), ", ".join(keys)
     values = [*(f"${number}" for number in range(1, len(keys))), f"(random() * {_PARTS - 1})::int", "1"]
     copied = ", ".join([*keys[:-1], "0::smallint AS part", counter])
     return ddl_change(
-        f"Split {what.counter} of {table} over {_PARTS} rows for each key: add to a random one of "
+        f"Split {write.counter} of {table} over {_PARTS} rows for each key: add to a random one of "
         "them (INSERT ... ON CONFLICT DO UPDATE), and read their sum.",
         sql=f"CREATE TABLE {name} WITH (fillfactor = 50) AS SELECT {copied} FROM {sql_name(table)};\n"  # noqa: S608
         f"ALTER TABLE {name} ADD PRIMARY KEY ({key});\n"
@@ -223,18 +224,18 @@ def _split(table: str, what: Written) -> Candidate:
         undo=f"DROP TABLE {name};",
         habit="counts in one row",
         against=(
-            f"Statements that read {what.counter} must add up the parts, so one row cannot check a "
+            f"Statements that read {write.counter} must add up the parts, so one row cannot check a "
             "limit on its value, such as a balance that must not become negative.",
         ),
     )
 
 
-def _append(table: str, what: Written) -> Candidate:
+def _append(table: str, write: Written) -> Candidate:
     name = sql_name(f"{table}_change")
-    columns = ", ".join(map(quoted, dict.fromkeys([*what.keys, what.counter])))
+    columns = ", ".join(map(quoted, dict.fromkeys([*write.keys, write.counter])))
     return ddl_change(
         f"Insert each change into a table of its own, and let a job add them to {table} every few seconds.",
         sql=f"CREATE TABLE {name} AS SELECT {columns} FROM {sql_name(table)} WITH NO DATA;",  # noqa: S608
         undo=f"DROP TABLE {name};",
-        against=(f"{what.counter} is a few seconds old, unless readers add the changes that are left.",),
+        against=(f"{write.counter} is a few seconds old, unless readers add the changes that are left.",),
     )

@@ -428,8 +428,8 @@ def find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
     numbers = tuple(dict.fromkeys(waiter.template for waiter in waiters if waiter.template is not None))
     known = evidence.chosen(numbers)
     texts = [statement.text for statement in known]
-    writes = [what for statement in known if (what := written(statement)) is not None]
-    tables = tuple(dict.fromkeys(what.table for what in writes))
+    writes = [write for statement in known if (write := written(statement)) is not None]
+    tables = tuple(dict.fromkeys(write.table for write in writes))
     failed = [] if evidence.log is None else [error for error in evidence.log.errors if _is_deadlock(error)]
     servers = servers_of(failed)
     if not known and failed:
@@ -438,7 +438,7 @@ def find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
         texts = [error.statement for error in failed if error.statement]
     name = tables[0] if tables else "the database"
     in_all = f" in {count_words(round(evidence.seconds), 'second')}"
-    keys, in_order = next((what.keys for what in writes if what.keys), ()), ""
+    keys, in_order = next((write.keys for write in writes if write.keys), ()), ""
     if tables and keys:
         key = quoted(keys[0])
         in_order = f"SELECT 1 FROM {sql_name(tables[0])} WHERE {key} = ANY ($1) ORDER BY {key} FOR UPDATE;"  # noqa: S608

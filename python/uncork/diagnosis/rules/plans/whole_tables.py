@@ -308,7 +308,7 @@ _JOINED: Final = 4.0
 _EVERY: Final = re.compile(r"\s*select\s+\*\s")
 """Selects the columns of all joined tables; the star of one of them is an alias with a star."""
 _DISCARDS: Final = ("Filter", "Join Filter")
-"""Conditions of a plan by which it discards rows, which would explain the blocks too."""
+"""Conditions that discard rows while a plan runs. Discarded rows are read too, so they explain blocks."""
 _LARGE_TYPES: Final = frozenset({"text", "character varying", "json", "jsonb", "bytea", "xml", "character"})
 _CLASSES: Final = WORK | {"Client"}
 """Sending the values takes time too: the session waits until the client has read them."""

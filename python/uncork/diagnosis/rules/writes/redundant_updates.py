@@ -80,7 +80,7 @@ class _Redundant:
     """What an update assigns in vain: columns, the part of its rows that did not change, and the proof."""
 
     proof: Proof
-    what: Written
+    write: Written
     columns: tuple[str, ...]
     part: float
     values: Mapping[str, str | None]
@@ -92,15 +92,15 @@ def find_redundant_updates(statement: Statement, evidence: Evidence) -> Finding 
     unknown = statement.rows is None and not statement.repeated
     if not evidence.is_traffic(statement) or statement.rows == 0 or statement.nested or unknown:
         return None
-    what = written(statement)
-    if what is None or (what.kind != "update" and not what.upsert):
+    write = written(statement)
+    if write is None or (write.kind != "update" and not write.upsert):
         return None
-    if any(trigger.fires_for(what.table, {"update"}) for trigger in evidence.catalogue.triggers):
+    if any(trigger.fires_for(write.table, {"update"}) for trigger in evidence.catalogue.triggers):
         return None  # the trigger can be the purpose of the updates, or suppress them
     found = (
-        _by_text(statement, what, evidence)
-        or _by_values(statement, what, evidence)
-        or _by_order(statement, what, evidence)
+        _by_text(statement, write, evidence)
+        or _by_values(statement, write, evidence)
+        or _by_order(statement, write, evidence)
     )
     rows = statement.rows or statement.calls or 0
     if found is None or found.part < _LEAST or (statement.blocks or 0) > _BLOCKS * rows:
@@ -117,9 +117,9 @@ def _wasted(piece: Piece, *, number: int, part: float) -> float:
 # ---- proofs ----
 
 
-def _by_text(statement: Statement, what: Written, evidence: Evidence) -> _Redundant | None:
+def _by_text(statement: Statement, write: Written, evidence: Evidence) -> _Redundant | None:
     """Return the proof that each assignment gives a column its own value."""
-    found = (_UPSERT if what.upsert else _UPDATE).fullmatch(statement.text)
+    found = (_UPSERT if write.upsert else _UPDATE).fullmatch(statement.text)
     if found is None:
         return None
     _, table, alias, assignments = found.groups()
@@ -129,51 +129,51 @@ def _by_text(statement: Statement, what: Written, evidence: Evidence) -> _Redund
         match = _ITSELF.fullmatch(part)
         if match is None or match[1] != match[3]:
             return None
-        of_key = what.upsert and match[2] == "excluded" and match[1] in what.keys
-        if not of_key and not (match[2] in itself or (match[2] is None and not what.upsert)):
+        of_key = write.upsert and match[2] == "excluded" and match[1] in write.keys
+        if not of_key and not (match[2] in itself or (match[2] is None and not write.upsert)):
             return None
-        column = evidence.column(what.table, match[1])
+        column = evidence.column(write.table, match[1])
         alike = column is not None and (column.type in _LOOK_ALIKE or column.type.endswith(".citext"))
         if of_key and alike:
             return None
         excluded |= of_key
         columns.append(match[1])
-    part_of_rows = _conflicting(statement, what, evidence) if what.upsert else 1.0
-    return _Redundant("key" if excluded else "itself", what, tuple(columns), part_of_rows, {})
+    part_of_rows = _conflicting(statement, write, evidence) if write.upsert else 1.0
+    return _Redundant("key" if excluded else "itself", write, tuple(columns), part_of_rows, {})
 
 
-def _conflicting(statement: Statement, what: Written, evidence: Evidence) -> float:
+def _conflicting(statement: Statement, write: Written, evidence: Evidence) -> float:
     """Return the least fraction of an upsert's rows that existed before; 0 if that is unknown."""
-    table = evidence.tables.get(what.table)
+    table = evidence.tables.get(write.table)
     if table is None or not statement.rows:
         return 0.0
     return min(1.0, max(0.0, (statement.rows - table.inserted) / statement.rows))
 
 
-def _by_values(statement: Statement, what: Written, evidence: Evidence) -> _Redundant | None:
+def _by_values(statement: Statement, write: Written, evidence: Evidence) -> _Redundant | None:
     """Return the proof that rows already had the constants which all seen texts assign.
 
     An update changes a row only if something gave the row another value before: it was so when the
     table was analysed, or another statement did it since then.
     """
-    table, values = evidence.tables.get(what.table), statement.assigned[0] if statement.assigned else {}
-    if table is None or evidence.database is None or what.upsert or not values:
+    table, values = evidence.tables.get(write.table), statement.assigned[0] if statement.assigned else {}
+    if table is None or evidence.database is None or write.upsert or not values:
         return None
     if len(statement.assigned) < _TEXTS or any(other != values for other in statement.assigned):
         return None
-    shares = [_share(evidence.column(what.table, name), value) for name, value in values.items()]
+    shares = [_share(evidence.column(write.table, name), value) for name, value in values.items()]
     updates = _updates_since_analyse(statement, table, evidence)
     if updates is None or updates[0] < _ROWS:
         return None
     rows = evidence.rows(table.name)
     others = sum(rows * (1.0 - share) for share in shares)
     unseen = len(shares) * _UNSEEN * rows / _SAMPLE if rows > _SAMPLE else 0.0
-    changed = others + unseen + updates[1] + table.inserted + _changed_by_others(statement, what, evidence)
+    changed = others + unseen + updates[1] + table.inserted + _changed_by_others(statement, write, evidence)
     part = 1.0 - changed / updates[0]
-    return _Redundant("constant", what, tuple(values), part, values) if part > 0 else None
+    return _Redundant("constant", write, tuple(values), part, values) if part > 0 else None
 
 
-def _by_order(statement: Statement, what: Written, evidence: Evidence) -> _Redundant | None:
+def _by_order(statement: Statement, write: Written, evidence: Evidence) -> _Redundant | None:
     """Return the proof that updates of a log assign what the same rows had been given before.
 
     A log without short statements proves nothing: it may lack an update that set another value in between.
@@ -182,13 +182,13 @@ def _by_order(statement: Statement, what: Written, evidence: Evidence) -> _Redun
         statement.repeated is None
         or evidence.log is None
         or not any(evidence.log.histogram[:1])
-        or not what.sets
+        or not write.sets
     ):
         return None
     unchanged, updates = statement.repeated
     if not is_unchanged(unchanged, updates):
         return None
-    return _Redundant("order", what, what.sets, unchanged / updates, {})
+    return _Redundant("order", write, write.sets, unchanged / updates, {})
 
 
 def is_unchanged(unchanged: int, updates: int) -> bool:
@@ -224,23 +224,23 @@ def _updates_since_analyse(
     return min(own, max(0, table.modified - max(0, everything - own))), 0
 
 
-def _changed_by_others(statement: Statement, what: Written, evidence: Evidence) -> int:
+def _changed_by_others(statement: Statement, write: Written, evidence: Evidence) -> int:
     """Return how many rows other statements may have given another value during the watch."""
     known, changed = statement.rows or 0, 0
     for other in evidence.statements.values():
         also = None if other.number == statement.number else written(other)
-        if also is None or also.table != what.table or (also.kind != "update" and not also.upsert):
+        if also is None or also.table != write.table or (also.kind != "update" and not also.upsert):
             continue
         known += other.rows or 0
-        changed += (other.rows or 0) if set(also.sets).intersection(what.sets) or not also.sets else 0
-    return changed + max(0, evidence.tables[what.table].updated - known)
+        changed += (other.rows or 0) if set(also.sets).intersection(write.sets) or not also.sets else 0
+    return changed + max(0, evidence.tables[write.table].updated - known)
 
 
 # ---- the finding ----
 
 
 def _finding(statement: Statement, found: _Redundant, seen: Evidence) -> Finding:
-    table, first = found.what.table, found.columns[0]
+    table, first = found.write.table, found.columns[0]
     more = "" if len(found.columns) == 1 else f" and {len(found.columns) - 1} more"
     headline = {
         "itself": f"Updates of table {table} set column {first}{more} to itself, so nothing changes",
@@ -295,10 +295,10 @@ def _against(found: _Redundant, evidence: Evidence) -> Iterator[str]:
 
 
 def _candidates(statement: Statement, found: _Redundant, evidence: Evidence) -> Iterator[Candidate]:
-    table = found.what.table
+    table = found.write.table
     counts = "Clients that check for one updated row then get 0 for a row that has the value already."
-    if found.what.upsert:
-        key = ", ".join(found.what.keys)
+    if found.write.upsert:
+        key = ", ".join(found.write.keys)
         yield client_change(
             f"Look up the row by {key} first, and INSERT ... ON CONFLICT ({key}) DO NOTHING only "
             "if it is missing.",
@@ -338,8 +338,8 @@ def _candidates(statement: Statement, found: _Redundant, evidence: Evidence) -> 
 
 def _returns(statement: Statement, table: str) -> bool:
     """Return whether a statement returns the rows of a table that it updates."""
-    what = written(statement) if _RETURNING.search(statement.text) else None
-    return what is not None and what.table == table and (what.kind == "update" or what.upsert)
+    write = written(statement) if _RETURNING.search(statement.text) else None
+    return write is not None and write.table == table and (write.kind == "update" or write.upsert)
 
 
 def _distinct(sql: str, columns: tuple[str, ...]) -> str:

@@ -110,22 +110,22 @@ def find_commits(evidence: Evidence) -> Iterator[Finding]:
         if not writes_many_rows(writer, evidence.seconds) or not _commits_each(writer, evidence):
             continue
         statement = evidence.statements.get(writer.template, Statement(writer.template, writer.text))
-        what = written(statement)
+        write = written(statement)
         rows = statement.a_call(statement.rows)
         executing_s = (statement.mean_ns or 0.0) * writer.calls / 1e9
-        if what is None or (rows is not None and rows > _ONE_ROW):
+        if write is None or (rows is not None and rows > _ONE_ROW):
             continue
         if executing_s > (1 - _LOG_SHARE) * writer.processes * evidence.seconds:
             continue
         name = writer.application or writer.user
         who = f"Application {name}" if writer.application else f"Role {name}"
         yield finding(
-            f"{who} {what.words(writer.calls)} with a commit for each",
-            objects=(name, what.table),
+            f"{who} {write.words(writer.calls)} with a commit for each",
+            objects=(name, write.table),
             bill=evidence.bill(partial(_spent, writer, control)),
             statements=[Statement(writer.template, writer.text)],
             evidence=_evidence(writer, evidence),
-            candidates=_fewer_commits(what, statement, evidence),
+            candidates=_fewer_commits(write, statement, evidence),
             against=(_REQUESTS,),
             proof="Compare a commit a row with larger transactions in uncork run: the batch strategies.",
         )
@@ -141,11 +141,11 @@ def _evidence(writer: RowWriter, evidence: Evidence) -> Iterator[str]:
     yield f"They wait for the write-ahead log in {share_text(writer.log_share)} of their busy time."
 
 
-def _fewer_commits(what: Written, statement: Statement, evidence: Evidence) -> tuple[Candidate, ...]:
+def _fewer_commits(write: Written, statement: Statement, evidence: Evidence) -> tuple[Candidate, ...]:
     """Return what a client that commits each row can do instead."""
     return (
         client_change(
-            f"{_VERBS[what.kind]} many rows with one statement, or commit once for many rows.",
+            f"{_VERBS[write.kind]} many rows with one statement, or commit once for many rows.",
             sql=batched(statement, evidence),
             habit="commits each",
         ),
@@ -188,21 +188,21 @@ def find_commits_in_log(evidence: Evidence) -> Iterator[Finding]:
         committing = _committing(template, statement)
         if committing is None or committing < _LOG_SHARE:
             continue
-        what = written(statement)
-        if what is None or not one_row(statement):
+        write = written(statement)
+        if write is None or not one_row(statement):
             continue
         name = next((application.name for application in template.applications), "")
         who = f"Application {name}" if name else "A client"
         yield finding(
-            f"{who} {what.words(template.executions)} with a commit for each",
-            objects=(*((name,) if name else ()), what.table),
+            f"{who} {write.words(template.executions)} with a commit for each",
+            objects=(*((name,) if name else ()), write.table),
             bill=evidence.bill_of((template.number,)),
             statements=[statement],
             evidence=(
                 f"An execution takes {format_duration(template.mean_ns)}. Its plan has ended after at most "
                 f"{share_text(1 - committing)} of that: then the commit waits for the write-ahead log.",
             ),
-            candidates=_fewer_commits(what, statement, evidence),
+            candidates=_fewer_commits(write, statement, evidence),
             proof="Compare a commit a row with larger transactions in uncork run: the batch strategies.",
         )
 
@@ -260,12 +260,12 @@ def find_triggers(evidence: Evidence) -> Iterator[Finding]:
         return
     functions = {function.name.rpartition(".")[2]: function for function in evidence.catalogue.functions}
     for statement in evidence.costliest():
-        what = written(statement)
+        write = written(statement)
         rows = statement.a_call(statement.rows)
-        if what is None or what.kind == "lock" or rows is None or rows < _ROWS:
+        if write is None or write.kind == "lock" or rows is None or rows < _ROWS:
             continue
         for trigger in evidence.catalogue.triggers:
-            if not trigger.per_row or not trigger.fires_for(what.table, what.events):
+            if not trigger.per_row or not trigger.fires_for(write.table, write.events):
                 continue
             function = functions.get(trigger.function.partition("(")[0].rpartition(".")[2])
             part = _part(statement, trigger, function, rows)
@@ -281,8 +281,8 @@ def _single_rows_dominate(trigger: TriggerFacts, evidence: Evidence) -> bool:
     events = set(map(str.lower, trigger.events))
     single, many = 0, 0
     for statement in evidence.statements.values():
-        what = written(statement)
-        if what is None or what.table != trigger.table or what.kind not in events or not statement.calls:
+        write = written(statement)
+        if write is None or write.table != trigger.table or write.kind not in events or not statement.calls:
             continue
         if one_row(statement):
             single += statement.calls

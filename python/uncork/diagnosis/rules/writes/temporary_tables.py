@@ -81,7 +81,7 @@ def _filled(name: str, evidence: Evidence) -> int:
     PostgreSQL counts only the first execution of a CREATE TABLE that a driver has prepared.
     """
     inserts = (statement for statement in evidence.statements.values() if statement.text.startswith("insert"))
-    filling = (insert for insert in inserts if (what := written(insert)) and what.table == name)
+    filling = (insert for insert in inserts if (write := written(insert)) and write.table == name)
     return max((insert.calls or 0 for insert in filling), default=0)
 
 

@@ -169,14 +169,16 @@ _VALUES: Final = re.compile(r"values\s*\(\s*\$\d+(?:\s*,\s*\$\d+)*\s*\)[\s;]*$",
 
 def batched(statement: Statement, evidence: Evidence) -> str:
     """Return one statement for many keys or rows in arrays; empty if types or the text are not understood."""
-    what = written(statement)
-    if what is None or what.kind == "lock":
+    write = written(statement)
+    if write is None or write.kind == "lock":
         return _lookup(statement)
-    if what.kind == "delete":
-        return _lookup(statement) if len(what.keys) == 1 else ""
-    if what.upsert or (what.kind == "update" and (not what.keys or what.counter)):
+    if write.kind == "delete":
+        return _lookup(statement) if len(write.keys) == 1 else ""
+    if write.upsert or (write.kind == "update" and (not write.keys or write.counter)):
         return ""
-    return _insert(statement, what, evidence) if what.kind == "insert" else _update(statement, what, evidence)
+    return (
+        _insert(statement, write, evidence) if write.kind == "insert" else _update(statement, write, evidence)
+    )
 
 
 def _lookup(statement: Statement) -> str:
@@ -199,28 +201,28 @@ def _arrays(types: list[str]) -> str:
     return ", ".join(f"${number}::{name}[]" for number, name in enumerate(types, 1))
 
 
-def _insert(statement: Statement, what: Written, evidence: Evidence) -> str:
-    types = _types(what.table, what.sets, evidence)
-    if not what.sets or len(types) != len(what.sets) or not _VALUES.search(statement.sql):
+def _insert(statement: Statement, write: Written, evidence: Evidence) -> str:
+    types = _types(write.table, write.sets, evidence)
+    if not write.sets or len(types) != len(write.sets) or not _VALUES.search(statement.sql):
         return ""
-    names = ", ".join(map(quoted, what.sets))
-    return f"INSERT INTO {sql_name(what.table)} ({names}) SELECT * FROM unnest({_arrays(types)});"  # noqa: S608
+    names = ", ".join(map(quoted, write.sets))
+    return f"INSERT INTO {sql_name(write.table)} ({names}) SELECT * FROM unnest({_arrays(types)});"  # noqa: S608
 
 
-def _update(statement: Statement, what: Written, evidence: Evidence) -> str:
+def _update(statement: Statement, write: Written, evidence: Evidence) -> str:
     if not all(
         re.search(rf'(?<![\w"]){re.escape(name)}"?\s*=\s*\$\d+\s*(?:,|where)', statement.sql, re.I)
-        for name in what.sets
+        for name in write.sets
     ):
         return ""
-    columns = (*what.keys, *what.sets)
-    types = _types(what.table, columns, evidence)
-    if len(types) != len(columns) or set(what.keys) & set(what.sets):
+    columns = (*write.keys, *write.sets)
+    types = _types(write.table, columns, evidence)
+    if len(types) != len(columns) or set(write.keys) & set(write.sets):
         return ""
-    sets = ", ".join(f"{quoted(name)} = new.{quoted(name)}" for name in what.sets)
-    same = " AND ".join(f"old.{quoted(name)} = new.{quoted(name)}" for name in what.keys)
+    sets = ", ".join(f"{quoted(name)} = new.{quoted(name)}" for name in write.sets)
+    same = " AND ".join(f"old.{quoted(name)} = new.{quoted(name)}" for name in write.keys)
     return (
-        f"UPDATE {sql_name(what.table)} AS old SET {sets} "  # noqa: S608
+        f"UPDATE {sql_name(write.table)} AS old SET {sets} "  # noqa: S608
         f"FROM unnest({_arrays(types)}) AS new ({', '.join(map(quoted, columns))}) WHERE {same};"
     )
 
@@ -279,9 +281,9 @@ def updated_within(statement: Statement, evidence: Evidence) -> tuple[str, Writt
     """Return the only table that functions of a statement update, with the function's name; else None."""
     found: dict[str, tuple[str, Written]] = {}
     for each in executed_within(statement, evidence):
-        what = written(each.statement)
-        if what is not None and (what.kind == "update" or what.upsert) and what.sets:
-            found[what.table] = (each.function, what)
+        write = written(each.statement)
+        if write is not None and (write.kind == "update" or write.upsert) and write.sets:
+            found[write.table] = (each.function, write)
     return next(iter(found.values())) if len(found) == 1 else None
 
 
@@ -298,13 +300,13 @@ def _calls(statement: Statement, evidence: Evidence) -> Iterator[tuple[FunctionF
     """Yield the functions that a statement calls, then the functions of its triggers with the trigger."""
     if not evidence.catalogue.functions:
         return
-    what = written(statement)
+    write = written(statement)
     called: dict[str, TriggerFacts | None] = {}
     if statement.shape is not None:
         called = {name.rpartition(".")[2]: None for name in statement.shape.functions}
-    if what is not None:
+    if write is not None:
         for trigger in evidence.catalogue.triggers:
-            if trigger.fires_for(what.table, what.events):
+            if trigger.fires_for(write.table, write.events):
                 called.setdefault(trigger.function.partition("(")[0].rpartition(".")[2], trigger)
     for function in evidence.catalogue.functions:
         short = function.name.rpartition(".")[2]
