@@ -129,7 +129,7 @@ class QueryOptions:
 
     Without RUN, the query is about the newest run that has not failed. An experiment also has the table
     comparisons, with its verdicts.
-    `DESCRIBE TABLE` lists the columns of one. Across all runs, each table has the additional column run,
+    `DESCRIBE trials` lists the columns of trials. Across all runs, each table has the additional column run,
     and the table runs has one row per run: name, kind, status, tags and start time.
     """
 
