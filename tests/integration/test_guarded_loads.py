@@ -94,6 +94,9 @@ def test_a_load_carried_out_again_is_held_against_its_history(server, tmp_path):
     # Nine loads and the first guard's; fewer if the machine changed its speed meanwhile. Broken ones do not
     # count.
     assert 5 <= past.checks[0].rounds <= 10
+    broken = {candidate for _, _, candidate in slow.checks[0].by_round if candidate is not None}
+    assert broken
+    assert not broken & {value for _, *values in past.checks[0].by_round for value in values}
 
 
 def test_two_targets_side_by_side(server, tmp_path, monkeypatch):
