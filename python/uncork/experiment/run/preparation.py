@@ -42,6 +42,7 @@ from uncork.model.engine import EngineOverhead
 from uncork.model.http_trial import HttpAnswer
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.request import Statement
+from uncork.model.server import Snapshot
 from uncork.model.services.answers import AnswerRules, allowing, answer_differences
 from uncork.model.trial import Arm, Cell
 
@@ -78,6 +79,7 @@ class Preparation:
         self._ledger = ledger
         self._columns: dict[tuple[Placement, str], list[str | None]] = {}
         self._absent: dict[str, str] = {}
+        self._restored: dict[Placement, Snapshot] = {}
         self.operation_ns: dict[tuple[Cell, str, str], float] = {}
 
     def events(self) -> Iterator[Event]:
@@ -114,7 +116,9 @@ class Preparation:
         for done, cell in enumerate(all_cells):
             yield Preparing(f"comparing answers{cell.at}", done, len(all_cells))
             present = [home for home in self._placements.in_cell(cell) if home[1].variant not in self._absent]
-            self._manager.restore_all([home for home in present if home not in made])
+            new = [home for home in present if home not in made]
+            self._manager.restore_all(new)
+            self._restored |= {home: self._server.snapshot(*home) for home in new}
             made.update(present)
             if done == 0:
                 yield from self._weigh_clients(cell)
@@ -138,6 +142,24 @@ class Preparation:
                 )
             pools[name] = self._columns[key]
         return pools
+
+    def is_changed(self, home: Placement) -> bool:
+        """Return whether a placement's data may have changed since it was restored.
+
+        It has not if the server wrote no log for it and dirtied none of its pages. Servers without
+        pg_stat_statements do not tell, and then the answer is true.
+        """
+        before = self._restored.get(home)
+        if before is None or before.wal_records is None:
+            return True
+        now = self._server.snapshot(*home)
+        return (now.wal_records, now.shared_dirtied) != (before.wal_records, before.shared_dirtied)
+
+    def _restore(self, home: Placement) -> None:
+        """Restore a placement's data, unless it has not changed since it was last restored."""
+        if self.is_changed(home):
+            self._manager.restore(home)
+            self._restored[home] = self._server.snapshot(*home)
 
     # ---- engines ----
 
@@ -314,7 +336,7 @@ class Preparation:
         requests = asked_requests(spec, cell, workload, variant, pools)
         writes = any(request.method not in READING for request in requests)
         if writes and facts.state == "reset" and not undo:
-            self._manager.restore(home)
+            self._restore(home)
         timeout_ns = spec.stop.trial_timeout if facts.http is None else facts.http.timeout
         try:
             served = self._manager.served(cell, Arm(variant))
@@ -382,7 +404,7 @@ class Preparation:
         home = self._placements.of(cell, Arm(variant))
         undo = undo_for(spec, cell, workload, variant)
         if spec.workloads[workload].state == "reset" and not undo:
-            self._manager.restore(home)
+            self._restore(home)
         target, pools = self._server.target(*home), self.pools(cell, workload, variant)
         request = answer_request(spec, cell, workload, variant, target, pools)
         try:
@@ -437,7 +459,7 @@ class Preparation:
         home = self._placements.of(cell, Arm(variant))
         undo = undo_for(spec, cell, workload, variant)
         if facts.state == "reset" and not undo:
-            self._manager.restore(home)
+            self._restore(home)
         pools = self.pools(cell, workload, variant)
         deadline_ns = answer_deadline_ns(spec, workload, variant)
         try:

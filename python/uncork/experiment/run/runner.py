@@ -420,12 +420,13 @@ class Runner:
 
     def _unclean(self) -> set[Placement]:
         """Return the placements that the answer checks have changed permanently."""
-        return {
+        homes = {
             self._placements.of(cell, arm)
             for cell, workload in self._ledger.open_pairs()
             for arm in arms(self._spec, workload)
             if not self._spec.undoing(workload, arm.variant) and not reads_only(self._spec, workload)
         }
+        return {home for home in homes if self._preparation.is_changed(home)}
 
     def _after_crash(self, cell: Cell, crash: ServerCrash) -> Event:
         self._crashes += 1
