@@ -18,7 +18,7 @@ from uncork.stats.lengths import is_disturbed, short_to_long
 from uncork.stats.sample import Units
 
 ALPHA, ROUNDS, PRACTICAL, COMPARISONS, ARMS = 0.05, 40, 0.03, 12, 5
-LONG = np.array([has_long_slices(number) for number in range(1, ROUNDS + 1)])
+LONG = np.array([has_long_slices(number, ROUNDS) for number in range(1, ROUNDS + 1)])
 NOISE = replace(QUIET, arm_shift=0.02, trial=0.02, spike=0.15, spike_share=0.02)
 NEEDED = math.log(COMPARISONS / ALPHA)
 

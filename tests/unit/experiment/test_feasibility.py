@@ -155,4 +155,4 @@ def test_a_long_set_up_is_announced_while_it_lasts():
     )
     left = [event for event in attempt.events[attempt.events.index(first) :] if isinstance(event, Preparing)]
     assert any(event.what.startswith("filling") for event in left)
-    assert [event.message[:28] for event in attempt.of(BudgetShort)[1:]] == ["set-up took 6 min 00 s, whic"]
+    assert [event.message[:28] for event in attempt.of(BudgetShort)[1:]] == ["set-up took 6 min 01 s, whic"]

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from uncork.model.block import SliceSize
+from uncork.stats.compare import MINIMUM_ROUNDS
 
 SLICE_NS = 20_000_000
 LONG_SLICE_NS = 5 * SLICE_NS
@@ -142,9 +143,13 @@ def cycle_ns(pilot: Pilot, sizes: Sequence[SliceSize], clients: int = 1) -> floa
     )
 
 
-def has_long_slices(round_number: int) -> bool:
-    """Return whether a round checks the short slices by using long ones: every third round does."""
-    return round_number % _LONG_EVERY == 0
+def has_long_slices(round_number: int, rounds: int) -> bool:
+    """Return whether a round checks the short slices by using long ones: every third round does.
+
+    None does if fewer than 15 rounds are planned: they hold fewer checks than a result needs (see
+    `stats.lengths.is_disturbed`), and a round of few long slices is less precise.
+    """
+    return rounds >= _LONG_EVERY * MINIMUM_ROUNDS and round_number % _LONG_EVERY == 0
 
 
 def lengthened(sizes: Sequence[SliceSize], pilot: Pilot, most: int | None) -> tuple[SliceSize, ...] | None:

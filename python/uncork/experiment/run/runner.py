@@ -124,6 +124,7 @@ class Runner:
         self._least_ns: dict[Pair, float] = {}
         self._overhead_ns = float(OVERHEAD_NS)
         self._overspent = 1.0
+        self._rounds_planned = 0
         self._measured_ns = 0
         self._lengths = Sampling(0, 0)
         self._pending: list[tuple[Trial, Measurement]] = []
@@ -144,6 +145,7 @@ class Runner:
         try:
             yield from self._prepare()
             self._measuring.mark_dirty(self._unclean())
+            yield from self._size_rounds()
             yield from self._divide_budget()
             finished = yield from self._rounds()
             if not self._done and not finished.is_empty and self._until is None:
@@ -169,6 +171,30 @@ class Runner:
             if text:
                 is_announced = True
                 yield BudgetShort(text)
+
+    def _size_rounds(self) -> Iterator[Event]:
+        """Go once through what a round does besides measuring, with a first look at each workload.
+
+        So the first round is planned as well as the later ones, and all of them measure about equally long:
+        in the statistics they count alike.
+        """
+        begun_ns = self._clock.monotonic_ns()
+        pairs = {pair for pair in self._open_pairs() if self._measuring.interleaves(*pair)}
+        if not pairs:
+            return
+        yield Preparing("sizing the rounds", 0, 1)
+        for visit in plan_round(self._spec, self._first_round, active=pairs, refused=self._ledger.refused):
+            try:
+                self._begin_visit(visit)
+                for block in visit.blocks:
+                    if block[0].block == 1:
+                        self._measuring.fit(self._measuring.parted(block)[0])
+            except ServerCrash as crash:
+                yield self._after_crash(visit.cell, crash)
+                break
+            finally:
+                self._manager.end()
+        self._overhead_ns += self._clock.monotonic_ns() - begun_ns
 
     def _divide_budget(self) -> Iterator[Event]:
         """Set when the rounds end, and warn if the budget is too short."""
@@ -235,7 +261,7 @@ class Runner:
         left_ns = float(max(self._rounds_end_ns - self._used(), 0))
         if done < stop.minimum_rounds:  # if the last round took too long, plan the next ones shorter
             left_ns /= self._overspent
-        return round_share(
+        share_ns = round_share(
             int(left_ns),
             done=done,
             minimum=stop.minimum_rounds,
@@ -243,6 +269,9 @@ class Runner:
             overhead_ns=self._overhead_ns,
             least_ns=self._least_round_ns(open_pairs),
         )
+        if not done:
+            self._rounds_planned = self._rounds_done + int(left_ns // max(share_ns, 1))
+        return share_ns
 
     def _least_round_ns(self, open_pairs: set[Pair]) -> float:
         return self._overhead_ns + sum(self._least_ns.get(pair, BLOCK_NS) for pair in open_pairs)
@@ -297,9 +326,7 @@ class Runner:
 
     def _visit(self, visit: Visit, allotted: Mapping[Pair, float]) -> Iterator[Event]:
         """Run a cell's blocks. A crash of the server ends the round, because a new server process follows."""
-        present = {trial.arm for block in visit.blocks for trial in block}
-        self._measuring.warm(self._placements.of(visit.cell, arm) for arm in sorted(present))
-        self._manager.start(visit)
+        self._begin_visit(visit)
         self._warm_up(visit)
         spent: dict[Pair, float] = defaultdict(float)
         # Workloads that change data come last, so the others find it unchanged.
@@ -315,6 +342,12 @@ class Runner:
             took_ns = self._clock.monotonic_ns() - begun
             spent[pair] += took_ns
             self._measured_ns += took_ns
+
+    def _begin_visit(self, visit: Visit) -> None:
+        """Warm the data of a cell's arms, and start the services of those that need them."""
+        present = {trial.arm for block in visit.blocks for trial in block}
+        self._measuring.warm(self._placements.of(visit.cell, arm) for arm in sorted(present))
+        self._manager.start(visit)
 
     def _one_by_one(self, block: tuple[Trial, ...]) -> Iterator[Event]:
         for trial in block:
@@ -335,7 +368,7 @@ class Runner:
             stretch = _STRETCH if block[0].round > self._spec.stop.minimum_rounds else 1
             fits = overhead_ns + fit.long_ns <= stretch * time_ns
             disturbed = self._ledger.is_disturbed(pair)
-            long = disturbed or (fits and has_long_slices(block[0].round))
+            long = disturbed or (fits and has_long_slices(block[0].round, self._rounds_planned))
         if long and fit.long_ns is not None:
             time_ns = max(time_ns, overhead_ns + fit.long_ns)
             blocks = 1
