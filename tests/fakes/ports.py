@@ -101,6 +101,12 @@ class FakeServer:
     def beside(self, name: str, variant: str) -> Target:
         return Target(name, {"host": "localhost"})
 
+    def begin_setup(self) -> None:
+        self._note("begin setup")
+
+    def end_setup(self) -> None:
+        self._note("end setup")
+
     def warm_beside(self) -> None:
         self._note("warm beside")
 

@@ -255,3 +255,19 @@ def test_databases_of_a_killed_run_are_dropped_at_the_next_start(role):
     left = {name for name in databases(connection) if name.startswith("uncork_")}
     connection.execute("DROP DATABASE uncork_other1_t0")
     assert left == {"uncork_other1_t0"}, "what we did not make stays"
+
+
+@pytest.mark.parametrize("configured", ["on", "off"])
+def test_only_a_set_up_does_not_wait_for_the_disk(configured):
+    server = embedded_server({"shared_buffers": "16MB", "fsync": configured})
+    server.start()
+    try:
+        for step, expected in (
+            (server.begin_setup, "off"),
+            (server.end_setup, configured),
+            (server.restart, configured),
+        ):
+            step()
+            assert server._databases.control.execute("SHOW fsync").fetchone() == (expected,)
+    finally:
+        server.stop()

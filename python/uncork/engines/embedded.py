@@ -153,6 +153,12 @@ class EmbeddedServer:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
+    def write_to_disk(self) -> None:
+        """Write what the machine has cached of the server's files to disk, if the system can do that."""
+        program = shutil.which("sync")
+        if program is not None:
+            subprocess.run([program, "-f", self._root / "data"], check=False, capture_output=True)
+
     def crash(self) -> None:
         """Kill the server at once, as a power cut would. For tests of recovery."""
         if self._postmaster is not None:

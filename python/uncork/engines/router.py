@@ -114,6 +114,16 @@ class EngineRouter:
 
     # ---- data ----
 
+    def begin_setup(self) -> None:
+        """Make data quickly from now on, on every PostgreSQL of our own."""
+        for server in self._servers:
+            server.begin_setup()
+
+    def end_setup(self) -> None:
+        """Write all data to disk, and wait for it as usual from now on."""
+        for server in self._servers:
+            server.end_setup()
+
     def build_base(self, conninfo: str, *, keep_statistics: bool = False) -> str:
         """Copy a database to every PostgreSQL. Raises SetupError."""
         built = (server.build_base(conninfo, keep_statistics=keep_statistics) for server in self._servers)

@@ -47,6 +47,12 @@ class Server(Protocol):
     def stop(self) -> None:
         """Remove everything that the run created there. Safe to call at any time, and twice."""
 
+    def begin_setup(self) -> None:
+        """Make data quickly from now on: a server of our own does not wait for its disk."""
+
+    def end_setup(self) -> None:
+        """Write all data to disk, and wait for it as usual from now on."""
+
     def build_base(self, conninfo: str, *, keep_statistics: bool = False) -> str:
         """Copy a database, with which `build` begins from then on; return how. Raises SetupError.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -93,6 +94,7 @@ class Preparation:
         self._server.start()
         self._sink.environment(self._server.facts())
         yield from self._skip_absent()
+        self._server.begin_setup()
         begun_ns = self._clock.monotonic_ns()
         if spec.setup.copy_of is not None:
             yield Preparing("copying the database", 0, 1)
@@ -112,14 +114,14 @@ class Preparation:
             yield Preparing(f"filling database {name}", done, len(spec.databases))
             self._build_beside(name)
         all_cells = cells(spec)
-        made: set[Placement] = set()
+        yield Preparing("copying the data for each arm", 0, 1)
+        homes = itertools.chain.from_iterable(map(self._placements.in_cell, all_cells))
+        present = [home for home in dict.fromkeys(homes) if home[1].variant not in self._absent]
+        self._manager.restore_all(present)
+        self._server.end_setup()
+        self._restored = {home: self._server.snapshot(*home) for home in present}
         for done, cell in enumerate(all_cells):
             yield Preparing(f"comparing answers{cell.at}", done, len(all_cells))
-            present = [home for home in self._placements.in_cell(cell) if home[1].variant not in self._absent]
-            new = [home for home in present if home not in made]
-            self._manager.restore_all(new)
-            self._restored |= {home: self._server.snapshot(*home) for home in new}
-            made.update(present)
             if done == 0:
                 yield from self._weigh_clients(cell)
             try:
