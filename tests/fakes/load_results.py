@@ -103,7 +103,8 @@ def totals(**changes: object) -> dict[str, object]:
         "statements": 0, "round_trips": 0, "elapsed_ns": 0, "client_user_ns": 0,
         "client_system_ns": 0, "busiest_thread": 0.0, "sent_bytes": 0, "received_bytes": 0,
         "connections": {"opened": 0, "lost": 0, "most": 0, "sum_ns": 0, "max_ns": 0},
-        "digest": None, "warmup_failed": 0, "server": None, "steal_ns": 0, "throttled_ns": None,
+        "digest": None, "warmup_failed": 0, "settling": 0, "server": None, "steal_ns": 0,
+        "throttled_ns": None,
         **changes,
     }  # fmt: skip
 

@@ -96,6 +96,8 @@ pub struct Totals {
     pub digest: Option<String>,
     /// Operations of the warm-up that failed.
     pub warmup_failed: u64,
+    /// Operations begun to settle the slices of a block: not measured, but answered by the server.
+    pub settling: u64,
     /// CPU time of the server's processes, if a process was given to watch.
     pub server: Option<ServerCpu>,
     /// CPU time stolen by the host, over all CPUs.

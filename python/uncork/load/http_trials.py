@@ -114,5 +114,6 @@ def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]], on_close: O
         throttled_ns=totals["throttled_ns"],
         digest=None,
         round_trips=totals["round_trips"],
+        settling=totals["settling"],
         statuses={int(status): count for status, count in (http.get("statuses") or {}).items()},
     )

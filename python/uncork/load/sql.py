@@ -147,6 +147,7 @@ def sql_measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measu
         throttled_ns=totals["throttled_ns"],
         digest=totals["digest"],
         round_trips=totals["round_trips"],
+        settling=totals["settling"],
     )
 
 

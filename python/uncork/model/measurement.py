@@ -106,8 +106,9 @@ class Measurement:
 
     Identities: ``started = succeeded + failed``; ``failed = sum(errors.values())`` unless the connection was
     lost. `rows` counts rows returned or changed by the measured operations, `round_trips` how often a client
-    waited for the server in them. `statuses` counts answers by HTTP, where failures are data: they do not
-    make a trial end with ERRORS.
+    waited for the server in them. `settling` operations were sent besides, unmeasured, so that caches are
+    as in a long trial. `statuses` counts answers by HTTP, where failures are data: they do not make a trial
+    end with ERRORS.
 
     CPU times cover the measured operations only; the server's are None if its processes are not visible. If
     client and engine share a process, its time counts as the server's, and the client's is None; bytes are
@@ -137,6 +138,7 @@ class Measurement:
     throttled_ns: int | None
     digest: str | None
     round_trips: int = 0
+    settling: int = 0
     counters: Counters | None = None
     disturbances: frozenset[Disturbance] = field(default_factory=frozenset)
     system: SystemSeries | None = field(default=None, compare=False, repr=False)

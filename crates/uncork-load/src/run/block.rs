@@ -226,6 +226,7 @@ impl<'a, E: Endpoint + Send> Arm<'a, E> {
                 cycle,
             )?;
             for one in &unmeasured {
+                self.totals.settling += one.started;
                 self.totals.warmup_failed += one.failed;
                 if self.totals.first_error.is_none() {
                     self.totals.first_error.clone_from(&one.first_error);

@@ -66,9 +66,10 @@ fn slices_are_run_in_the_order_of_their_cycles_and_add_up() {
     assert_eq!(order, expected);
     let fast = checked(&report, 0);
     assert_eq!((fast.started, fast.warmup_failed), (12, 0));
-    // Two clients for 5 µs at 1 µs per operation; settling operations are not counted.
+    // Two clients for 5 µs at 1 µs per operation; settling operations are counted apart.
     let slow = checked(&report, 1);
     assert_eq!((slow.started, slow.elapsed_ns), (40, 20_000));
+    assert_eq!((fast.settling, slow.settling), (0, 8));
     assert!(report.slices.iter().all(|slice| slice.started > 0));
 }
 

@@ -478,7 +478,7 @@ class Measuring:
         now = [self._manager.cpu_ns(service) for service in served]
         for place, measurement in enumerate(found):
             alone = placements.count(placements[place]) == 1
-            operations = measurement.started + warmups[place] + _settled(sizes[place], measurement)
+            operations = measurement.started + warmups[place] + measurement.settling
             count = counted(before[place], after[place], operations) if alone else Counters(operations)
             count = with_service_cost(count, used[place], now[place])
             wrote = not (count.wal_records == 0 and count.shared_dirtied == 0)
@@ -533,13 +533,6 @@ def _operation_ns(measured: Measurement, clients: int) -> float:
     if measured.operation is not None and measured.operation.executions:
         return max(measured.operation.sum_ns / measured.operation.executions, 1.0)
     return max(measured.elapsed_ns * clients / max(measured.started, 1), 1.0)
-
-
-def _settled(size: SliceSize, measured: Measurement) -> int:
-    """Return the approximate number of unreported operations that settled the slices of an arm."""
-    if not size.settle_ns or not size.duration_ns:
-        return 0
-    return round(measured.started * size.settle_ns / size.duration_ns)
 
 
 # ---- what the server and the machine did during a trial, from two readings of their counters ----
