@@ -6,15 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from uncork.diagnosis.evidence import MEMORY_UNITS, Evidence, Existing, Statement
+from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Candidate
 from uncork.model.database.names import literal, quoted, sql_name
-
-if TYPE_CHECKING:
-    from uncork.model.database.catalogue import ColumnFacts
-
 
 client_change = partial(Candidate, "client")
 statement_change = partial(Candidate, "statement")

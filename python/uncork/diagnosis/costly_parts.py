@@ -7,15 +7,13 @@ temporary files, and no time spent waiting for others. A plan or the shape of it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.evidence import Evidence, Statement
+from uncork.model.database.finding import Finding
 from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.costly_parts import LARGE_SHARE, CostlyPart
 from uncork.model.units import count_words, format_duration, share_text
-
-if TYPE_CHECKING:
-    from uncork.model.database.finding import Finding
 
 _MOST: Final = 3
 _LEAST_SHARE: Final = 0.05

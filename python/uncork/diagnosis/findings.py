@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.evidence import Evidence
 from uncork.diagnosis.rule import Rule
@@ -20,10 +20,7 @@ from uncork.diagnosis.rules.plans import partitions, per_row, planning, ranges, 
 from uncork.diagnosis.rules.space import bloat, hot_prevented, vacuum
 from uncork.diagnosis.rules.writes import redundant_updates, row_by_row, temporary_tables
 from uncork.diagnosis.servers import for_servers
-
-if TYPE_CHECKING:
-    from uncork.model.database.finding import Candidate, Finding
-
+from uncork.model.database.finding import Candidate, Finding
 
 _MOST: Final = 0.5
 """Fraction of a finding's cost that deeper findings must explain before it gives way to them."""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.evidence import Evidence, Statement
-from uncork.model.database.finding import Finding
+from uncork.model.database.finding import Bill, Candidate, Finding
 
-if TYPE_CHECKING:
-    from uncork.model.database.finding import Bill, Candidate
-
-    Search = Callable[[Evidence], Iterator[Finding]]
-    Judge = Callable[[Statement, Evidence], Finding | None]
+Search = Callable[[Evidence], Iterator[Finding]]
+Judge = Callable[[Statement, Evidence], Finding | None]
 
 LEAST_SHARE: Final = 0.10
 """Fraction of the busy time. Saving less than a tenth is lost in the variation from one minute to the next.

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from uncork.model.database.finding import Finding
 from uncork.model.results.log import ErrorFacts, LogResult
-
-if TYPE_CHECKING:
-    from uncork.model.database.finding import Finding
 
 _SHOWN: Final = 3
 

@@ -6,15 +6,13 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from uncork.model.http import request_text
 from uncork.model.results.figure import Direction, Figure, FigureUnit
 from uncork.model.results.load import Distribution, LoadResult, SecondFacts
+from uncork.model.results.sweep import SweepResult
 from uncork.model.sweep import SweepSpec
-
-if TYPE_CHECKING:
-    from uncork.model.results.sweep import SweepResult
 
 _RESOLUTION: Final = 0.0005
 """A histogram's quantiles have three significant digits."""

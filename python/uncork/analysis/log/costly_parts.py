@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from uncork.analysis.log.evidence import executed_plans
+from uncork.model.database.finding import Finding
+from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.log import LogResult, TemplateFacts
 from uncork.model.units import count_words
-
-if TYPE_CHECKING:
-    from uncork.model.database.finding import Finding
-    from uncork.model.database.plan import PlanNode, StatementPlan
 
 _MOST: Final = 3
 """Statements to account for."""

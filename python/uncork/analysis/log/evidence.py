@@ -7,22 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.evidence import Evidence, Piece, Statement
 from uncork.diagnosis.log_loops import client_loops
+from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.database.sessions import SessionRates
+from uncork.model.database.statement import StatementShape
 from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.records import build_from
+from uncork.model.results.database import TableFacts
 from uncork.model.results.log import LogResult, TemplateFacts
 from uncork.profile.plans.tree import statement_plan
 from uncork.stats.sampled_time import BATCHES
-
-if TYPE_CHECKING:
-    from uncork.model.database.plan import PlanNode, StatementPlan
-    from uncork.model.database.statement import StatementShape
-    from uncork.model.results.database import TableFacts
-
 
 _SHAPES: Final = 200
 """Statements that are taken apart, and whose plans are read: those with the most time. Each takes 0.4 ms."""

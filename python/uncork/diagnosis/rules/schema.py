@@ -7,21 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import client_change, column_type, ddl_change
 from uncork.diagnosis.evidence import Evidence, Existing, Piece, Statement
 from uncork.diagnosis.rule import finding, rule, statement_rule
 from uncork.diagnosis.rules.indexes.reads import reads_whole
 from uncork.diagnosis.rules.server import part_of_volume
+from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
+from uncork.model.database.plan import PlanNode
 from uncork.model.units import count_words, format_bytes, format_count, share_text
-
-if TYPE_CHECKING:
-    from uncork.model.database.catalogue import ColumnFacts
-    from uncork.model.database.plan import PlanNode
-
 
 _NS_PER_BYTE: Final = 8.0
 """Time to parse a byte of JSON, beyond what reading jsonb takes: measured with documents of 300

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import client_change
 from uncork.diagnosis.evidence import Evidence, Piece, Statement, grouped
@@ -15,13 +15,10 @@ from uncork.diagnosis.log_loops import ClientLoop, client_loops
 from uncork.diagnosis.rule import finding, rule, worth
 from uncork.diagnosis.rules.writes.written import Written, batched, one_row, written
 from uncork.model.database.finding import Bill, Candidate, Finding
+from uncork.model.results.database_transactions import InTransaction
 from uncork.model.results.log import LogResult
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration
-
-if TYPE_CHECKING:
-    from uncork.model.results.database_transactions import InTransaction
-
 
 _SHORT_GAP_NS: Final = 20_000_000
 """Longest pause between two statements of a loop. A round trip takes a few milliseconds in a data

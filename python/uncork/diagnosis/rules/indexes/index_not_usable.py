@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import client_change, index_change, statement_change
 from uncork.diagnosis.evidence import Evidence, Statement
@@ -41,12 +41,9 @@ from uncork.diagnosis.rules.plans.rewrite import (
 )
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey
+from uncork.model.database.plan import PlanNode
+from uncork.model.database.statement import Predicate, StatementShape
 from uncork.model.units import count_words, format_count, series_words
-
-if TYPE_CHECKING:
-    from uncork.model.database.plan import PlanNode
-    from uncork.model.database.statement import Predicate, StatementShape
-
 
 # ---- an OR over columns of several tables, which PostgreSQL tests after it has joined whole tables ----
 #

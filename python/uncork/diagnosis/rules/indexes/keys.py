@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from uncork.diagnosis.evidence import Evidence
+from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.index import IndexKey, IndexShape
-
-if TYPE_CHECKING:
-    from uncork.model.database.catalogue import ColumnFacts
-    from uncork.model.database.statement import Predicate
-
+from uncork.model.database.statement import Predicate
 
 # ---- which key of which kind of index serves a predicate ----
 #

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import index_change
 from uncork.diagnosis.evidence import Evidence, Existing, Statement
@@ -35,13 +35,10 @@ from uncork.diagnosis.rules.plans.statistics import misled
 from uncork.diagnosis.rules.writes.written import Within, executed_within
 from uncork.model.database.finding import Finding
 from uncork.model.database.index import IndexKey, IndexShape
+from uncork.model.database.plan import PlanNode
+from uncork.model.results.database import ForeignKeyFacts, TableFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, series_words
-
-if TYPE_CHECKING:
-    from uncork.model.database.plan import PlanNode
-    from uncork.model.results.database import ForeignKeyFacts, TableFacts
-
 
 _MOST_STATEMENTS: Final = 4
 _PROOF: Final = "Compare the statements with and without the index in uncork run."

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from uncork.diagnosis.evidence import WORK, Evidence, Piece, Statement
 from uncork.diagnosis.rules.indexes.estimates import fraction_of_range, pages, scan_cost
@@ -17,15 +17,12 @@ from uncork.diagnosis.rules.indexes.uses import Use, is_aggregated, nodes_of, us
 from uncork.diagnosis.rules.indexes.wants import Want, passing, want_of, wants_of
 from uncork.diagnosis.rules.plans.costs import believed_ns
 from uncork.diagnosis.rules.writes.written import Within, executed_within
+from uncork.model.database.finding import Bill
 from uncork.model.database.index import IndexKey
+from uncork.model.database.statement import Predicate
+from uncork.model.results.database import TableFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration, share_text
-
-if TYPE_CHECKING:
-    from uncork.model.database.finding import Bill
-    from uncork.model.database.statement import Predicate
-    from uncork.model.results.database import TableFacts
-
 
 # ---- how much of a statement's time the functions that it executes spend in scans of a table ----
 #

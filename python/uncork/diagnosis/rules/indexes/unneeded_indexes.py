@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import drop_indexes, index_change
 from uncork.diagnosis.evidence import Evidence, Existing
 from uncork.diagnosis.rule import finding, rule, worth
 from uncork.diagnosis.rules.indexes.problems import problems
-from uncork.model.database.finding import Finding
+from uncork.model.database.finding import Bill, Finding
 from uncork.model.database.names import sql_name
+from uncork.model.results.database import TableFacts
 from uncork.model.units import count_words, format_bytes
-
-if TYPE_CHECKING:
-    from uncork.model.database.finding import Bill
-    from uncork.model.results.database import TableFacts
-
 
 # ---- what the upkeep of indexes costs, and what may need an index that nothing scans for now ----
 #

@@ -6,16 +6,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.evidence import Evidence, Statement
 from uncork.diagnosis.rules.indexes.estimates import RANGES
 from uncork.diagnosis.rules.plans.costs import LARGE_ROWS
+from uncork.model.database.plan import PlanNode
 from uncork.model.database.statement import ColumnName, OrderKey, Predicate, StatementShape, TableUse
-
-if TYPE_CHECKING:
-    from uncork.model.database.plan import PlanNode
-    from uncork.model.results.database import TableFacts
+from uncork.model.results.database import TableFacts
 
 _HOLE: Final = re.compile(r"\\\$\d+|(?<!\w)\\\?(?!\w)")
 _QUOTED: Final = re.compile(r"'(?:[^']|'')*'")

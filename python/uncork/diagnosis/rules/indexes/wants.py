@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.evidence import Evidence, Statement
 from uncork.diagnosis.rules.indexes.estimates import (
@@ -20,9 +20,7 @@ from uncork.diagnosis.rules.indexes.uses import Use, is_aggregated, nodes_of
 from uncork.diagnosis.rules.plans.costs import rows_returned
 from uncork.model.database.index import IndexKey
 from uncork.model.database.names import quoted
-
-if TYPE_CHECKING:
-    from uncork.model.database.statement import OrderKey, Predicate
+from uncork.model.database.statement import OrderKey, Predicate
 
 _FEW_ROWS: Final = 10.0
 """Rows for each combination of keys from which on another key saves nothing: they are in a few blocks."""

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import session_setting
 from uncork.diagnosis.evidence import Evidence
@@ -14,10 +14,8 @@ from uncork.diagnosis.rules.clients.loops import loops
 from uncork.diagnosis.rules.clients.sessions import forgotten
 from uncork.diagnosis.rules.writes.written import functions_of
 from uncork.model.database.wait_classes import CPU, IDLE
+from uncork.model.results.database import BlockerFacts
 from uncork.model.template_words import short_template
-
-if TYPE_CHECKING:
-    from uncork.model.results.database import BlockerFacts
 
 ROW_EVENTS: Final = frozenset({"transactionid", "tuple", "spectoken"})
 """Wait events of a session that waits for a row: for its last writer's end, for its turn, or for

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import client_change, ddl_change, statement_change
 from uncork.diagnosis.evidence import Evidence, Piece, Statement
@@ -16,11 +16,8 @@ from uncork.diagnosis.rules.locks.causes import ROW_EVENTS, Cause, blockers_by_c
 from uncork.diagnosis.rules.writes.written import Written, updated_within, written
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
+from uncork.model.results.database import BlockerFacts
 from uncork.model.units import count_words, format_count
-
-if TYPE_CHECKING:
-    from uncork.model.results.database import BlockerFacts
-
 
 _SHARE: Final = 0.4
 """Fraction of the busy time that sessions queue for rows of one table. Row locks exist so that

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import client_change, ddl_change, session_setting
 from uncork.diagnosis.evidence import Evidence, Piece, Statement
@@ -11,12 +11,9 @@ from uncork.diagnosis.rule import finding, rule
 from uncork.diagnosis.rules.locks.causes import Cause, blockers_by_cause, doing, holds_ns, notifiers
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.wait_classes import IDLE
+from uncork.model.results.database import BlockerFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration, share_text
-
-if TYPE_CHECKING:
-    from uncork.model.results.database import BlockerFacts
-
 
 _SHARE: Final = 0.4
 """Fraction of the busy time: as for rows that are locked, since advisory locks exist to let

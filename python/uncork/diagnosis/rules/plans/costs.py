@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.evidence import Evidence, Statement
+from uncork.model.database.plan import PlanNode
 from uncork.model.database.wait_classes import CPU
-
-if TYPE_CHECKING:
-    from uncork.model.database.plan import PlanNode
 
 LARGE_ROWS: Final = 10_000
 """Rows of a large table. Reading a smaller one completely takes a millisecond or two."""

@@ -6,19 +6,16 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import client_change, ddl_change, statement_change
 from uncork.diagnosis.evidence import Evidence, Statement
 from uncork.diagnosis.rule import finding, rule, worth
 from uncork.model.database.finding import Candidate, Finding
+from uncork.model.database.plan import PlanNode
+from uncork.model.database.statement import Predicate
 from uncork.model.database.wait_classes import CPU
 from uncork.model.units import format_count, format_duration
-
-if TYPE_CHECKING:
-    from uncork.model.database.plan import PlanNode
-    from uncork.model.database.statement import Predicate
-
 
 # ---- what is known of partitioned tables: their key columns and their partitions ----
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import ddl_change, role_setting, statement_change
 from uncork.diagnosis.evidence import Evidence, Statement
@@ -21,15 +21,12 @@ from uncork.diagnosis.rules.plans.costs import (
     with_loops,
 )
 from uncork.diagnosis.rules.plans.rewrite import joined_aggregate, not_exists, not_materialized
+from uncork.model.database.catalogue import FunctionFacts
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import sql_name
+from uncork.model.database.plan import PlanNode
+from uncork.model.database.statement import CommonTable, Subquery
 from uncork.model.units import format_count, format_duration
-
-if TYPE_CHECKING:
-    from uncork.model.database.catalogue import FunctionFacts
-    from uncork.model.database.plan import PlanNode
-    from uncork.model.database.statement import CommonTable, Subquery
-
 
 _FASTEST: Final = 0.1
 """Fraction of the time that a cost stands for at most, in which PostgreSQL executes a plan at least."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from uncork.diagnosis.changes import index_change, role_setting
 from uncork.diagnosis.evidence import Evidence, Statement
@@ -14,12 +14,9 @@ from uncork.diagnosis.rules.plans.per_row import barrier, stored_in_vain
 from uncork.diagnosis.rules.plans.statistics import outdated
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey, IndexShape, create_index, drop_index
+from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.database.wait_classes import CPU
 from uncork.model.units import format_bytes, format_count, format_duration, share_text
-
-if TYPE_CHECKING:
-    from uncork.model.database.plan import PlanNode, StatementPlan
-
 
 _CHEAPER: Final = 5.0
 """How many times less the plan for actual values must take than a call does. Planning again for each call

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import index_change, statement_change
 from uncork.diagnosis.evidence import WORK, Evidence, Statement
@@ -17,12 +17,9 @@ from uncork.diagnosis.rules.plans.costs import LARGE_ROWS
 from uncork.diagnosis.rules.plans.rewrite import keyset
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
+from uncork.model.database.plan import PlanNode
+from uncork.model.database.statement import OrderKey, Predicate, StatementShape
 from uncork.model.units import count_words, format_count, format_duration
-
-if TYPE_CHECKING:
-    from uncork.model.database.plan import PlanNode
-    from uncork.model.database.statement import OrderKey, Predicate, StatementShape
-
 
 _READ: Final = 10.0
 """Rows read for each row returned. The pages that people open first need a few times their rows at most."""

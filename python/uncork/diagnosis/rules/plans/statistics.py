@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import TableOptions, autovacuum_on, ddl_change, maintenance
 from uncork.diagnosis.evidence import Evidence, Statement
@@ -20,12 +20,9 @@ from uncork.diagnosis.rules.plans.costs import (
 )
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
+from uncork.model.database.plan import PlanNode
+from uncork.model.results.database import TableFacts
 from uncork.model.units import count_words, format_count, format_duration
-
-if TYPE_CHECKING:
-    from uncork.model.database.plan import PlanNode
-    from uncork.model.results.database import TableFacts
-
 
 # ---- whether the planner's statistics of a table describe its rows ----
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import client_change, ddl_change, index_change, statement_change
 from uncork.diagnosis.evidence import WORK, Evidence, Statement
@@ -12,14 +12,11 @@ from uncork.diagnosis.rule import finding, statement_rule
 from uncork.diagnosis.rules.indexes.uses import nodes_of
 from uncork.diagnosis.rules.plans.costs import LARGE_ROWS, rows_returned
 from uncork.diagnosis.rules.plans.rewrite import capped_count, values_order, with_columns
+from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import literal, quoted, sql_name
+from uncork.model.database.statement import StatementShape
 from uncork.model.units import count_words, format_bytes, format_count, format_duration
-
-if TYPE_CHECKING:
-    from uncork.model.database.catalogue import ColumnFacts
-    from uncork.model.database.statement import StatementShape
-
 
 _PART: Final = 0.2
 """Fraction of the rows that a call counts, from which on no other index makes it cheap."""

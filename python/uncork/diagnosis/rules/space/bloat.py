@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import ddl_change, maintenance, vacuum
 from uncork.diagnosis.evidence import WORK, Evidence, Existing, Piece, Statement
@@ -11,11 +11,8 @@ from uncork.diagnosis.rule import finding, rule, worth
 from uncork.diagnosis.rules.indexes.reads import reads_whole
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import sql_name
+from uncork.model.results.database import TableFacts
 from uncork.model.units import format_bytes, format_count, share_text
-
-if TYPE_CHECKING:
-    from uncork.model.results.database import TableFacts
-
 
 _PART: Final = 0.5
 _TABLE_BYTES: Final = 64 << 20

@@ -5,22 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from uncork.diagnosis.changes import client_change, ddl_change, session_setting
 from uncork.diagnosis.evidence import WORK, Evidence, Piece, Statement
 from uncork.diagnosis.rule import finding, rule
 from uncork.diagnosis.rules.indexes.problems import scanned_within
 from uncork.diagnosis.rules.writes.written import Written, batched, one_row, written
+from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
+from uncork.model.results.database_transactions import RowWriter
 from uncork.model.results.log import LogResult, Repetition, TemplateFacts
 from uncork.model.units import count_words, format_count, format_duration, share_text
-
-if TYPE_CHECKING:
-    from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
-    from uncork.model.results.database_transactions import RowWriter
-
 
 _SHARE: Final = 0.3
 """Fraction of the busy time of sessions that only write single rows. Below it, they are an event

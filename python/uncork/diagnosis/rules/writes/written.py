@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from uncork.diagnosis.evidence import Evidence, Statement, known_shape
+from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
 from uncork.model.database.names import quoted, sql_name
+from uncork.model.database.statement import StatementShape
 from uncork.model.units import count_words
-
-if TYPE_CHECKING:
-    from uncork.model.database.catalogue import FunctionFacts, TriggerFacts
-    from uncork.model.database.statement import StatementShape
-
 
 # ---- what a statement writes or locks: the table, the columns that choose rows, and the assigned ones ----
 
