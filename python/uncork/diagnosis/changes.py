@@ -9,14 +9,36 @@ from functools import partial
 
 from uncork.diagnosis.evidence import MEMORY_UNITS, Evidence, Existing, Statement
 from uncork.model.database.catalogue import ColumnFacts
-from uncork.model.database.finding import Candidate
+from uncork.model.database.finding import Candidate, CandidateKind, ClientHabit
 from uncork.model.database.names import literal, quoted, sql_name
 
-client_change = partial(Candidate, "client")
-statement_change = partial(Candidate, "statement")
-ddl_change = partial(Candidate, "ddl")
-index_change = partial(Candidate, "index")
-maintenance = partial(Candidate, "maintenance")
+
+def _change(
+    kind: CandidateKind,
+    text: str,
+    *against: str,
+    sql: str = "",
+    undo: str = "",
+    same_answers: bool = True,
+    unprovable: str = "",
+    habit: ClientHabit = "",
+    per_hour: float | None = None,
+    check: str = "",
+    other_counts: bool = False,
+    on_copy: str = "",
+    tried_first: bool = False,
+) -> Candidate:
+    return Candidate(
+        *(kind, text, sql, undo, same_answers, against, unprovable),
+        *(habit, per_hour, check, other_counts, on_copy, tried_first),
+    )
+
+
+client_change = partial(_change, "client")
+statement_change = partial(_change, "statement")
+ddl_change = partial(_change, "ddl")
+index_change = partial(_change, "index")
+maintenance = partial(_change, "maintenance")
 """Return a candidate of this kind, whose SQL only its rule writes, or which only a person can make."""
 
 

@@ -75,21 +75,21 @@ def statement_rule(
 
 def finding(
     headline: str,
-    *,
+    *candidates: Candidate,
     objects: Iterable[str],
     bill: Bill | None,
     statements: Iterable[Statement] = (),
     templates: Iterable[int | None] = (),
     text: str = "",
     cost: str = "",
-    evidence: Iterable[str] = (),
-    candidates: Iterable[Candidate] = (),
+    evidence: str | Iterable[str] = (),
     against: Iterable[str] = (),
     proof: str,
     rule: str = "",
 ) -> Finding:
     """Return a finding, of the rule that yields it unless `rule` names another one.
 
+    `candidates` are the changes that could cure it, the best first, and `evidence` a sentence or several.
     `statements` are what it is about, the costliest first; or else the known ones of these
     `templates`, and the `text` of the first.
     """
@@ -103,8 +103,8 @@ def finding(
         tuple(number for number in numbers if number is not None),
         about[0].text if about else text,
         cost,
-        tuple(evidence),
-        tuple(candidates),
+        (evidence,) if isinstance(evidence, str) else tuple(evidence),
+        candidates,
         tuple(against),
         proof,
     )

@@ -207,9 +207,6 @@ def pieces_of(sessions: pa.Table, shares: Sequence[float]) -> tuple[Piece, ...]:
         key = (row["template"], wait_class, row["wait_event"] or "", *who)
         found.setdefault(key, [0.0] * batches)[row["place"]] += row["weight_sum"]
     return tuple(
-        Piece(
-            *key,
-            batches=tuple(value / length if length else 0.0 for value in values),
-        )
+        Piece(*key, batches=tuple(value / length if length else 0.0 for value in values))
         for key, values in found.items()
     )

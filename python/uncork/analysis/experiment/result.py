@@ -179,11 +179,7 @@ class _Assembly:
             rounds=0 if effect is None else effect.rounds,
             value=self.values.get((*key, item.variant)),
             baseline_value=self.values.get((*key, baseline)),
-            warnings=(
-                *item.judgement.warnings,
-                *contradicting(effect, ranks),
-                *self._overheads(item, key),
-            ),
+            warnings=(*item.judgement.warnings, *contradicting(effect, ranks), *self._overheads(item, key)),
             scopes=host_scopes(self.ledger, item),
             ranks=ranks,
             **effect_numbers(effect),

@@ -46,11 +46,7 @@ def explained(
     return replace(
         guard,
         plans=differing,
-        differences=(
-            *_costs(result, sides),
-            *_evidence(result, sides),
-            *frame_differences(folder, sides),
-        ),
+        differences=(*_costs(result, sides), *_evidence(result, sides), *frame_differences(folder, sides)),
         settings=tuple(_settings(result, sides)),
     )
 

@@ -107,25 +107,21 @@ def _finding(table: str, column: ColumnFacts, parts: dict[int, float], evidence:
     rows = format_count(round(_rows(statements[0], table, evidence)))
     return finding(
         f"Column {column.name} of table {table} stores JSON as {column.type}, which each read parses",
+        ddl_change(
+            f"Store {table}.{column.name} as jsonb, which is parsed once when it is written.",
+            "The change rewrites the table under a lock against reading and writing.",
+            "jsonb keeps neither the order of keys, nor duplicate keys, nor white space. "
+            "Values that are not JSON make the change fail.",
+            sql=column_type(column, "jsonb"),
+            undo=column_type(column, column.storage_type),
+            same_answers=False,
+        ),
         objects=(table, f"{table}.{column.name}"),
         bill=evidence.bill_of(parts),
         statements=statements,
         evidence=(
             f"A call of the statement parses the values of about {rows} rows, "
-            f"{format_bytes(column.width or 0)} each on average.",
-        ),
-        candidates=(
-            ddl_change(
-                f"Store {table}.{column.name} as jsonb, which is parsed once when it is written.",
-                sql=column_type(column, "jsonb"),
-                undo=column_type(column, column.storage_type),
-                same_answers=False,
-                against=(
-                    "The change rewrites the table under a lock against reading and writing.",
-                    "jsonb keeps neither the order of keys, nor duplicate keys, nor white space. "
-                    "Values that are not JSON make the change fail.",
-                ),
-            ),
+            f"{format_bytes(column.width or 0)} each on average."
         ),
         proof="Compare the statement with both types on a copy with uncork run.",
     )
@@ -165,11 +161,11 @@ def find_random_keys(statement: Statement, evidence: Evidence) -> Finding | None
     return finding(
         f"Random keys in {table}.{column.name} make inserts "
         + ("read pages all over the index" if reads else "write whole pages to the WAL"),
+        _ordered_keys(table, column, evidence),
         objects=(table, f"{table}.{column.name}"),
         bill=evidence.bill(partial(_costs, statement.number, volume, outside)),
         statements=[statement],
         evidence=_random_evidence(statement, pages, share, writes=writes, reads=reads),
-        candidates=(_ordered_keys(table, column, evidence),),
         proof="Compare inserts with both keys on a copy with uncork run, across several checkpoints.",
     )
 
@@ -244,9 +240,9 @@ def _ordered_keys(table: str, column: ColumnFacts, evidence: Evidence) -> Candid
     against = ("Keys then show when a row was created.", "Existing keys stay where they are.")
     name = f"ALTER TABLE {sql_name(table)} ALTER COLUMN {quoted(column.name)}"
     if not column.default or evidence.major < _UUIDV7:
-        return client_change(text, against=against)
+        return client_change(text, *against)
     undo = f"{name} SET DEFAULT {column.default};"
-    return ddl_change(text, f"{name} SET DEFAULT uuidv7();", undo, against=against)
+    return ddl_change(text, *against, sql=f"{name} SET DEFAULT uuidv7();", undo=undo)
 
 
 _TEXTS: Final = frozenset({"text", "character varying", "character"})
@@ -303,11 +299,11 @@ def find_wide_types(evidence: Evidence) -> Iterator[Finding]:
         first, better = columns[0]
         yield finding(
             f"Column {first.name} of table {first.table} stores {better.what}, a key of joins or sorts",
+            _own_types(columns),
             objects=(f"{table}.{name}" for table, name in names),
             bill=evidence.bill_of(parts),
             statements=evidence.by_cost(parts),
             evidence=(_wide_evidence(column, better) for column, better in columns),
-            candidates=(_own_types(columns),),
             proof="Compare the statements with both types on a copy with uncork run.",
         )
 
@@ -403,13 +399,11 @@ def _own_types(columns: Sequence[tuple[ColumnFacts, _Better]]) -> Candidate:
     """Return the change of all columns at once: joined columns must have the same type."""
     return ddl_change(
         "Give the columns their own type, and all columns that refer to them.",
+        "The change rewrites the tables and their indexes under a lock against reading and writing.",
+        "It fails if a value outside the statistics has another form, or if a foreign key "
+        "needs the old type.",
+        "Clients get values of another type; statements that compare with text need a cast.",
         sql=" ".join(column_type(column, better.type) for column, better in columns),
         undo=" ".join(column_type(column, column.storage_type) for column, _ in columns),
         same_answers=False,
-        against=(
-            "The change rewrites the tables and their indexes under a lock against reading and writing.",
-            "It fails if a value outside the statistics has another form, or if a foreign key "
-            "needs the old type.",
-            "Clients get values of another type; statements that compare with text need a cast.",
-        ),
     )

@@ -36,16 +36,14 @@ def find_crash_unsafe(evidence: Evidence) -> Iterator[Finding]:
             continue
         yield finding(
             f"Setting {name} is off, so a crash of the machine can corrupt the database",
+            Setting(name, "on", "off").candidate(
+                f"Turn {name} on, unless all data can be loaded again.",
+                "Writing becomes slower. synchronous_commit = off is nearly as fast, and safe.",
+            ),
             objects=(name,),
             bill=None,
             cost="the data, after a crash of the machine",
-            evidence=(risk,),
-            candidates=(
-                Setting(name, "on", "off").candidate(
-                    f"Turn {name} on, unless all data can be loaded again.",
-                    "Writing becomes slower. synchronous_commit = off is nearly as fast, and safe.",
-                ),
-            ),
+            evidence=risk,
             against=(unless,) if unless else (),
             proof=f"SHOW {name};",
         )
@@ -95,6 +93,11 @@ def find_shared_buffers(evidence: Evidence) -> Iterator[Finding]:
     more = Setting("shared_buffers", literal(size_text(wanted)), literal(size_text(now)), restart=True)
     yield finding(
         f"Shared buffers of {size_text(now)} are too small for tables that statements read repeatedly",
+        more.candidate(
+            "Give shared buffers a quarter of the memory, and restart the server.",
+            "The setting takes effect only after a restart.",
+            "Other programs on the machine, and work_mem of many sessions, need memory too.",
+        ),
         objects=("shared_buffers",),
         bill=evidence.bill(
             lambda piece: part if piece.template in numbers and piece.wait_event in _READING else 0.0
@@ -104,13 +107,6 @@ def find_shared_buffers(evidence: Evidence) -> Iterator[Finding]:
             f"The statements read {format_bytes(read)} from outside shared buffers; their tables "
             f"and indexes have {format_bytes(size)}.",
             f"The server can use {format_bytes(memory)} of memory.",
-        ),
-        candidates=(
-            more.candidate(
-                "Give shared buffers a quarter of the memory, and restart the server.",
-                "The setting takes effect only after a restart.",
-                "Other programs on the machine, and work_mem of many sessions, need memory too.",
-            ),
         ),
         proof="Compare both settings with uncork run, after the tables were read once.",
     )
@@ -198,11 +194,11 @@ def _whole_limit(found: Sequence[ErrorFacts], taken: int | None, most: int | Non
         evidence.append(f"On average {busy} of them were busy; the others waited for their clients.")
     return finding(
         headline,
+        *_fewer_connections(taken, seen),
         objects=(_MAX_CONNECTIONS,),
         bill=None,
         cost=cost,
         evidence=evidence,
-        candidates=_fewer_connections(taken, seen),
         proof="Watch the server again at the same hour: fewer connections must be open, and none refused.",
     )
 
@@ -211,9 +207,7 @@ def _fewer_connections(taken: int | None, evidence: Evidence) -> Iterator[Candid
     yield client_change(
         "Let clients share connections: limit the pools of all application processes together to "
         "fewer than max_connections, or put PgBouncer (pool_mode = transaction) before the server.",
-        against=(
-            "Session state (SET, LISTEN, temporary tables) does not survive a transaction of PgBouncer.",
-        ),
+        "Session state (SET, LISTEN, temporary tables) does not survive a transaction of PgBouncer.",
     )
     old = evidence.setting("idle_session_timeout")
     if old and taken is not None and taken - evidence.sessions >= _IDLE * taken:
@@ -235,17 +229,15 @@ def _own_limit(error: ErrorFacts, kind: str, name: str) -> Finding:
     owner = f"{kind} {name}"
     return finding(
         f"The server refused {count_words(error.count, 'connection')} of {owner}, which has its own limit",
+        client_change(f"Make the pools of all clients of {owner} together smaller than its limit."),
+        client_change(
+            f"Raise its limit with ALTER {kind.upper()} {quoted(name)} CONNECTION LIMIT.",
+            "It leaves fewer connections for others.",
+        ),
         objects=(name,),
         bill=None,
         cost=count_words(error.count, "refused connection"),
         evidence=(f"It happened {when([error])}.", error.example),
-        candidates=(
-            client_change(f"Make the pools of all clients of {owner} together smaller than its limit."),
-            client_change(
-                f"Raise its limit with ALTER {kind.upper()} {quoted(name)} CONNECTION LIMIT.",
-                against=("It leaves fewer connections for others.",),
-            ),
-        ),
         proof="After the change, the log must have no such error at the same hour.",
     )
 
@@ -273,12 +265,12 @@ def find_temporary_files(seen: Evidence) -> Iterator[Finding]:
     evidence += [f"One of them was: {short_template(text, 90)}" for text in statements[1:3]]
     yield finding(
         f"Temporary files of {count_words(many, 'statement')} exceeded {_FILE_LIMIT}{size}, so they failed",
+        *_smaller_files(limit, seen),
         objects=(_FILE_LIMIT,),
         bill=None,
         text=statements[0] if statements else "",
         cost=count_words(many, "failed statement"),
         evidence=evidence,
-        candidates=_smaller_files(limit, seen),
         proof="Execute the statement on a copy with EXPLAIN (ANALYZE, BUFFERS): it shows how much "
         "its sorts and hashes write.",
     )
@@ -356,14 +348,14 @@ def find_checkpoints(evidence: Evidence) -> Iterator[Finding]:
     yield finding(
         f"WAL beyond max_wal_size ({size_text(limit)}) forced {round(forced)} checkpoints, so most "
         "of it is full-page images",
+        _more_wal(limit),
         objects=("max_wal_size",),
         bill=evidence.bill(lambda piece: part if piece.waits_for_wal else 0.0),
         cost=f"{format_bytes(full)} of WAL",
         evidence=(
             f"{format_bytes(full)} of the {format_bytes(wal_bytes)} of WAL are full-page images: "
-            "after a checkpoint, the first change of each page writes the whole page.",
+            "after a checkpoint, the first change of each page writes the whole page."
         ),
-        candidates=(_more_wal(limit),),
         proof="Compare both settings with uncork run; trials must be longer than checkpoint_timeout.",
     )
 
@@ -395,6 +387,7 @@ def _in_log(log: LogResult) -> Iterator[Finding]:
     also = f"The same happened{on_servers(Counter(name for name, _ in others))}."
     yield finding(
         f"The amount of WAL (max_wal_size) forced {work.wal} checkpoints{on}, one every {each}",
+        _more_wal(None),
         objects=("max_wal_size",),
         bill=None,
         cost=f"{format_bytes(work.distance_bytes)} of WAL for each checkpoint",
@@ -403,7 +396,6 @@ def _in_log(log: LogResult) -> Iterator[Finding]:
             "first change of each page writes the whole page to the WAL.",
             *((also,) if others else ()),
         ),
-        candidates=(_more_wal(None),),
         proof="Compare both settings with uncork run; trials must be longer than checkpoint_timeout.",
     )
 
@@ -431,16 +423,14 @@ def find_wal_buffers(evidence: Evidence) -> Iterator[Finding]:
     part = min(1.0, full / writes) if writes else 1.0
     yield finding(
         f"The {size_text(now)} of wal_buffers were full {count_words(round(full), 'time')}",
+        Setting("wal_buffers", f"'{_WANTED >> 20}MB'", restart=True).candidate(
+            "Raise wal_buffers, and restart the server.", "The setting takes effect only after a restart."
+        ),
         objects=("wal_buffers",),
         bill=evidence.bill(lambda piece: part if piece.wait_event.lower() in _WRITES else 0.0),
         evidence=(
             "A session that finds them full must write WAL itself before it can go on, while others wait."
-            + (f" That was {share_text(part)} of all writes of WAL." if writes else ""),
-        ),
-        candidates=(
-            Setting("wal_buffers", f"'{_WANTED >> 20}MB'", restart=True).candidate(
-                "Raise wal_buffers, and restart the server.", "The setting takes effect only after a restart."
-            ),
+            + (f" That was {share_text(part)} of all writes of WAL." if writes else "")
         ),
         proof="Compare both settings with uncork run, under as many clients as the server has.",
     )
@@ -502,21 +492,19 @@ def _standby(evidence: Evidence) -> Iterator[Finding]:
     )
     yield finding(
         f"Each commit waits {format_duration(each * 1e9)} for a synchronous standby",
+        first,
+        Candidate(
+            "setting",
+            "With several standby servers, wait for the fastest one: ANY 1 in synchronous_standby_names.",
+            against=("After the loss of the primary, the standby with all commits must be found.",),
+        ),
+        _FEWER,
+        _ASYNCHRONOUS,
         objects=("synchronous_commit" if applies else "synchronous_standby_names",),
         bill=bill,
         evidence=(
             f"synchronous_commit is {level or 'on'}"
-            + (f", synchronous_standby_names is {names}." if names else "."),
-        ),
-        candidates=(
-            first,
-            Candidate(
-                "setting",
-                "With several standby servers, wait for the fastest one: ANY 1 in synchronous_standby_names.",
-                against=("After the loss of the primary, the standby with all commits must be found.",),
-            ),
-            _FEWER,
-            _ASYNCHRONOUS,
+            + (f", synchronous_standby_names is {names}." if names else ".")
         ),
         proof="Compare commits with uncork run on a copy with a standby; watch flush_lag and replay_lag.",
     )
@@ -535,19 +523,15 @@ def _disk(evidence: Evidence) -> Iterator[Finding]:
         return
     yield finding(
         f"Each flush of the write-ahead log to disk takes {format_duration(each * 1e9)}",
+        maintenance("Put pg_wal on a faster disk: pg_test_fsync measures how fast one flushes."),
+        _FEWER,
+        Setting("commit_delay", f"{min(_MOST_DELAY_US, round(each * 1e6 / 2))}").candidate(
+            "Let commits of several sessions share a flush.",
+            "It helps only if at least commit_siblings transactions are open at once.",
+        ),
+        _ASYNCHRONOUS,
         objects=("pg_wal",),
         bill=evidence.bill(lambda piece: piece.waits_for_wal),
-        evidence=(
-            f"There were {format_count(round(flushes))} flushes within the watch, one after the other.",
-        ),
-        candidates=(
-            maintenance("Put pg_wal on a faster disk: pg_test_fsync measures how fast one flushes."),
-            _FEWER,
-            Setting("commit_delay", f"{min(_MOST_DELAY_US, round(each * 1e6 / 2))}").candidate(
-                "Let commits of several sessions share a flush.",
-                "It helps only if at least commit_siblings transactions are open at once.",
-            ),
-            _ASYNCHRONOUS,
-        ),
+        evidence=f"There were {format_count(round(flushes))} flushes within the watch, one after the other.",
         proof="Run pg_test_fsync on both disks, and compare the commits with uncork run.",
     )

@@ -165,12 +165,12 @@ def _one_by_one(who: str, found: Sequence[InTransaction], held: float, bill: Bil
         evidence.append(f"Its transactions block {held:.2f} other sessions on average.")
     return finding(
         _one_by_one_headline(who, statement, write, calls, per, single=len(numbers) == 1),
+        *loop_candidates(top.text, statement, seen),
         objects=objects,
         bill=bill,
         templates=numbers,
         text=top.text,
         evidence=evidence,
-        candidates=loop_candidates(top.text, statement, seen),
         proof="Compare both ways of the client with uncork run, as two workloads that return the same rows.",
     )
 
@@ -204,7 +204,7 @@ def loop_candidates(
         yield client_change(
             "Let the sequence advance by 50 and the client count on from there (ALTER SEQUENCE ... "
             "INCREMENT BY 50; in an ORM, a pooled optimizer with the same allocation size).",
-            against=("All clients must count in the same way: change them and the sequence together.",),
+            "All clients must count in the same way: change them and the sequence together.",
         )
         return
     else:
@@ -262,12 +262,12 @@ def _loop_in_log(loop: ClientLoop, numbers: Sequence[int], log: LogResult, evide
     lookup = reads and not loop.in_transaction and not loop.pipelined and len(numbers) == 1
     return finding(
         _headline_in_log(loop, statement, application, tables, lookup=lookup),
+        *_candidates_in_log(loop, statement, evidence),
         objects=(*((application,) if application else ()), *tables),
         bill=_bill_in_log(loop, evidence),
         templates=numbers,
         text=loop.text,
         evidence=_evidence_in_log(loop),
-        candidates=_candidates_in_log(loop, statement, evidence),
         proof=_PIPELINE_PROOF if loop.pipelined else _PROOF,
         rule="lookup-loop" if lookup else "",
     )
@@ -465,18 +465,16 @@ def _lookup_loop(parent: Statement, children: list[Statement], seen: Evidence) -
         evidence.append(f"{len(children)} templates are called once for each row of the list.")
     return finding(
         f"{who} looks up rows of {table} one by one, {each} after each list",
+        client_change(
+            "Fetch all rows with one statement (a join with the list, or WHERE key = ANY of "
+            "its keys; in an ORM, eager loading).",
+            sql=batched(top, seen),
+            habit="loops",
+        ),
         objects=(table, *((application,) if application else ())),
         bill=seen.bill_of([child.number for child in children]),
         statements=children,
         evidence=evidence,
-        candidates=(
-            client_change(
-                "Fetch all rows with one statement (a join with the list, or WHERE key = ANY of "
-                "its keys; in an ORM, eager loading).",
-                sql=batched(top, seen),
-                habit="loops",
-            ),
-        ),
         proof="Compare both ways of the client with uncork run, as two workloads that return the same rows.",
     )
 

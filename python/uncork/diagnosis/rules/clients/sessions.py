@@ -49,27 +49,20 @@ def find_connections(seen: Evidence) -> Iterator[Finding]:
         evidence.append(f"A connection executes {commits / opened:.1f} transactions on average.")
     yield finding(
         f"{number} connections a second are opened{who}, for few statements each",
+        client_change(
+            "Keep connections open in a pool of the application or its driver.",
+            "Requests share sessions: what a request sets (SET, temporary tables, advisory "
+            "locks) stays for the next one unless the pool resets it.",
+            habit="connects",
+            per_hour=opened * _HOUR_S,
+        ),
+        client_change(
+            "Put PgBouncer (pool_mode = transaction) between the application and the server.",
+            "Session state (SET, LISTEN, temporary tables, advisory locks) does not survive a transaction.",
+        ),
         objects=applications,
         bill=Bill(busy * _HOUR_S, 0.5 * busy * _HOUR_S, 2 * busy * _HOUR_S, share),
         evidence=evidence,
-        candidates=(
-            client_change(
-                "Keep connections open in a pool of the application or its driver.",
-                against=(
-                    "Requests share sessions: what a request sets (SET, temporary tables, advisory "
-                    "locks) stays for the next one unless the pool resets it.",
-                ),
-                habit="connects",
-                per_hour=opened * _HOUR_S,
-            ),
-            client_change(
-                "Put PgBouncer (pool_mode = transaction) between the application and the server.",
-                against=(
-                    "Session state (SET, LISTEN, temporary tables, advisory locks) does not "
-                    "survive a transaction.",
-                ),
-            ),
-        ),
         proof="uncork cure compares the captured statements over new and over kept connections.",
     )
 
@@ -122,15 +115,15 @@ def find_forgotten(evidence: Evidence) -> Iterator[Finding]:
         who = blocker.application or blocker.user
         yield finding(
             f"Application {who} left a transaction idle for {idle}, and other sessions wait for its locks",
+            *idle_candidates(who),
             objects=(who,),
             bill=bill,
             templates=[blocker.template],
             text=blocker.text,
             evidence=(
                 f"On average {blocker.sessions:.2f} sessions waited behind it, at most "
-                f"{blocker.most} at once.",
+                f"{blocker.most} at once."
             ),
-            candidates=idle_candidates(who),
             proof="Watch the server again after the change: no session may wait behind this application.",
         )
     for held in evidence.database.transactions:
@@ -143,12 +136,12 @@ def find_forgotten(evidence: Evidence) -> Iterator[Finding]:
         yield finding(
             f"Application {who} left a transaction idle for {format_duration(float(held.idle_ns))}, so "
             f"VACUUM cannot remove the rows that {later} later transactions left dead",
+            *idle_candidates(who),
             objects=(who,),
             bill=None,
             templates=[held.template],
             text=held.text,
             cost="dead rows that stay",
-            candidates=idle_candidates(who),
             proof="After the change, pg_stat_activity.backend_xmin of its sessions must stay young.",
         )
 
@@ -200,6 +193,7 @@ def find_slow_steps(evidence: Evidence) -> Iterator[Finding]:
         statement = f": {short_template(top.text)}" if top.text else "."
         yield finding(
             f"Application {who} pauses for {pause} inside its transactions",
+            _candidate(who),
             objects=(who,),
             bill=bill,
             templates=templates,
@@ -209,7 +203,6 @@ def find_slow_steps(evidence: Evidence) -> Iterator[Finding]:
                 f"Such a transaction takes {format_duration(float(f'{top.length_ns:.2g}'))} on average.",
                 "Meanwhile it keeps its locks, a connection of the pool, and dead rows from VACUUM.",
             ),
-            candidates=(_candidate(who),),
             proof=_SHORTER_PROOF,
         )
 
@@ -219,8 +212,8 @@ def _candidate(who: str) -> Candidate:
     return client_change(
         f"Move what application {who} does between these statements (a remote call, a computation) "
         "before BEGIN or after COMMIT.",
+        "What is read before BEGIN can change until the transaction begins.",
         habit="pauses",
-        against=("What is read before BEGIN can change until the transaction begins.",),
     )
 
 
@@ -255,6 +248,7 @@ def find_slow_steps_in_log(evidence: Evidence) -> Iterator[Finding]:
             longest = format_duration(float(transaction.pause_max_ns))
             yield finding(
                 f"Application {who}{on} pauses for up to {longest} inside its transactions",
+                _candidate(who),
                 objects=(who,),
                 bill=bill,
                 evidence=(
@@ -263,7 +257,6 @@ def find_slow_steps_in_log(evidence: Evidence) -> Iterator[Finding]:
                     f"{format_duration(transaction.pause_ns)} in all.",
                     "Meanwhile they keep their locks, a connection of the pool, and dead rows from VACUUM.",
                 ),
-                candidates=(_candidate(who),),
                 proof=_SHORTER_PROOF,
             )
 
@@ -281,14 +274,14 @@ def _forgotten(transaction: TransactionFacts, who: str, on: str, held: float) ->
     longest = format_duration(float(transaction.pause_max_ns))
     return finding(
         f"Application {who}{on} left a transaction idle for {longest}",
+        *idle_candidates(who),
         objects=(who,),
         bill=None,
         cost="dead rows that stay",
         evidence=(
             f"VACUUM cannot remove the rows that about {format_count(round(held))} later "
-            "transactions left dead.",
+            "transactions left dead."
         ),
-        candidates=idle_candidates(who),
         proof="Profile a new log after the change: no transaction may pause for so long.",
         rule="forgotten-transaction",
     )

@@ -85,6 +85,7 @@ def _across_tables(evidence: Evidence) -> Iterator[Finding]:
         names = [f"{part.predicate.table}.{bare(key_name(part.key))}" for part in found.parts]
         yield finding(
             f"No index serves the OR over {series_words(names)}, so calls join whole tables",
+            *_or_candidates(found, evidence),
             objects=(
                 *tables,
                 *dict.fromkeys(predicate.column for predicate in predicates if predicate.column),
@@ -92,7 +93,6 @@ def _across_tables(evidence: Evidence) -> Iterator[Finding]:
             bill=evidence.bill_of({statement.number: found.saved}),
             statements=[statement],
             evidence=_or_evidence(found, tables, evidence),
-            candidates=_or_candidates(found, evidence),
             proof=_OR_PROOF,
         )
 
@@ -260,9 +260,10 @@ def _or_candidates(found: _Split, evidence: Evidence) -> Iterator[Candidate]:
     yield statement_change(
         "Write the statement as a UNION ALL with one part of the OR in each SELECT. A later SELECT "
         f"excludes the rows of the earlier ones, so that the rows stay the same.{around}",
+        "The statement has to be changed wherever it is sent.",
+        *needed,
         sql=sql,
         undo=statement.sql if sql else "",
-        against=("The statement has to be changed wherever it is sent.", *needed),
     )
     for merged in merge(found.missing):
         yield from index_candidates(merged.index, evidence, merged.extension)
@@ -291,12 +292,12 @@ def find_unusable_indexes(evidence: Evidence) -> Iterator[Finding]:
             continue
         yield finding(
             _headline(first, why),
+            *_candidates(mine, why, evidence),
             objects=(first.use.table.name, *((why.index,) if why.index else ()), *_columns(why.predicate)),
             bill=evidence.bill_of(fractions),
             templates=fractions,
             text=first.statement.text,
             evidence=_evidence(first, why, evidence),
-            candidates=_candidates(mine, why, evidence),
             proof=_PROOF,
         )
     yield from _across_tables(evidence)
@@ -357,9 +358,10 @@ def _candidates(mine: Sequence[Problem], why: Obstacle, evidence: Evidence) -> I
         sql = _rewritten_sql(why.predicate, first, evidence)
         yield statement_change(
             rewritten,
+            "The statement has to be changed wherever it is sent.",
+            *_strict(why.predicate),
             sql=sql,
             undo=first.statement.sql if sql else "",
-            against=("The statement has to be changed wherever it is sent.", *_strict(why.predicate)),
         )
     if not first.want.served:  # no index on the expression is possible
         if not rewritten:
@@ -386,14 +388,14 @@ def _types(why: Obstacle, problem: Problem, evidence: Evidence) -> Iterator[Cand
         known = "" if why.type else " The type that the client gives to the parameter is assumed."
         yield statement_change(
             f"{text} The old condition stays, because a rounded value could match another row.{known}",
+            f"A value outside of the range of {kind} becomes an error.",
             sql=sql,
             undo=before,
-            against=(f"A value outside of the range of {kind} becomes an error.",),
         )
     else:
         yield statement_change(
             text,
-            against=("A value that is no whole number is rounded, and can then match a row.",),
+            "A value that is no whole number is rounded, and can then match a row.",
             same_answers=not kind.startswith(("small", "int", "big")) or why.predicate.value == "constant",
         )
     yield client_change(
@@ -426,7 +428,7 @@ def _for_or(problem: Problem, evidence: Evidence) -> Iterator[Candidate]:
         yield statement_change(
             "Write the statement as a UNION with a part of the OR in each arm, so that each can "
             "use its own index.",
-            against=("UNION removes duplicate rows: select a key of each table, or exclude the other part.",),
+            "UNION removes duplicate rows: select a key of each table, or exclude the other part.",
             same_answers=False,
         )
     found = [
@@ -443,9 +445,9 @@ def _all_of(indexes: Sequence[Candidate]) -> Candidate:
     lines = dict.fromkeys(line for index in indexes for line in index.sql.splitlines())
     return index_change(
         f"Create an index for each of the {len(indexes)} parts of the OR.",
+        *dict.fromkeys(text for index in indexes for text in index.against),
         sql="\n".join(lines),
         undo="\n".join(index.undo for index in reversed(indexes)),
-        against=tuple(dict.fromkeys(text for index in indexes for text in index.against)),
     )
 
 

@@ -63,15 +63,13 @@ def _missing(merged: Merged, mine: Sequence[Problem], evidence: Evidence) -> Fin
     first, table = mine[0], merged.index.table
     return finding(
         _headline(merged, first),
+        *index_candidates(merged.index, evidence, merged.extension),
+        *variants(merged, mine, evidence),
         objects=(table, *(key.column for key in merged.index.keys if key.column)),
         bill=bill_of_scans(fractions, within, evidence),
         templates=fractions,
         text=first.within.outer.text if first.within else first.statement.text,
         evidence=_missing_evidence(mine, evidence),
-        candidates=[
-            *index_candidates(merged.index, evidence, merged.extension),
-            *variants(merged, mine, evidence),
-        ],
         proof=_PROOF,
     )
 
@@ -114,16 +112,14 @@ def _unparsed(evidence: Evidence) -> Iterator[Finding]:
         table = max(found, key=lambda table: table.seq_rows)
         yield finding(
             _unparsed_headline(statement, table.name),
+            index_change(
+                f"Create an index on the columns of {table.name} that the WHERE clause "
+                "compares, and check with EXPLAIN (ANALYZE, BUFFERS) that it is used."
+            ),
             objects=(table.name,),
             bill=evidence.bill_of((statement.number,)),
             statements=[statement],
-            evidence=(f"Table {table.name} has {format_count(round(evidence.rows(table.name)))} rows.",),
-            candidates=(
-                index_change(
-                    f"Create an index on the columns of {table.name} that the WHERE clause "
-                    "compares, and check with EXPLAIN (ANALYZE, BUFFERS) that it is used."
-                ),
-            ),
+            evidence=f"Table {table.name} has {format_count(round(evidence.rows(table.name)))} rows.",
             proof=_PROOF,
         )
 
@@ -171,15 +167,11 @@ def find_foreign_keys(evidence: Evidence) -> Iterator[Finding]:
         names = " and ".join(columns)
         yield finding(
             f"Deletes from {referred.name} scan {table.name}, which has no index on {names}",
+            index_candidate(index, f"Create an index on {names} of {table.name}, the foreign key.", evidence),
             objects=(table.name, *columns, key.name, referred.name),
             bill=bill_of_scans(fractions, within, evidence),
             statements=evidence.chosen(fractions),
             evidence=_foreign_key_evidence(first, key, table, referred, evidence),
-            candidates=(
-                index_candidate(
-                    index, f"Create an index on {names} of {table.name}, the foreign key.", evidence
-                ),
-            ),
             proof="Compare the deletes with and without the index in uncork run.",
         )
 
@@ -368,6 +360,19 @@ def _covering(
     )
     return finding(
         f"Calls find rows by {index.name}, then read a block of {table} for each",
+        replace(
+            candidate,
+            against=(
+                *candidate.against,
+                "It helps only while VACUUM keeps up: blocks that changed since must be read as before.",
+                f"Updates of {words} can then not be heap-only.",
+                *(
+                    []
+                    if index.unique
+                    else [f"It replaces {index.name}: drop this one once nothing scans it."]
+                ),
+            ),
+        ),
         objects=(table, index.name, *covering),
         bill=evidence.bill_of({statement.number: saved}),
         statements=[statement],
@@ -375,21 +380,6 @@ def _covering(
             f"A call reads {format_count(round(statement.a_call(statement.blocks) or 0))} blocks "
             f"for about {format_count(round(fetched))} rows.",
             f"Besides the keys of the index, it needs only {words}.",
-        ),
-        candidates=(
-            replace(
-                candidate,
-                against=(
-                    *candidate.against,
-                    "It helps only while VACUUM keeps up: blocks that changed since must be read as before.",
-                    f"Updates of {words} can then not be heap-only.",
-                    *(
-                        []
-                        if index.unique
-                        else [f"It replaces {index.name}: drop this one once nothing scans it."]
-                    ),
-                ),
-            ),
         ),
         proof="Compare the statements with and without the index in uncork run.",
     )

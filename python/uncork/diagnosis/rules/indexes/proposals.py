@@ -60,7 +60,7 @@ def index_candidate(index: IndexShape, text: str, evidence: Evidence, extension:
     sql, undo = (write(index, concurrently=concurrently) for write in (create_index, drop_index))
     if extension:
         sql = f"CREATE EXTENSION IF NOT EXISTS {extension};\n{sql}"
-    return index_change(text, sql=sql, undo=undo, against=tuple(_against(index, extension, evidence)))
+    return index_change(text, *_against(index, extension, evidence), sql=sql, undo=undo)
 
 
 def index_candidates(index: IndexShape, evidence: Evidence, extension: str = "") -> Iterator[Candidate]:

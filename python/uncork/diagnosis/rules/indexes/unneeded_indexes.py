@@ -187,20 +187,18 @@ def _finding(
     writes = seen.chosen(templates_of(table, found, seen) if costly else ())
     yield finding(
         headline,
+        drop_indexes(
+            found,
+            f"Drop {'the index' if len(found) == 1 else 'these indexes, one after another'}.",
+            *against,
+            _STANDBY,
+            unprovable=unprovable,
+        ),
         objects=(*(existing.facts.name for existing in found), table.name),
         bill=bill if costly else None,
         statements=sorted(writes, key=lambda statement: -seen.busy(statement.number)),
         cost=f"{format_bytes(size)} of disk",
         evidence=(*evidence, f"{'It takes' if len(found) == 1 else 'They take'} {format_bytes(size)}."),
-        candidates=(
-            drop_indexes(
-                found,
-                f"Drop {'the index' if len(found) == 1 else 'these indexes, one after another'}.",
-                *against,
-                _STANDBY,
-                unprovable=unprovable,
-            ),
-        ),
         proof=_PROOF,
     )
 
@@ -245,6 +243,17 @@ def _invalid(existing: Existing, fractions: dict[int, float], evidence: Evidence
         return
     yield finding(
         f"Index {index.name.rpartition('.')[2]} of {index.table} is invalid, so no statement uses it",
+        index_change(
+            "Build the index again.",
+            "If a unique index failed because of duplicate rows, remove these first.",
+            sql=f"REINDEX INDEX CONCURRENTLY {sql_name(index.name)};",
+            on_copy=f"{index.definition};" if costly else "",
+        ),
+        drop_indexes(
+            [existing],
+            "Or drop it, if another index serves instead.",
+            unprovable="A copy has no invalid indexes, so dropping one changes nothing there.",
+        ),
         objects=(index.name, index.table),
         bill=bill,
         statements=evidence.chosen(fractions),
@@ -252,19 +261,6 @@ def _invalid(existing: Existing, fractions: dict[int, float], evidence: Evidence
         evidence=(
             "CREATE INDEX CONCURRENTLY or REINDEX CONCURRENTLY failed and left it. Writes still maintain it.",
             *((f"It would serve {count_words(len(fractions), 'statement')}.",) if fractions else ()),
-        ),
-        candidates=(
-            index_change(
-                "Build the index again.",
-                sql=f"REINDEX INDEX CONCURRENTLY {sql_name(index.name)};",
-                on_copy=f"{index.definition};" if costly else "",
-                against=("If a unique index failed because of duplicate rows, remove these first.",),
-            ),
-            drop_indexes(
-                [existing],
-                "Or drop it, if another index serves instead.",
-                unprovable="A copy has no invalid indexes, so dropping one changes nothing there.",
-            ),
         ),
         proof="Run EXPLAIN on the statement after the change: the plan has the index.",
     )

@@ -103,11 +103,11 @@ def find_hot_rows(evidence: Evidence) -> Iterator[Finding]:
         rows = "only row" if single else "same rows"
         yield finding(
             f"{who} queue to {verb} the {rows} of {hot.table}",
+            *changes(hot.table, [hot.statements[number] for number in ranked]),
             objects=(hot.table, *((write.counter,) if write.counter else write.sets[:1])),
             bill=hot.bill,
             statements=evidence.chosen(ranked),
             evidence=_evidence(hot, top, evidence),
-            candidates=changes(hot.table, [hot.statements[number] for number in ranked]),
             against=("Sessions that must change one row take turns: only fewer or shorter turns help.",),
             proof="Compare both ways with uncork run, with as many clients as queue now.",
         )
@@ -162,12 +162,12 @@ def changes(table: str, statements: Sequence[tuple[Statement, Written]]) -> Iter
     yield client_change(
         f"Change {table} last in the transaction, right before COMMIT, so that the row is locked "
         "only for the commit.",
+        "Transactions that change several rows must keep one order, or they deadlock.",
         habit="locks early",
-        against=("Transactions that change several rows must keep one order, or they deadlock.",),
     )
     yield client_change(
         "Add up several changes in the application, and write their sum with one UPDATE.",
-        against=("A crash of the application loses the sums that it has not written.",),
+        "A crash of the application loses the sums that it has not written.",
     )
 
 
@@ -175,10 +175,10 @@ def _skip_locked(statement: Statement) -> Candidate:
     sql = _OF_UPDATE.sub(lambda match: f"{match[0]} SKIP LOCKED", statement.sql or statement.text, count=1)
     return statement_change(
         "Add SKIP LOCKED, so that each worker takes the next job that no other worker has locked.",
+        "Jobs are no longer taken in strict order.",
         sql=sql if "SKIP LOCKED" in sql else "",
         undo=statement.sql or statement.text,
         same_answers=False,
-        against=("Jobs are no longer taken in strict order.",),
     )
 
 
@@ -195,13 +195,11 @@ def _sequence(table: str, write: Written) -> Candidate:
     name = sql_name(f"{table}_{write.counter}_seq")
     return ddl_change(
         f"If the numbers may have gaps, draw them from a sequence, which locks no row of {table}.",
+        "A transaction that rolls back leaves a gap. Each key of the table needs its own sequence.",
         sql=f"CREATE SEQUENCE {name};\nSELECT setval('{name}', max({quoted(write.counter)}) + 1, false) "
         f"FROM {sql_name(table)};\nSELECT nextval('{name}');",
         undo=f"DROP SEQUENCE {name};",
         same_answers=False,
-        against=(
-            "A transaction that rolls back leaves a gap. Each key of the table needs its own sequence.",
-        ),
     )
 
 
@@ -214,16 +212,14 @@ def _split(table: str, write: Written) -> Candidate:
     return ddl_change(
         f"Split {write.counter} of {table} over {_PARTS} rows for each key: add to a random one of "
         "them (INSERT ... ON CONFLICT DO UPDATE), and read their sum.",
+        f"Statements that read {write.counter} must add up the parts, so one row cannot check a "
+        "limit on its value, such as a balance that must not become negative.",
         sql=f"CREATE TABLE {name} WITH (fillfactor = 50) AS SELECT {copied} FROM {sql_name(table)};\n"  # noqa: S608
         f"ALTER TABLE {name} ADD PRIMARY KEY ({key});\n"
         f"INSERT INTO {name} ({key}, {counter}) VALUES ({', '.join(values)})\n"
         f"  ON CONFLICT ({key}) DO UPDATE SET {counter} = {name}.{counter} + excluded.{counter};",
         undo=f"DROP TABLE {name};",
         habit="counts in one row",
-        against=(
-            f"Statements that read {write.counter} must add up the parts, so one row cannot check a "
-            "limit on its value, such as a balance that must not become negative.",
-        ),
     )
 
 
@@ -232,7 +228,7 @@ def _append(table: str, write: Written) -> Candidate:
     columns = ", ".join(map(quoted, dict.fromkeys([*write.keys, write.counter])))
     return ddl_change(
         f"Insert each change into a table of its own, and let a job add them to {table} every few seconds.",
+        f"{write.counter} is a few seconds old, unless readers add the changes that are left.",
         sql=f"CREATE TABLE {name} AS SELECT {columns} FROM {sql_name(table)} WITH NO DATA;",  # noqa: S608
         undo=f"DROP TABLE {name};",
-        against=(f"{write.counter} is a few seconds old, unless readers add the changes that are left.",),
     )

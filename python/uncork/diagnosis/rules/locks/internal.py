@@ -48,6 +48,7 @@ def find_lock_manager(evidence: Evidence) -> Iterator[Finding]:
     table = max(reads, key=lambda name: reads[name])
     yield finding(
         f"Calls queue to lock {format_count(many[top.number])} tables and indexes of {table} each",
+        *_fewer_locks(top, table, evidence),
         objects=(table,),
         bill=evidence.bill(lambda piece: _waits_for_locks(piece) and piece.template in many),
         statements=evidence.chosen(many),
@@ -56,7 +57,6 @@ def find_lock_manager(evidence: Evidence) -> Iterator[Finding]:
             "of locks, which all sessions share (LWLock LockManager).",
             f"A session can lock {_places(evidence)} tables and indexes without it.",
         ),
-        candidates=_fewer_locks(top, table, evidence),
         proof="Compare both with uncork run, with as many clients as there are now.",
     )
 
@@ -100,14 +100,14 @@ def _fewer_locks(statement: Statement, table: str, evidence: Evidence) -> Iterat
     if parts is not None:
         yield ddl_change(
             f"Keep fewer and larger partitions of {table}.",
-            against=("Rows must be copied; deleting old rows by DROP TABLE becomes coarser.",),
+            "Rows must be copied; deleting old rows by DROP TABLE becomes coarser.",
         )
     number = len(evidence.indexes.get(table, ()))
     if number > 1 and not removed:
         yield client_change(
             "Prepare the statement and let sessions keep one plan for all values: planning locks "
             "all indexes of a table, executing the plan locks only the indexes in it.",
-            against=("A plan for all values can suit some of them badly.",),
+            "A plan for all values can suit some of them badly.",
         )
     if number > 1:
         yield ddl_change(
@@ -141,6 +141,7 @@ def find_multixacts(evidence: Evidence) -> Iterator[Finding]:
     where = f" of {series_words(parents[:2])}" if parents else ""
     yield finding(
         f"Many transactions at once lock the same rows{where} in shared mode",
+        *_fewer_multixacts(parents, statements, evidence),
         objects=(*parents[:2],) or ("multixacts",),
         bill=evidence.bill(_waits_for_multixacts),
         statements=statements,
@@ -149,7 +150,6 @@ def find_multixacts(evidence: Evidence) -> Iterator[Finding]:
             "server's lists of transactions that lock a row together (multixacts).",
             *(f"The foreign keys of the written tables lock rows of {name}." for name in parents[:3]),
         ),
-        candidates=_fewer_multixacts(parents, statements, evidence),
         proof="Compare both ways with uncork run, with as many clients as there are now.",
     )
 
@@ -180,13 +180,13 @@ def _fewer_multixacts(
     yield client_change(
         "Let one session write all rows that refer to the same row, many with one statement: each "
         "transaction locks it once.",
-        against=("Writers must hand their rows over, for example through a queue.",),
+        "Writers must hand their rows over, for example through a queue.",
     )
     if any(statement.shape is not None and "share" in statement.shape.locking for statement in statements):
         yield statement_change(
             "Read without FOR SHARE where the row need not stay as it is until COMMIT.",
+            "Another transaction can change the row meanwhile.",
             same_answers=False,
-            against=("Another transaction can change the row meanwhile.",),
         )
     larger = [Setting(name, "'8MB'", restart=True) for name in _BUFFERS if evidence.catalogue.setting(name)]
     if larger:
@@ -222,11 +222,11 @@ def find_subtransactions(evidence: Evidence) -> Iterator[Finding]:
     source = f"application {who}" if who else f"function {functions[0]}" if functions else "transactions"
     yield finding(
         f"Sessions wait to look up subtransactions: {source} has more than {_LISTED} in a transaction",
+        *_fewer_subtransactions(who, functions, evidence),
         objects=(who or (functions[0] if functions else "savepoints"),),
         bill=evidence.bill(_waits_for_subtransactions),
         statements=evidence.chosen(evidence.sessions_where(_waits_for_subtransactions)),
         evidence=_evidence(evidence),
-        candidates=_fewer_subtransactions(who, functions, evidence),
         against=(
             "The time in which sessions look up subtransactions without waiting is not part of the cost.",
         ),
@@ -285,9 +285,7 @@ def _fewer_subtransactions(who: str, functions: list[str], evidence: Evidence) -
         yield client_change(
             f"Let {name} set no savepoint for each row: have one for many statements, or none, and "
             "avoid expected errors with INSERT ... ON CONFLICT.",
-            against=(
-                "Without a savepoint, an error ends the whole transaction, which must then be repeated.",
-            ),
+            "Without a savepoint, an error ends the whole transaction, which must then be repeated.",
         )
     for name in functions[:1]:
         yield ddl_change(

@@ -46,11 +46,11 @@ def find_advisory(evidence: Evidence) -> Iterator[Finding]:
     yield finding(
         f"{f'Up to {most} sessions at once queue' if most > 1 else 'Sessions queue'} for an "
         f"advisory lock of {f'application {who}' if who else 'another session'}",
+        *_shorter_turns(behind[0], " ".join(statement.text for statement in statements)),
         objects=(who or "advisory lock",),
         bill=bill,
         statements=statements,
         evidence=_evidence(behind[0], calls, bill.share, evidence),
-        candidates=_shorter_turns(behind[0], " ".join(statement.text for statement in statements)),
         proof="Compare both ways with uncork run, with as many clients as queue now.",
     )
 
@@ -80,7 +80,7 @@ def _shorter_turns(holder: BlockerFacts, text: str) -> Iterator[Candidate]:
     yield client_change(
         "Give each object a lock of its own: make the key from the object's key, for example "
         "hashtextextended(name, 0), so that only sessions with the same object take turns.",
-        against=("Work that must exclude all other work still needs one common key.",),
+        "Work that must exclude all other work still needs one common key.",
     )
     slow = "does its slow work" if holder.state == IDLE else "executes its slow statements"
     until = "COMMIT" if "_xact_" in text else "pg_advisory_unlock"
@@ -92,8 +92,8 @@ def _shorter_turns(holder: BlockerFacts, text: str) -> Iterator[Candidate]:
     yield client_change(
         f"Call pg_try_{lock} instead of pg_{lock} where another session does the same work anyway, "
         "and go on with other work if it returns false.",
+        "The application must handle the work that it did not get to do.",
         same_answers=False,
-        against=("The application must handle the work that it did not get to do.",),
     )
     yield client_change(
         "If the lock only keeps two sessions from inserting the same row, let a unique constraint "
@@ -131,6 +131,7 @@ def find_notify(evidence: Evidence) -> Iterator[Finding]:
     count = f"Up to {most} sessions at once" if most > 1 else "Sessions"
     yield finding(
         f"{count} queue to commit, because {who} sends NOTIFY",
+        *_fewer_notifications(named=named),
         objects=(source.removeprefix("function "),) if named else (behind[0].application or "NOTIFY",),
         bill=evidence.bill(lambda piece: part if _waits_to_commit(piece) else 0.0),
         statements=statements,
@@ -142,7 +143,6 @@ def find_notify(evidence: Evidence) -> Iterator[Finding]:
                 for other in sources[:3]
             ),
         ),
-        candidates=_fewer_notifications(named=named),
         proof="Compare the transactions with and without NOTIFY with uncork run, with as many clients.",
     )
 
@@ -155,18 +155,18 @@ def _fewer_notifications(*, named: bool) -> Iterator[Candidate]:
     yield client_change(
         "Write what happened to a table within the transaction, and let one process read new rows "
         "and send NOTIFY for all of them, a few times a second.",
-        against=("Listeners hear of a change a moment later.",),
+        "Listeners hear of a change a moment later.",
     )
     yield client_change(
         "Let clients that wait for changes read the table of changes every second instead of "
         "LISTEN, or follow it with logical replication.",
-        against=("Logical replication needs wal_level = logical and a slot that is always read.",),
+        "Logical replication needs wal_level = logical and a slot that is always read.",
     )
     if named:
         yield ddl_change(
             "Notify only about the changes that a listener needs: give the trigger a WHEN condition.",
+            "Every transaction that still sends a notification still takes its turn.",
             same_answers=False,
-            against=("Every transaction that still sends a notification still takes its turn.",),
         )
     yield session_setting("synchronous_commit", "off").candidate(
         "Where the last commits may be lost, let these transactions not wait for the disk: they "

@@ -146,11 +146,11 @@ def find_table_locks(evidence: Evidence) -> Iterator[Finding]:
         headline = f"{lock.command} on {table}{waits} blocks {sessions}"
         yield finding(
             headline,
+            *lock_candidates(lock),
             objects=(table,),
             bill=lock.bill,
             statements=evidence.chosen([lock.template]),
             evidence=_table_lock_evidence(lock, most),
-            candidates=lock_candidates(lock),
             proof="Compare both ways with uncork run, with as many clients as wait now.",
         )
 
@@ -184,21 +184,21 @@ def lock_candidates(lock: TableLock) -> Iterator[Candidate]:
     if lock.command == "LOCK TABLE":
         yield statement_change(
             "Lock only the rows that the transaction changes, with SELECT ... FOR UPDATE.",
-            against=("Rows that do not exist yet are not locked: a unique constraint must guard those.",),
+            "Rows that do not exist yet are not locked: a unique constraint must guard those.",
         )
         yield statement_change(
             "If the lock only keeps this job from running twice, take an advisory lock, which "
             "blocks no statement on the table.",
+            "All programs that relied on LOCK TABLE must take the same advisory lock.",
             sql=f"SELECT pg_advisory_xact_lock(hashtext({literal(lock.table)}));",
-            against=("All programs that relied on LOCK TABLE must take the same advisory lock.",),
         )
         mode = _MODE.search(text)
         if mode is None or mode[1].lower().startswith("access"):
             yield statement_change(
                 "If the lock must stay, use a weaker mode: EXCLUSIVE still lets others read.",
+                "Readers see the rows as they were before the transaction.",
                 sql=f"{_MODE.sub('', text)} IN EXCLUSIVE MODE;",
                 undo=f"{text};",
-                against=("Readers see the rows as they were before the transaction.",),
             )
         return
     concurrent = {
@@ -210,14 +210,12 @@ def lock_candidates(lock: TableLock) -> Iterator[Candidate]:
         needs = {"REFRESH MATERIALIZED VIEW": ("The view needs a unique index on plain columns.",)}
         yield ddl_change(
             "Add CONCURRENTLY: then other sessions can read and write meanwhile.",
-            sql=re.sub(concurrent, r"\1CONCURRENTLY ", text, count=1, flags=re.I) + ";",
-            against=(
-                *needs.get(
-                    lock.command,
-                    ("It cannot run in a transaction, and leaves an invalid index if it fails.",),
-                ),
-                "It takes longer.",
+            *needs.get(
+                lock.command,
+                ("It cannot run in a transaction, and leaves an invalid index if it fails.",),
             ),
+            "It takes longer.",
+            sql=re.sub(concurrent, r"\1CONCURRENTLY ", text, count=1, flags=re.I) + ";",
         )
     elif lock.command in ("VACUUM FULL", "CLUSTER"):
         yield maintenance(
@@ -228,8 +226,8 @@ def lock_candidates(lock: TableLock) -> Iterator[Candidate]:
     elif lock.command == "TRUNCATE":
         yield statement_change(
             "If the table has few rows, DELETE them: then readers need not wait.",
+            "DELETE leaves dead rows for VACUUM.",
             sql=f"DELETE FROM {sql_name(lock.table)};",  # noqa: S608 -- text for people
-            against=("DELETE leaves dead rows for VACUUM.",),
         )
     elif lock.command == "ALTER TABLE":
         yield ddl_change(
@@ -275,12 +273,12 @@ def find_lock_waits(evidence: Evidence) -> Iterator[Finding]:
         headline = f"{waited} locks of {name}"
     yield finding(
         headline,
+        *_candidates(most, slow=slow),
         objects=(most.application or most.user,),
         bill=bill,
         templates=[most.template],
         text=most.text,
         evidence=_evidence(most),
-        candidates=_candidates(most, slow=slow),
         proof="Compare both orders or lengths of the transaction with uncork run, under as many clients.",
     )
 
@@ -348,15 +346,13 @@ def _of_rows(blocking: Blocking, number: int | None, bill: Bill, on: str) -> Fin
     who = f"application {blocking.holding_application}" if blocking.holding_application else "another session"
     return finding(
         f"{count_words(blocking.waits, 'statement')}{on} waited for locks that {who} held",
+        client_change("Shorten the transaction that holds the locks, or lock later in it."),
+        GIVE_UP,
         objects=(blocking.holding_application,) if blocking.holding_application else (),
         bill=bill,
         templates=[number],
         text=blocking.waiting_text,
         evidence=_evidence_in_log(blocking),
-        candidates=(
-            client_change("Shorten the transaction that holds the locks, or lock later in it."),
-            GIVE_UP,
-        ),
         proof="Compare both orders or lengths of the transaction with uncork run, under as many clients.",
     )
 
@@ -368,12 +364,12 @@ def _of_table(
     lock = TableLock(words, table, -1, blocking.holding_text, queues=False, blockers=(), bill=bill)
     return finding(
         f"{words} on {table or 'a table'} blocks other sessions{on}",
+        *lock_candidates(lock),
         objects=(table,),
         bill=bill,
         templates=[number],
         text=blocking.holding_text,
         evidence=_evidence_in_log(blocking),
-        candidates=lock_candidates(lock),
         proof="Compare both ways with uncork run, with as many clients as wait now.",
         rule="explicit-table-lock",
     )
@@ -441,6 +437,12 @@ def find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
         in_order = f"SELECT 1 FROM {sql_name(tables[0])} WHERE {key} = ANY ($1) ORDER BY {key} FOR UPDATE;"  # noqa: S608
     yield finding(
         f"{count_words(number, 'deadlock')}{in_all}: transactions lock rows of {name} in different orders",
+        client_change(
+            "Let all transactions lock rows in the same order, for example sorted by their "
+            "key, before they change them.",
+            sql=in_order,
+        ),
+        client_change("Retry transactions that fail with SQLSTATE 40P01 (deadlock_detected)."),
         objects=tables,
         bill=bill if worth(bill) else None,
         templates=numbers if worth(bill) else (),
@@ -449,14 +451,6 @@ def find_deadlocks(evidence: Evidence) -> Iterator[Finding]:
         evidence=(
             *(f"Sessions that waited for one another were in: {short_template(text)}" for text in texts[:3]),
             *([f"The transactions failed{on_servers(servers)}."] if servers else []),
-        ),
-        candidates=(
-            client_change(
-                "Let all transactions lock rows in the same order, for example sorted by their "
-                "key, before they change them.",
-                sql=in_order,
-            ),
-            client_change("Retry transactions that fail with SQLSTATE 40P01 (deadlock_detected)."),
         ),
         proof="After the change, pg_stat_database.deadlocks must not grow.",
     )

@@ -114,11 +114,11 @@ def _not_pruned(statement: Statement, parts: Partitioned, alias: str, evidence: 
     )
     return finding(
         f"All {format_count(number)} partitions of {parts.table} are read, {why}",
+        *_candidates(wrapped, parts),
         objects=(parts.table, *parts.columns),
         bill=bill,
         statements=[statement],
-        evidence=(f"{parts.table} is partitioned by {parts.strategy} ({key}).",),
-        candidates=_candidates(wrapped, parts),
+        evidence=f"{parts.table} is partitioned by {parts.strategy} ({key}).",
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
     )
 
@@ -165,17 +165,17 @@ def _candidates(wrapped: Predicate | None, parts: Partitioned) -> Iterator[Candi
         yield statement_change(
             f"Compare {key} itself in place of {side}: {key} >= the first value AND {key} < the "
             "value after the last one.",
-            against=("Check the bounds: the upper one must be exclusive, in the time zone of the session.",),
+            "Check the bounds: the upper one must be exclusive, in the time zone of the session.",
         )
         return
     yield statement_change(
         f"Compare {key} too, if the client knows it: {key} = ..., or a range of it.",
+        "Rows of other partitions are no longer found.",
         same_answers=False,
-        against=("Rows of other partitions are no longer found.",),
     )
     yield ddl_change(
         f"Partition {parts.table} by a column that its statements compare, or by fewer, larger ranges.",
-        against=("All rows must be copied to a new table.",),
+        "All rows must be copied to a new table.",
     )
 
 
@@ -234,26 +234,21 @@ def _too_many(shares: dict[int, float], parts: Partitioned, evidence: Evidence) 
     planning = mean * share / max(0.01, 1 - share)
     return finding(
         f"Planning over {many} partitions of {parts.table} takes longer than executing",
+        client_change(
+            "Prepare the statement: a generic plan is made once, and selects partitions when it is executed.",
+            "Each session keeps the plan of all partitions in memory.",
+        ),
+        ddl_change(
+            f"Merge partitions of {parts.table} into larger ranges, and keep a few dozen of them.",
+            "Rows must be copied; deleting old rows by DROP TABLE becomes coarser.",
+        ),
+        statement_change(
+            f"Compare the partition key ({', '.join(parts.columns)}) with constants or "
+            "parameters, so that the planner skips partitions before it looks at them."
+        ),
         objects=(parts.table,),
         bill=evidence.bill_of(shares),
         statements=evidence.chosen(shares),
-        evidence=(
-            f"Planning takes about {format_duration(planning)} per call, executing {format_duration(mean)}.",
-        ),
-        candidates=(
-            client_change(
-                "Prepare the statement: a generic plan is made once, and selects partitions when "
-                "it is executed.",
-                against=("Each session keeps the plan of all partitions in memory.",),
-            ),
-            ddl_change(
-                f"Merge partitions of {parts.table} into larger ranges, and keep a few dozen of them.",
-                against=("Rows must be copied; deleting old rows by DROP TABLE becomes coarser.",),
-            ),
-            statement_change(
-                f"Compare the partition key ({', '.join(parts.columns)}) with constants or "
-                "parameters, so that the planner skips partitions before it looks at them."
-            ),
-        ),
+        evidence=f"Planning takes about {format_duration(planning)} per call, executing {format_duration(mean)}.",
         proof="Compare both layouts with uncork run, with as many partitions as the server has.",
     )

@@ -107,22 +107,20 @@ def _not_in_finding(statement: Statement, part: Subquery, evidence: Evidence) ->
     outer = "" if part.compared is None else sql_name(part.compared.table)
     return finding(
         f"NOT IN compares {compared} with rows of {table} instead of an anti-join",
+        statement_change(
+            "Use NOT EXISTS, which PostgreSQL executes as an anti-join.",
+            *against,
+            sql=not_exists(statement.sql, outer),
+            same_answers=same,
+        ),
+        role_setting(statement, evidence, "work_mem", "64MB").candidate(
+            "Raise work_mem, so that the subquery fits into a hash table.",
+            "The statement becomes slow again once the table has grown.",
+        ),
         objects=(table, compared),
         bill=evidence.bill_of({statement.number: _saved_by_anti_join(statement, part, evidence)}),
         statements=[statement],
         evidence=_not_in_evidence(statement, table, evidence),
-        candidates=(
-            statement_change(
-                "Use NOT EXISTS, which PostgreSQL executes as an anti-join.",
-                sql=not_exists(statement.sql, outer),
-                same_answers=same,
-                against=against,
-            ),
-            role_setting(statement, evidence, "work_mem", "64MB").candidate(
-                "Raise work_mem, so that the subquery fits into a hash table.",
-                "The statement becomes slow again once the table has grown.",
-            ),
-        ),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
     )
 
@@ -159,6 +157,7 @@ def find_per_row(statement: Statement, evidence: Evidence) -> Finding | None:
     table = next(each.relation for each in node.walk() if each.relation)
     return finding(
         f"A subquery on {table} is executed again for each of {format_count(round(loops))} rows",
+        _joined(statement, node, table),
         objects=(table,),
         bill=evidence.bill_of({statement.number: saved}),
         statements=[statement],
@@ -167,7 +166,6 @@ def find_per_row(statement: Statement, evidence: Evidence) -> Finding | None:
             f"{plan.root.cost:.0f} in total.",
             f"A call takes {format_duration(statement.mean_ns or 0.0)}.",
         ),
-        candidates=(_joined(statement, node, table),),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
     )
 
@@ -222,16 +220,16 @@ def _joined(statement: Statement, node: PlanNode, table: str) -> Candidate:
     if not any(each.kind == "Aggregate" for each in node.walk()):
         return statement_change(
             f"Join {table} instead (LEFT JOIN, or LEFT JOIN LATERAL if there are several matching rows).",
-            against=("A join repeats rows if several rows match.",),
+            "A join repeats rows if several rows match.",
             same_answers=False,
         )
     sql = joined_aggregate(statement.sql)
     null = "A count or sum without matching rows is NULL in the join: use coalesce(..., 0)."
     return statement_change(
         f"Aggregate {table} once with GROUP BY in a subquery in FROM, and join the result with LEFT JOIN.",
+        *() if sql else (null,),
         sql=sql,
         undo=statement.sql if sql else "",
-        against=() if sql else (null,),
     )
 
 
@@ -305,6 +303,11 @@ def _materialised(statement: Statement, root: PlanNode, common: CommonTable, bil
     tables = tuple(dict.fromkeys(common.tables))
     return finding(
         f"Common table {common.name} is computed completely before its rows are filtered",
+        statement_change(
+            f"Declare {common.name} AS NOT MATERIALIZED, so that filters reach its tables and their indexes.",
+            "Its query is executed once for each use; volatile functions in it prevent this.",
+            sql=not_materialized(statement.sql, common.name),
+        ),
         objects=(common.name, *tables),
         bill=bill,
         statements=[statement],
@@ -312,14 +315,6 @@ def _materialised(statement: Statement, root: PlanNode, common: CommonTable, bil
             f"The planner expects {format_count(source.rows)} rows in it, of which "
             f"{format_count(scan.rows)} pass the filter {scan.condition('Filter')}.",
             why,
-        ),
-        candidates=(
-            statement_change(
-                f"Declare {common.name} AS NOT MATERIALIZED, so that filters reach its tables and "
-                "their indexes.",
-                sql=not_materialized(statement.sql, common.name),
-                against=("Its query is executed once for each use; volatile functions in it prevent this.",),
-            ),
         ),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
     )
@@ -354,14 +349,14 @@ def find_view_barrier(statement: Statement, evidence: Evidence) -> Finding | Non
     computed = _COMPUTED[node.kind]
     return finding(
         f"The filter on {column} cannot enter {what} because of {computed}",
+        *_filter_inside(what, table, column, computed),
         objects=(name for name in (view, table, column) if name),
         bill=evidence.bill_of({statement.number: _saved_by_filtering(statement.plan.root, scan, node)}),
         statements=[statement],
         evidence=(
             f"The plan computes {format_count(max(node.rows, scan.children[0].rows))} rows, of "
-            f"which {format_count(scan.rows)} pass the filter {scan.condition('Filter')}.",
+            f"which {format_count(scan.rows)} pass the filter {scan.condition('Filter')}."
         ),
-        candidates=_filter_inside(what, table, column, computed),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
     )
 
@@ -405,8 +400,8 @@ def _filter_inside(what: str, table: str, column: str, computed: str) -> Iterato
     yield statement_change(
         f"Write the condition on {column} inside: query {sql_name(table)} directly with WHERE {column} = "
         f"..., or make {what} a function with {column} as its parameter.",
+        f"Rows may differ: {computed} then considers only rows with this {column}.",
         same_answers=False,
-        against=(f"Rows may differ: {computed} then considers only rows with this {column}.",),
     )
     if computed == "a window function":
         yield ddl_change(
@@ -563,6 +558,7 @@ def _function(
     read = [name for name in large if statement.uses(name)]
     return finding(
         cause,
+        *_function_once(function, constant=constant, reads=reads),
         objects=(function.name, *read[:1]),
         bill=bill,
         statements=[statement],
@@ -571,7 +567,6 @@ def _function(
             f"A call of the statement takes {format_duration(statement.mean_ns or 0.0)}.",
             f"The function is declared {function.volatility.upper()}, in {function.language}.",
         ),
-        candidates=_function_once(function, constant=constant, reads=reads),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
     )
 
@@ -583,18 +578,16 @@ def _function_once(function: FunctionFacts, *, constant: bool, reads: bool) -> I
     volatility = ddl_change(
         f"Declare {function.name} STABLE: it then runs once to compare an index, and its result "
         "may be reused.",
+        "It must neither change data nor return another result within one statement.",
         sql=f"ALTER FUNCTION {name} STABLE;",
         undo=f"ALTER FUNCTION {name} VOLATILE;",
-        against=("It must neither change data nor return another result within one statement.",),
     )
     once = statement_change(
         f"Write (SELECT {function.name}(...)) in the condition: the server executes it once per statement."
     )
     joined = statement_change(
         "Read the table of the function in the statement itself, with a join for all rows.",
-        against=(
-            "A join repeats rows if several rows match, and drops rows without a match unless it is LEFT.",
-        ),
+        "A join repeats rows if several rows match, and drops rows without a match unless it is LEFT.",
     )
     inline = ddl_change(
         f"Write {function.name} in LANGUAGE sql as a single SELECT, declared STABLE: the planner "
@@ -612,7 +605,7 @@ def _function_once(function: FunctionFacts, *, constant: bool, reads: bool) -> I
     if not writes and function.parallel == "unsafe":
         yield ddl_change(
             f"Declare {function.name} PARALLEL SAFE, so that the statement may use several processes.",
+            "The function must not write, use sequences, or use temporary tables.",
             sql=f"ALTER FUNCTION {name} PARALLEL SAFE;",
             undo=f"ALTER FUNCTION {name} PARALLEL UNSAFE;",
-            against=("The function must not write, use sequences, or use temporary tables.",),
         )

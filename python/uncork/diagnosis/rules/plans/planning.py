@@ -59,6 +59,11 @@ def find_generic_plan(statement: Statement, evidence: Evidence) -> Finding | Non
     table, column = skewed.table, skewed.column
     return finding(
         f"A generic plan ignores which value of {table}.{column} a prepared statement compares",
+        role_setting(statement, evidence, "plan_cache_mode", "force_custom_plan").candidate(
+            "Let the server plan the statement for the values of each call.",
+            "Each call is planned anew. To restrict this to one statement, set it in its "
+            "transaction (SET LOCAL), or send the statement without preparing it.",
+        ),
         objects=(table, column, "plan_cache_mode"),
         bill=evidence.bill_of({statement.number: 1 - believed_ns(cost) / spent}),
         statements=[statement],
@@ -69,13 +74,6 @@ def find_generic_plan(statement: Statement, evidence: Evidence) -> Finding | Non
             f"value of {column}.",
             f"A call takes {format_duration(statement.mean_ns)}; a plan for its values would take "
             f"about {format_duration(believed_ns(cost))} at most.",
-        ),
-        candidates=(
-            role_setting(statement, evidence, "plan_cache_mode", "force_custom_plan").candidate(
-                "Let the server plan the statement for the values of each call.",
-                "Each call is planned anew. To restrict this to one statement, set it in its "
-                "transaction (SET LOCAL), or send the statement without preparing it.",
-            ),
         ),
         proof="Compare plan_cache_mode = force_custom_plan and auto with uncork run (prepared).",
     )
@@ -176,11 +174,11 @@ def find_jit(evidence: Evidence) -> Iterator[Finding]:
     yield finding(
         f"Compiling (jit) takes {format_duration(top.a_call(top.jit_ns) or 0.0)} of the "
         f"{format_duration(top.mean_ns or 0.0)} of a repeated statement",
+        *_candidates(statements, evidence),
         objects=("jit",),
         bill=evidence.bill_of(lost),
         statements=statements,
         evidence=_evidence(top, evidence),
-        candidates=_candidates(statements, evidence),
         proof="Compare jit = on and off with uncork run.",
     )
 
@@ -257,11 +255,11 @@ def find_spill(statement: Statement, evidence: Evidence) -> Finding | None:
     index = _index(statement, node, evidence)
     return finding(
         f"{_what(node)} writes {format_bytes(written)} of temporary files in each call",
+        *(setting,) if index is None else _ordered(statement, setting, index),
         objects=("work_mem", *(() if index is None else (index.table,))),
         bill=evidence.bill_of((statement.number,)),
         statements=[statement],
         evidence=_spill_evidence(statement, node, evidence),
-        candidates=(setting,) if index is None else _ordered(statement, setting, index),
         proof="Compare both with uncork run, under as many clients as the server has.",
     )
 
@@ -353,12 +351,10 @@ def _ordered(statement: Statement, setting: Candidate, index: IndexShape) -> tup
     """Return both candidates, the better first: an index wins if the statement needs the first rows only."""
     candidate = index_change(
         f"Create an index on {index.table} that returns the rows in this order, without a sort.",
+        "Reading many rows by an index reads the table's blocks in random order, unless the "
+        "rows are stored in that order.",
         sql=create_index(index),
         undo=drop_index(index),
-        against=(
-            "Reading many rows by an index reads the table's blocks in random order, unless the "
-            "rows are stored in that order.",
-        ),
     )
     first = statement.shape is not None and statement.shape.limit
     return (candidate, setting) if first else (setting, candidate)

@@ -114,14 +114,14 @@ def _offset(
     return finding(
         f"OFFSET reads {format_count(round(read))} rows of {use.name} for {format_count(round(returned))} "
         "rows",
+        _next_page(statement, use.name, use.alias, keys, evidence),
         objects=(use.name, *(key.column for key in keys if key.column)),
         bill=evidence.bill_of({statement.number: 1 - returned / read}),
         statements=[statement],
         evidence=(
             "OFFSET reads the rows of all pages before and discards them, so each page takes "
-            "longer than the one before.",
+            "longer than the one before."
         ),
-        candidates=(_next_page(statement, use.name, use.alias, keys, evidence),),
         proof="Compare OFFSET and the condition on the key with uncork run, for a page far from the first.",
     )
 
@@ -134,7 +134,7 @@ def _next_page(
     same = len({key.descending for key in keys}) == 1
     if not keys or not total:
         text = "Order the rows by columns of one table, and continue after the last row of the page before."
-        return statement_change(text, same_answers=False, against=tuple(against))
+        return statement_change(text, *against, same_answers=False)
     columns = [key.column for key in keys]
     unique = [
         constraint.columns
@@ -162,14 +162,15 @@ def _next_page(
     if not same:
         return statement_change(
             f"Continue after the last row of the page before: compare {', '.join(columns)} with its values.",
+            *against,
+            "The order mixes directions, so one comparison of rows does not express it.",
             same_answers=False,
-            against=(*against, "The order mixes directions, so one comparison of rows does not express it."),
         )
     return statement_change(
         f"Continue after the last row of the page before: WHERE {condition}, with its values, and no OFFSET.",
+        *against,
         sql=keyset(statement.sql, names, descending=keys[0].descending) if statement.sql else "",
         same_answers=False,
-        against=tuple(against),
     )
 
 
@@ -226,21 +227,19 @@ def _unbounded(statement: Statement, found: Predicate, rows: float, evidence: Ev
     name = quoted(found.column)
     return finding(
         f"Each call reads {found.table} to its end, as {found.column} has no {end} bound",
+        statement_change(
+            f"Add the other bound ({name} {missing} ...), or ORDER BY {name} LIMIT, and read "
+            "on from the last row.",
+            "A client that needs all rows must send several statements.",
+            same_answers=False,
+        ),
         objects=(found.table, found.column),
         bill=evidence.bill_of((statement.number,), _CLASSES),
         statements=[statement],
         evidence=(
             f"A call returns {format_count(round(rows))} of "
             f"{format_count(round(evidence.rows(found.table)))} "
-            f"rows, and takes {format_duration(statement.mean_ns or 0.0)}.",
-        ),
-        candidates=(
-            statement_change(
-                f"Add the other bound ({name} {missing} ...), or ORDER BY {name} LIMIT, and read "
-                "on from the last row.",
-                same_answers=False,
-                against=("A client that needs all rows must send several statements.",),
-            ),
+            f"rows, and takes {format_duration(statement.mean_ns or 0.0)}."
         ),
         proof="Compare both statements with uncork run.",
     )
@@ -280,11 +279,11 @@ def find_interval(statement: Statement, evidence: Evidence) -> Finding | None:
             table, first, last = use.table.name, bounds[0].column, bounds[1].column
             return finding(
                 f"An index on {first} and {last} of {table} finds intervals by one bound only",
+                *_candidates(use, *bounds, evidence),
                 objects=(table, first, last),
                 bill=evidence.bill_of({statement.number: 1 - (_NEEDED + returned) / blocks}),
                 statements=[statement],
                 evidence=_evidence(statement, use, blocks, returned, evidence),
-                candidates=_candidates(use, *bounds, evidence),
                 proof="Compare both statements, with the index on the range, in uncork run.",
             )
     return None
@@ -333,17 +332,15 @@ def _candidates(use: Use, first: Predicate, last: Predicate, evidence: Evidence)
     name = f"{table.rpartition('.')[2]}_range_idx"
     yield index_change(
         f"Create a GiST index on the range, and search with {span} @> value.",
+        *(
+            f"A range with NULL in {column} has no bound there, so it contains more values."
+            for column in optional
+        ),
+        "The index cannot be created if an interval ends before it begins.",
         sql=f"CREATE INDEX CONCURRENTLY {quoted(name)} ON {sql_name(table)} USING gist ({span});",
         undo=f"DROP INDEX CONCURRENTLY {quoted(name)};",
         same_answers=not optional,
         unprovable="The statement has to change with the index. Compare both ways with uncork run",
-        against=(
-            *(
-                f"A range with NULL in {column} has no bound there, so it contains more values."
-                for column in optional
-            ),
-            "The index cannot be created if an interval ends before it begins.",
-        ),
     )
     yield statement_change(
         "If intervals never overlap, read the last one that begins before the value "

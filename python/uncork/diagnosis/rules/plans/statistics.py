@@ -92,11 +92,11 @@ def find_stale(evidence: Evidence) -> Iterator[Finding]:
             f"Table {table} was never analysed, so the planner guesses its rows"
             if never
             else f"Statistics of table {table} are out of date, so the planner is wrong about its rows",
+            *_analyse(facts, evidence),
             objects=(table,),
             bill=evidence.bill_of(parts),
             statements=evidence.chosen(parts),
             evidence=_evidence(top, facts, evidence, never=never),
-            candidates=_analyse(facts, evidence),
             proof="Compare the statement before and after ANALYZE on a copy with uncork run.",
         )
 
@@ -165,8 +165,8 @@ def _evidence(top: Statement, facts: TableFacts, evidence: Evidence, *, never: b
 def _analyse(facts: TableFacts, evidence: Evidence) -> Iterator[Candidate]:
     yield maintenance(
         f"Analyse {facts.name}, and do so after each bulk load.",
+        "Plans of other statements that use the table may change too.",
         sql=f"ANALYZE {sql_name(facts.name)};",
-        against=("Plans of other statements that use the table may change too.",),
     )
     if facts.autovacuum is False:
         yield autovacuum_on(facts.name, "Let autovacuum analyse the table.")
@@ -200,6 +200,7 @@ def find_correlated(statement: Statement, evidence: Evidence) -> Finding | None:
     most = min(evidence.rows(table) / (evidence.distinct(table, column) or 1.0) for column in columns)
     return finding(
         f"The planner takes columns {' and '.join(columns[:3])} of {table} for independent",
+        _together(table, columns),
         objects=(table, *columns),
         bill=evidence.bill_of({statement.number: max(0.0, 1 - once / mean)}),
         statements=[statement],
@@ -208,7 +209,6 @@ def find_correlated(statement: Statement, evidence: Evidence) -> Finding | None:
             f"alone leaves about {format_count(round(most))}.",
             f"The estimated cost is {statement.plan.root.cost:.0f}, but a call takes {takes}.",
         ),
-        candidates=(_together(table, columns),),
         proof="Compare the statement with and without the statistics with uncork run.",
     )
 
@@ -249,8 +249,8 @@ def _together(table: str, columns: tuple[str, ...]) -> Candidate:
     keys = ", ".join(map(quoted, columns))
     return ddl_change(
         f"Create statistics over the columns together, and analyse {table}.",
+        "ANALYZE and planning take a little longer.",
         sql=f"CREATE STATISTICS {name} (ndistinct, dependencies, mcv) ON {keys} "
         f"FROM {sql_name(table)}; ANALYZE {sql_name(table)};",
         undo=f"DROP STATISTICS {name};",
-        against=("ANALYZE and planning take a little longer.",),
     )

@@ -46,6 +46,7 @@ def find_count(statement: Statement, evidence: Evidence) -> Finding | None:
         return None
     return finding(
         f"Each call counts {format_count(float(f'{counted:.2g}'))} rows of {table} one by one",
+        *_count_less(statement, shape, table),
         objects=(table,),
         bill=evidence.bill_of((statement.number,)),
         statements=[statement],
@@ -55,7 +56,6 @@ def find_count(statement: Statement, evidence: Evidence) -> Finding | None:
             "PostgreSQL keeps no count of rows, so each call visits every row that matches, in the "
             "table or in an index.",
         ),
-        candidates=_count_less(statement, shape, table),
         proof="Compare both statements with uncork run.",
     )
 
@@ -84,23 +84,23 @@ def _count_less(statement: Statement, shape: StatementShape, table: str) -> Iter
     yield statement_change(
         f'Stop counting after {format_count(_SHOWN + 1)} rows (LIMIT within the count), and show "more than '
         f'{format_count(_SHOWN)}" for a larger count.',
+        "The exact number of a larger count is unknown.",
         sql=sql,
         undo=statement.sql if sql else "",
         same_answers=False,
-        against=("The exact number of a larger count is unknown.",),
     )
     if not shape.predicates:
         yield statement_change(
             "Show the number of rows that ANALYZE and autovacuum estimate.",
+            "It is an estimate, and -1 before the first ANALYZE.",
             sql=f"SELECT reltuples::bigint FROM pg_class WHERE oid = {literal(sql_name(table))}::regclass;",  # noqa: S608
             same_answers=False,
-            against=("It is an estimate, and -1 before the first ANALYZE.",),
         )
     yield client_change(
         "Count once and keep the number for a while, or count only for the first page; a page "
         "needs no count to know whether another one follows: ask for one row more than it shows.",
+        "The number that people see can be out of date.",
         same_answers=False,
-        against=("The number that people see can be out of date.",),
     )
 
 
@@ -142,6 +142,7 @@ def find_values(statement: Statement, evidence: Evidence) -> Finding | None:
     descents, few = round(values) + 2, count_words(round(values), "value")
     return finding(
         f"Each call reads all {rows} rows of {table} for {few} of {name}",
+        *_loose_scan(statement, column, order, evidence),
         objects=(table, name),
         bill=evidence.bill_of({statement.number: 1 - descents_ns / statement.mean_ns}),
         statements=[statement],
@@ -150,7 +151,6 @@ def find_values(statement: Statement, evidence: Evidence) -> Finding | None:
             f"A call takes {format_duration(statement.mean_ns)}.",
             f"{count_words(descents, 'descent')} of an index take about {format_duration(descents_ns)}.",
         ),
-        candidates=_loose_scan(statement, column, order, evidence),
         proof="Compare both statements with uncork run.",
     )
 
@@ -178,25 +178,23 @@ def _loose_scan(
     index = quoted(f"{table.rpartition('.')[2]}_{name}_idx")
     rewritten = statement_change(
         f"Find each value of {name} with one descent of the index: the least, then the least above it.",
+        f"It is slower once {name} has many values.",
         sql=_loose(column, order),
         undo=statement.sql,
-        against=(f"It is slower once {name} has many values.",),
         unprovable="" if served else f"Without an index on {name} it reads the table for each value.",
     )
     if not served:
         yield index_change(
             f"Create an index on {name} of {table}.",
+            "Alone, it lets each call read the index instead of the table, which is still all entries.",
             sql=f"CREATE INDEX CONCURRENTLY {index} ON {sql_name(table)} ({quoted(name)});",
             undo=f"DROP INDEX CONCURRENTLY {index};",
-            against=(
-                "Alone, it lets each call read the index instead of the table, which is still all entries.",
-            ),
         )
     yield rewritten
     yield client_change(
         f"Keep the values of {name} in a table of their own, which a foreign key refers to.",
+        "A value stays there when its last row is gone.",
         same_answers=False,
-        against=("A value stays there when its last row is gone.",),
     )
 
 
@@ -231,6 +229,7 @@ def find_random_order(statement: Statement, evidence: Evidence) -> Finding | Non
         return None
     return finding(
         f"ORDER BY random() reads and sorts all rows of {table} for {format_count(round(returned))}",
+        *_draw_less(shape, table, returned, evidence),
         objects=(table,),
         bill=evidence.bill_of((statement.number,)),
         statements=[statement],
@@ -238,7 +237,6 @@ def find_random_order(statement: Statement, evidence: Evidence) -> Finding | Non
             f"Table {table} has {format_count(round(rows))} rows.",
             *([f"A call takes {format_duration(statement.mean_ns)}."] if statement.mean_ns else []),
         ),
-        candidates=_draw_less(shape, table, returned, evidence),
         proof="Compare both statements with uncork run.",
     )
 
@@ -259,28 +257,26 @@ def _draw_less(shape: StatementShape, table: str, returned: float, evidence: Evi
         name, number = quoted(key), f"{max(1, round(returned))}"
         yield statement_change(
             f"Draw values of {key} between its least and its greatest, and look these rows up by its index.",
+            f"Rows behind gaps of {key} are missing: draw more values, and again if too few rows come.",
             sql=f"SELECT * FROM {sql_name(table)} WHERE {name} = ANY (ARRAY(SELECT least + floor(random() * "  # noqa: S608
             f"(most - least + 1))::bigint FROM (SELECT min({name}) AS least, max({name}) AS most "
             f"FROM {sql_name(table)}) AS ends, generate_series(1, {number} * 2))) "
             f"ORDER BY random() LIMIT {number};",
             same_answers=False,
-            against=(
-                f"Rows behind gaps of {key} are missing: draw more values, and again if too few rows come.",
-            ),
         )
     if alone:
         share = min(100.0, max(0.01, 500.0 * (returned + 20) / max(1.0, evidence.rows(table))))
         yield statement_change(
             f"Read random blocks instead of all: FROM {table} TABLESAMPLE SYSTEM ({share:.2g}), "
             "and order only these rows by random().",
+            "Rows of the same block come together, and a sample can be empty.",
             same_answers=False,
-            against=("Rows of the same block come together, and a sample can be empty.",),
         )
     yield ddl_change(
         f"Store a random number in each row of {table}, with an index, and read on from a random "
         "place in its order.",
+        "Rows keep their neighbours until their numbers are drawn anew.",
         same_answers=False,
-        against=("Rows keep their neighbours until their numbers are drawn anew.",),
     )
 
 
@@ -394,6 +390,12 @@ def _wide_columns(
     every = statement.shape is not None and statement.shape.star and len(statement.shape.tables) == 1
     return finding(
         f"Each call reads large values of {table}.{widest.name} for {format_count(round(rows))} rows",
+        statement_change(
+            "Name the columns that the client uses, without " + ", ".join(sorted(names)) + ".",
+            "The client must read the large values separately, where it shows them.",
+            sql=with_columns(statement.sql, [quoted(name) for name in narrow]) if every and narrow else "",
+            same_answers=False,
+        ),
         objects=(table, widest.name),
         bill=bill,
         statements=[statement],
@@ -401,16 +403,6 @@ def _wide_columns(
             f"A call reads {format_count(round(blocks))} blocks.",
             f"{format_bytes(outside)} of {table} are stored out of line (TOAST), and each value "
             "takes several blocks.",
-        ),
-        candidates=(
-            statement_change(
-                "Name the columns that the client uses, without " + ", ".join(sorted(names)) + ".",
-                sql=with_columns(statement.sql, [quoted(name) for name in narrow])
-                if every and narrow
-                else "",
-                same_answers=False,
-                against=("The client must read the large values separately, where it shows them.",),
-            ),
         ),
         proof="Compare both statements with uncork run.",
     )

@@ -36,21 +36,19 @@ def find_empty_tables(evidence: Evidence) -> Iterator[Finding]:
         read = ", and statements read all of it" if costs_time else ""
         yield finding(
             f"Table {table.name} is {share_text(part)} empty{read}",
+            vacuum(
+                table.name,
+                "FULL, ANALYZE",
+                f"Rewrite table {table.name} with pg_repack, or with VACUUM FULL while nobody needs it.",
+                "VACUUM FULL locks the table against reading and writing until it ends.",
+                "The space comes back unless the cause is removed: find out what kept "
+                "autovacuum from freeing it.",
+            ),
             objects=(table.name,),
             bill=bill,
             statements=readers,
             cost=f"{format_bytes(table.bloat_bytes)} of disk",
-            evidence=(f"{room} is space of rows that are gone.",),
-            candidates=(
-                vacuum(
-                    table.name,
-                    "FULL, ANALYZE",
-                    f"Rewrite table {table.name} with pg_repack, or with VACUUM FULL while nobody needs it.",
-                    "VACUUM FULL locks the table against reading and writing until it ends.",
-                    "The space comes back unless the cause is removed: find out what kept "
-                    "autovacuum from freeing it.",
-                ),
-            ),
+            evidence=f"{room} is space of rows that are gone.",
             proof="Compare the statements on a copy before and after VACUUM FULL.",
         )
 
@@ -83,14 +81,12 @@ def find_empty_indexes(evidence: Evidence) -> Iterator[Finding]:
                 yield finding(
                     f"Index {index.facts.name} is {share_text(part)} empty"
                     + (", and statements read all of it" if costs_time else ""),
+                    _rebuild(index),
                     objects=(index.facts.name, table),
                     bill=bill,
                     statements=readers,
                     cost=f"{format_bytes(bloat)} of disk",
-                    evidence=(
-                        f"{format_bytes(bloat)} of {format_bytes(size)} is space of entries that are gone.",
-                    ),
-                    candidates=(_rebuild(index),),
+                    evidence=f"{format_bytes(bloat)} of {format_bytes(size)} is space of entries that are gone.",
                     proof="Compare the statements on a copy before and after REINDEX.",
                 )
 
@@ -120,11 +116,9 @@ def _reads_most(statement: Statement, index: Existing, evidence: Evidence) -> bo
 def _rebuild(existing: Existing) -> Candidate:
     return maintenance(
         f"Rebuild index {existing.facts.name}.",
+        "It needs the space of a second index, and waits for all transactions that are open.",
+        "The space comes back unless its cause is removed, such as deleting old rows one by one.",
         sql=f"REINDEX INDEX CONCURRENTLY {sql_name(existing.facts.name)};",
-        against=(
-            "It needs the space of a second index, and waits for all transactions that are open.",
-            "The space comes back unless its cause is removed, such as deleting old rows one by one.",
-        ),
     )
 
 
@@ -153,6 +147,7 @@ def find_expired(evidence: Evidence) -> Iterator[Finding]:
         if _can_be_partitioned(table, column, evidence):
             yield finding(
                 f"Statements delete the old rows of table {name} by {column}",
+                _partition(name, column),
                 objects=(name,),
                 bill=evidence.bill_of({delete.number for delete in deletes}),
                 statements=deletes,
@@ -163,7 +158,6 @@ def find_expired(evidence: Evidence) -> Iterator[Finding]:
                     f"The table has {format_bytes(_size(table))} with its indexes"
                     + (f", and {format_count(table.dead)} dead rows." if table.dead else "."),
                 ),
-                candidates=(_partition(name, column),),
                 proof="Compare both layouts with uncork run, with the reads and the writes of the table,"
                 " as in the case message-archive.",
             )
@@ -226,11 +220,9 @@ def _partition(name: str, column: str) -> Candidate:
     return ddl_change(
         f"Partition {name} by range of {column}, with one partition for each time that is deleted "
         "at once, and drop old partitions instead of deleting rows.",
-        against=(
-            f"All rows must be copied to a new table. Every unique key must contain {column}.",
-            f"Statements that do not compare {column} read each partition.",
-            "Partitions must be created in advance and dropped on time, by a job such as pg_partman.",
-        ),
+        f"All rows must be copied to a new table. Every unique key must contain {column}.",
+        f"Statements that do not compare {column} read each partition.",
+        "Partitions must be created in advance and dropped on time, by a job such as pg_partman.",
         unprovable="uncork does not convert a table to partitions on a copy.",
     )
 

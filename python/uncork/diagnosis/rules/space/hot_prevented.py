@@ -136,6 +136,7 @@ def _by_index(
     column = next(iter(_set_in(freed, guilty)), "")
     return finding(
         f"Index {first}{more} forces updates of {table.name} to change all its indexes",
+        *(_drop(existing, evidence) for existing in guilty),
         objects=(table.name, *(existing.facts.name for existing in guilty)),
         bill=bill,
         statements=freed,
@@ -144,7 +145,6 @@ def _by_index(
             f"The updates set column {column}, which is part of index {first}; nothing scanned "
             "that index during the watch.",
         ),
-        candidates=(_drop(existing, evidence) for existing in guilty),
         proof="Compare the update with and without the index in uncork run, and pg_stat_user_tables."
         "n_tup_hot_upd with n_tup_upd.",
     )
@@ -200,6 +200,14 @@ def _by_room(
     change = TableOptions(table.name, {"fillfactor": "80"}, options)
     return finding(
         f"Pages of table {table.name} have no room for updates, which change all its indexes",
+        ddl_change(
+            f"Reserve a fifth of each page of table {table.name} for updates, and rewrite the "
+            "table (pg_repack, or VACUUM FULL while nobody needs it).",
+            "The table becomes a quarter larger, and statements that scan all of it slower.",
+            "VACUUM FULL locks the table against reading and writing until it ends.",
+            sql=f"{change.sql} VACUUM (FULL, ANALYZE) {sql_name(table.name)};",
+            undo=change.undo,
+        ),
         objects=(table.name, "fillfactor"),
         bill=bill,
         statements=updates,
@@ -207,18 +215,6 @@ def _by_room(
             _counted(table, len(indexes)),
             "They set no column of an index.",
             f"The table's fillfactor is {fill}: INSERT leaves {100 - fill} % of each page free.",
-        ),
-        candidates=(
-            ddl_change(
-                f"Reserve a fifth of each page of table {table.name} for updates, and rewrite the "
-                "table (pg_repack, or VACUUM FULL while nobody needs it).",
-                sql=f"{change.sql} VACUUM (FULL, ANALYZE) {sql_name(table.name)};",
-                undo=change.undo,
-                against=(
-                    "The table becomes a quarter larger, and statements that scan all of it slower.",
-                    "VACUUM FULL locks the table against reading and writing until it ends.",
-                ),
-            ),
         ),
         proof="Compare the update on a copy with both fillfactors, and "
         "pg_stat_user_tables.n_tup_hot_upd with n_tup_upd.",

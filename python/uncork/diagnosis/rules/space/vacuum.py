@@ -178,11 +178,11 @@ def find_dead_rows(evidence: Evidence) -> Iterator[Finding]:
         yield finding(
             f"Table {table.name} has {format_count(dead)} dead rows ({share_text(dead / rows)} of "
             f"all), {reason}",
+            *_turn_on(table.name, off=off, disabled=delay == "off"),
             objects=(table.name,),
             bill=bill,
             statements=evidence.by_cost(parts),
             cost=f"{format_count(dead)} dead rows",
-            candidates=_turn_on(table.name, off=off, disabled=delay == "off"),
             proof="After VACUUM, pg_stat_user_tables.n_dead_tup must stay below a fifth of the rows.",
         )
 
@@ -242,14 +242,12 @@ def _behind(table: TableFacts, parts: dict[int, float], seen: Evidence, *, slow:
     why = "autovacuum is too slow" if slow else "autovacuum starts too late"
     return finding(
         f"Statements read {format_count(dead)} dead rows of table {table.name}: {why}",
+        _faster(table, seen) if slow else _earlier(table, seen),
+        vacuum(table.name, "ANALYZE", f"Run VACUUM (ANALYZE) on table {table.name} once."),
         objects=(table.name,),
         bill=seen.bill_of(parts),
         statements=statements,
         evidence=evidence,
-        candidates=(
-            _faster(table, seen) if slow else _earlier(table, seen),
-            vacuum(table.name, "ANALYZE", f"Run VACUUM (ANALYZE) on table {table.name} once."),
-        ),
         proof="Compare the statements before and after VACUUM with uncork run. After it, "
         "pg_stat_user_tables.n_dead_tup must stay low.",
     )
@@ -334,12 +332,12 @@ def _held_back(
     dead = sum(table.dead or 0 for table in tables)
     return finding(
         f"VACUUM keeps dead rows of {tables[0].name} for {_who(holder)}",
+        *_end_holder(holder),
         objects=(*(table.name for table in tables), holder.name or holder.user),
         bill=bill if parts else None,
         statements=evidence.by_cost(parts),
         cost="" if parts else f"{format_count(dead)} dead rows that stay",
         evidence=_evidence(holder, tables, evidence),
-        candidates=_end_holder(holder),
         proof="After the change, VACUUM (VERBOSE) must report that no dead row version is kept "
         '("not yet removable").',
     )
@@ -388,29 +386,29 @@ def _end_holder(holder: HorizonHolder) -> Iterator[Candidate]:
         yield client_change(
             f"Let application {who} work in shorter transactions, or run such reports on a standby "
             "with hot_standby_feedback = off.",
-            against=("Several transactions do not see the same state of the tables.",),
+            "Several transactions do not see the same state of the tables.",
         )
         yield client_change(
             f"If nobody needs its result, end it: SELECT pg_terminate_backend({holder.pid}).",
-            against=("The transaction is rolled back, and the client gets an error.",),
+            "The transaction is rolled back, and the client gets an error.",
         )
     elif holder.kind == "prepared transaction":
         name = literal(holder.name)
         yield client_change(
             f"Ask its transaction manager how it ended. Then its owner must COMMIT PREPARED {name} "
             f"or ROLLBACK PREPARED {name}.",
-            against=("The wrong choice makes the databases of the transaction differ.",),
+            "The wrong choice makes the databases of the transaction differ.",
         )
     elif holder.kind == "replication slot" and not holder.active:
         yield client_change(
             "If its standby does not return, drop the slot: "
             f"SELECT pg_drop_replication_slot({literal(holder.name)}).",
-            against=("A standby that used it can then lack WAL, and must be made again.",),
+            "A standby that used it can then lack WAL, and must be made again.",
         )
     else:
         yield client_change(
             "End long queries on the standby, or set hot_standby_feedback = off there.",
-            against=("Without feedback, the standby cancels queries that need removed rows.",),
+            "Without feedback, the standby cancels queries that need removed rows.",
         )
 
 
@@ -434,21 +432,19 @@ def find_not_frozen(evidence: Evidence) -> Iterator[Finding]:
         others = "" if len(old) == 1 else f" {len(old) - 1} other tables were not frozen for long either."
         yield finding(
             f"Table {table.name} was last frozen {format_count(age)} transactions ago",
+            vacuum(
+                table.name,
+                "FREEZE, VERBOSE",
+                f"Freeze table {table.name} now. If VACUUM cannot, end what holds it back: old "
+                "transactions, prepared ones, and unused replication slots.",
+                "It reads all pages of the table that are not frozen, and writes most of them.",
+            ),
             objects=(other.name for other in old),
             bill=None,
             cost=f"all writing, after {format_count(max(0, _LIMIT - age))} more transactions",
             evidence=(
                 f"Autovacuum has not frozen it for long.{others} At {format_count(_LIMIT)} "
-                "transactions the server refuses to write.",
-            ),
-            candidates=(
-                vacuum(
-                    table.name,
-                    "FREEZE, VERBOSE",
-                    f"Freeze table {table.name} now. If VACUUM cannot, end what holds it back: old "
-                    "transactions, prepared ones, and unused replication slots.",
-                    "It reads all pages of the table that are not frozen, and writes most of them.",
-                ),
+                "transactions the server refuses to write."
             ),
             proof="age(relfrozenxid) in pg_class must fall.",
         )

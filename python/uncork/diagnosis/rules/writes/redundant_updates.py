@@ -274,11 +274,11 @@ def _finding(statement: Statement, found: _Redundant, seen: Evidence) -> Finding
         )
     return finding(
         headline,
+        *_candidates(statement, found, seen),
         objects=(table, *found.columns),
         bill=seen.bill(partial(_wasted, number=statement.number, part=found.part * rows_a_call)),
         statements=[statement],
         evidence=evidence,
-        candidates=_candidates(statement, found, seen),
         against=_against(found, seen),
         proof="Compare both statements on a copy with uncork run. After the change, "
         "pg_stat_user_tables.n_tup_upd must grow more slowly.",
@@ -300,9 +300,7 @@ def _candidates(statement: Statement, found: _Redundant, evidence: Evidence) -> 
         yield client_change(
             f"Look up the row by {key} first, and INSERT ... ON CONFLICT ({key}) DO NOTHING only "
             "if it is missing.",
-            against=(
-                "DO NOTHING returns no row if another session inserts it in between: look it up again.",
-            ),
+            "DO NOTHING returns no row if another session inserts it in between: look it up again.",
         )
     elif found.proof == "itself":
         yield client_change(
@@ -312,8 +310,8 @@ def _candidates(statement: Statement, found: _Redundant, evidence: Evidence) -> 
     else:
         yield statement_change(
             "Update only rows that have another value.",
+            counts,
             sql=_distinct(statement.sql, found.columns),
-            against=(counts,),
             unprovable="" if found.part >= _NEARLY_ALL else _REPEATS,
             check=content_query(table),
             other_counts=True,
@@ -323,14 +321,12 @@ def _candidates(statement: Statement, found: _Redundant, evidence: Evidence) -> 
     trigger = quoted("zz_only_changes")
     yield ddl_change(
         f"Let a trigger of PostgreSQL itself skip updates of {table} that change nothing.",
+        "Updates that do change a row take a little longer, because the trigger compares rows.",
+        counts,
         sql=f"CREATE TRIGGER {trigger} BEFORE UPDATE ON {sql_name(table)} FOR EACH ROW "
         f"EXECUTE FUNCTION {_SUPPRESSES}();",
         undo=f"DROP TRIGGER {trigger} ON {sql_name(table)};",
         same_answers=not any(_returns(other, table) for other in evidence.statements.values()),
-        against=(
-            "Updates that do change a row take a little longer, because the trigger compares rows.",
-            counts,
-        ),
     )
 
 

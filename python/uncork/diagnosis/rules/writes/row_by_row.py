@@ -118,11 +118,11 @@ def find_commits(evidence: Evidence) -> Iterator[Finding]:
         who = f"Application {name}" if writer.application else f"Role {name}"
         yield finding(
             f"{who} {write.words(writer.calls)} with a commit for each",
+            *_fewer_commits(write, statement, evidence),
             objects=(name, write.table),
             bill=evidence.bill(partial(_spent, writer, control)),
             statements=[Statement(writer.template, writer.text)],
             evidence=_evidence(writer, evidence),
-            candidates=_fewer_commits(write, statement, evidence),
             against=(_REQUESTS,),
             proof="Compare a commit a row with larger transactions in uncork run: the batch strategies.",
         )
@@ -192,14 +192,14 @@ def find_commits_in_log(evidence: Evidence) -> Iterator[Finding]:
         who = f"Application {name}" if name else "A client"
         yield finding(
             f"{who} {write.words(template.executions)} with a commit for each",
+            *_fewer_commits(write, statement, evidence),
             objects=(*((name,) if name else ()), write.table),
             bill=evidence.bill_of((template.number,)),
             statements=[statement],
             evidence=(
                 f"An execution takes {format_duration(template.mean_ns)}. Its plan has ended after at most "
-                f"{share_text(1 - committing)} of that: then the commit waits for the write-ahead log.",
+                f"{share_text(1 - committing)} of that: then the commit waits for the write-ahead log."
             ),
-            candidates=_fewer_commits(write, statement, evidence),
             proof="Compare a commit a row with larger transactions in uncork run: the batch strategies.",
         )
 
@@ -332,11 +332,11 @@ def _finding(
     ]
     return finding(
         f"Trigger {trigger.name} on {trigger.table} runs for each of {each} rows a call",
+        *_fewer_triggers(trigger, function, seen, changes=changes),
         objects=(trigger.table, trigger.name),
         bill=seen.bill_of({statement.number: part}, WORK | {"Lock"}),
         statements=[statement],
         evidence=evidence,
-        candidates=_fewer_triggers(trigger, function, seen, changes=changes),
         proof="Compare both triggers with uncork run, with statements that write as many rows.",
     )
 
@@ -357,7 +357,7 @@ def _fewer_triggers(
     yield ddl_change(
         f"Write a trigger FOR EACH STATEMENT in place of {trigger.name}. Its function reads the transition "
         "table: it adds up the rows of each key first, and then writes one row for each key.",
-        against=("A statement that writes a single row becomes slower. Try it on a copy first.",),
+        "A statement that writes a single row becomes slower. Try it on a copy first.",
     )
 
 
@@ -388,18 +388,16 @@ def _turned(trigger: TriggerFacts, function: FunctionFacts, evidence: Evidence) 
     by_key = _BY_KEY if body.joins else ""
     return ddl_change(
         f"Replace {trigger.name} by a trigger FOR EACH STATEMENT that handles all rows at once.",
+        "It runs after all rows of the statement were written, so other triggers of these rows "
+        f"do not see what it writes. Function {function.name} stays, in case other triggers use it.",
+        "A statement that writes a single row becomes slower.",
+        "If the old one is ENABLE ALWAYS or REPLICA, rows of logical replication do not fire this one.",
         sql=f"CREATE FUNCTION {new_function} RETURNS trigger LANGUAGE plpgsql{by_key} AS $body$\n"
         f"{body.source}\n$body$;\n"
         f"DROP TRIGGER {quoted(trigger.name)} ON {table};\n"
         f"CREATE TRIGGER {quoted(name)} AFTER {event.upper()} ON {table} REFERENCING {table_kind} "
         f"TABLE AS {_RECORDS[event]}_rows FOR EACH STATEMENT EXECUTE FUNCTION {new_function};",
         undo=f"DROP TRIGGER {quoted(name)} ON {table};\n{trigger.definition};\nDROP FUNCTION {new_function};",
-        against=(
-            "It runs after all rows of the statement were written, so other triggers of these rows "
-            f"do not see what it writes. Function {function.name} stays, in case other triggers use it.",
-            "A statement that writes a single row becomes slower.",
-            "If the old one is ENABLE ALWAYS or REPLICA, rows of logical replication do not fire this one.",
-        ),
         check=body.check,
         tried_first=True,
     )

@@ -54,23 +54,21 @@ def find_temporary_tables(statement: Statement, seen: Evidence) -> Finding | Non
         )
     return finding(
         f"Temporary table {name} is created {count_words(calls, 'time')}",
+        statement_change(
+            f"Do without {name}: pass a list of values as an array (unnest), and intermediate "
+            "rows as a common table expression (WITH)."
+        ),
+        client_change(
+            f"Create {name} once for each connection, with IF NOT EXISTS, and empty it by ON "
+            "COMMIT DELETE ROWS.",
+            "A pooler in transaction mode may give each transaction another session.",
+            sql=_kept(statement),
+            undo=f"DROP TABLE {sql_name(name)};",
+        ),
         objects=(name,),
         bill=seen.bill_of({statement.number, *(drop.number for drop in drops)}, WORK | {"Lock"}),
         statements=[statement, *drops],
         evidence=evidence,
-        candidates=(
-            statement_change(
-                f"Do without {name}: pass a list of values as an array (unnest), and intermediate "
-                "rows as a common table expression (WITH)."
-            ),
-            client_change(
-                f"Create {name} once for each connection, with IF NOT EXISTS, and empty it by ON "
-                "COMMIT DELETE ROWS.",
-                sql=_kept(statement),
-                undo=f"DROP TABLE {sql_name(name)};",
-                against=("A pooler in transaction mode may give each transaction another session.",),
-            ),
-        ),
         proof="Compare both ways with uncork run, over more rounds than VACUUM needs to come by.",
     )
 
