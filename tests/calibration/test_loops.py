@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uncork.analysis.log.loops import loops_of
+from uncork.analysis.log.result import loops_of
 from uncork.profile.logs import LogRequest, read_logs
 
 SESSIONS = 4

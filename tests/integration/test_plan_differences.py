@@ -7,7 +7,7 @@ import re
 import psycopg
 import pytest
 
-from uncork.analysis.guard.plan_differences import plan_differences
+from uncork.analysis.guard.explanations import plan_differences
 from uncork.engines.watch.observe import explain
 from uncork.model.results.experiment import PlanFacts
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from uncork.analysis.database.catalogue import catalogue_of
 from uncork.analysis.database.result import session_rates_of
+from uncork.analysis.database.schema import catalogue_of
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.watch.catalogue import CatalogueScope

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from uncork.analysis.database.plans import statement_plans, unplanned
+from uncork.analysis.database.evidence import statement_plans, unplanned
 from uncork.diagnosis.evidence import Statement
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer

@@ -214,8 +214,7 @@ def history(
         UsageError: if no run has the metric, or several subjects have it.
         SetupError: if there are no runs.
     """
-    from uncork.analysis.runs.history import stored_history  # noqa: PLC0415 -- only here
-    from uncork.analysis.runs.selection import RunSelection  # noqa: PLC0415 -- as above
+    from uncork.analysis.runs.history import RunSelection, stored_history  # noqa: PLC0415 -- only here
     from uncork.report.runs.history_answer import answer_history  # noqa: PLC0415 -- as above
 
     other = None if like is None else _word(like)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from uncork.analysis.runs.status import status_of
+from uncork.analysis.runs.listing import status_of
 from uncork.engines.places import cache_folder
 from uncork.errors import SetupError, StoreError, UncorkError, UsageError
 from uncork.store.catalogue import read_catalogue

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from uncork.analysis.experiment.cost_effects import cost_effects
+from uncork.analysis.experiment.result import cost_effects
 from uncork.model.trial import Cell
 
 CELLS = {"all": Cell(())}

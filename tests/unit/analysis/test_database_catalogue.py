@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from uncork.analysis.database.catalogue import catalogue_of
 from uncork.analysis.database.result import session_rates
+from uncork.analysis.database.schema import catalogue_of
 from uncork.model.database.catalogue import Catalogue, RoleSetting
 from uncork.model.results.database import CounterFacts
 from uncork.model.tables.catalogue import CATALOGUE_TABLES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.analysis.database.plans import plans_of, statement_plans, unplanned
+from uncork.analysis.database.evidence import plans_of, statement_plans, unplanned
 from uncork.diagnosis.evidence import Statement
 from uncork.profile.plans.tree import statement_plan
 

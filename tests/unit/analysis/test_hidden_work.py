@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uncork.analysis.database.hidden import hidden_work
+from uncork.analysis.database.result import hidden_work
 
 SERVER = {"sees_all": False, "role": "watcher", "database": "shop"}
 SECOND_US = 1_000_000

@@ -23,7 +23,7 @@ from fakes.load_results import (
     totals,
 )
 from uncork.analysis.load.figures import load_figures
-from uncork.analysis.load.steady import steady_facts
+from uncork.analysis.load.result import steady_facts
 from uncork.load.http import http_plan, without_secrets
 from uncork.load.run import measurement
 from uncork.model.load import Arrivals, LoadMeasurement

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from uncork.analysis.database.routes import routes_of as routes_of_sessions
+from uncork.analysis.database.result import routes_of as routes_of_sessions
 from uncork.analysis.database.steps import counted_time, steps_of
-from uncork.analysis.log.routes import routes_of
+from uncork.analysis.log.contributions import routes_of
 from uncork.analysis.service.result import join_traces
 from uncork.load.traceparent import group_of
 from uncork.model.results.database import TimeNode

@@ -4,8 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from uncork.analysis.service.requests import connections_opened, join_requests
-from uncork.analysis.service.result import foreign_share, time_places, with_branches
+from uncork.analysis.service.result import (
+    connections_opened,
+    foreign_share,
+    join_requests,
+    time_places,
+    with_branches,
+)
 from uncork.model.bottleneck import Component, DatabaseUse, LoadUse, MachineUse, Seen
 from uncork.model.results.service import WorkerFacts
 from uncork.model.tables.service import CountRow, SliceRow

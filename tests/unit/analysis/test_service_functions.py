@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from uncork.analysis.service.functions import functions_by_request
+from uncork.analysis.service.result import functions_by_request
 from uncork.model.results.stacks import RouteFrames
 from uncork.report.service.tables import routes_table
 from uncork.report.stacks.answer import frame_text, sampled_share

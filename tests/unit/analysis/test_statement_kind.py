@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uncork.analysis.log.statement_kind import kind_of
+from uncork.analysis.log.contributions import kind_of
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.log_results import MS, log_result, template
-from uncork.analysis.log.costly_parts import costly_parts_of_log
-from uncork.analysis.log.evidence import evidence_of_log
+from uncork.analysis.log.evidence import costly_parts_of_log, evidence_of_log
 from uncork.analysis.log.result import missing_of_log
 from uncork.diagnosis.findings import find_findings
 from uncork.model.results.log import (

@@ -7,7 +7,7 @@ import pytest
 
 from fakes.log_results import MS, log_result
 from uncork.analysis.log.evidence import evidence_of_log
-from uncork.analysis.log.loops import loops_of
+from uncork.analysis.log.result import loops_of
 from uncork.diagnosis.findings import find_findings
 from uncork.report.log.tables import loop_notes
 

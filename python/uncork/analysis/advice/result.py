@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from uncork.analysis.database.result import stored_database_evidence
-from uncork.analysis.log.costly_parts import costly_parts_of_log
-from uncork.analysis.log.evidence import evidence_of_log, executed_plans, log_seconds
+from uncork.analysis.log.evidence import costly_parts_of_log, evidence_of_log, executed_plans, log_seconds
 from uncork.analysis.log.result import stored_log_result
 from uncork.diagnosis.costly_parts import costly_parts
 from uncork.diagnosis.evidence import Evidence

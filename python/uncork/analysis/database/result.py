@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.analysis.database.catalogue import catalogue_of
-from uncork.analysis.database.evidence import evidence_of, main_roles, pieces_of
-from uncork.analysis.database.hidden import hidden_work
-from uncork.analysis.database.horizons import horizon_holders
-from uncork.analysis.database.plans import plans_of, statement_plans, unplanned
-from uncork.analysis.database.routes import routes_of
-from uncork.analysis.database.schema import NEEDED_BEFORE, NOT_NEEDED, schema_facts
+from uncork.analysis.database.evidence import (
+    evidence_of,
+    main_roles,
+    pieces_of,
+    plans_of,
+    statement_plans,
+    unplanned,
+)
+from uncork.analysis.database.schema import NEEDED_BEFORE, NOT_NEEDED, catalogue_of, schema_facts
 from uncork.analysis.database.steps import counted_time, steps_of
 from uncork.diagnosis.costly_parts import costly_parts
 from uncork.diagnosis.evidence import Evidence
 from uncork.diagnosis.findings import find_findings
+from uncork.model.database.missing import HiddenWork
 from uncork.model.database.sessions import SessionRates
 from uncork.model.database.wait_classes import IDLE
 from uncork.model.records import build_from
@@ -33,15 +36,18 @@ from uncork.model.results.database import (
     DatabaseResult,
     DatabaseRunFacts,
     KernelFacts,
+    RouteActivity,
     SettingFacts,
     TemplateActivity,
     WatchFacts,
 )
+from uncork.model.results.database_transactions import HorizonHolder
 from uncork.model.tables.catalogue import CATALOGUE_TABLES
-from uncork.model.tables.database import DATABASE_TABLES, SettingRow
+from uncork.model.tables.database import DATABASE_TABLES, HIDDEN_STATEMENTS, SettingRow
 from uncork.model.tables.rows import Rows
 from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.profile import activity, deltas
+from uncork.profile.activity import CLIENT
 from uncork.profile.blocking import find_blockers
 from uncork.profile.missing import find_missing
 from uncork.profile.own_statements import own_keys
@@ -491,4 +497,154 @@ def session_rates(
         fatal=since_14("sessions_fatal"),
         killed=since_14("sessions_killed"),
         idle_share=idle / (idle + active) if version >= _SESSIONS and idle + active > 0 else None,
+    )
+
+
+# ---- what the role that watched may not see: the work of other roles ----
+
+
+_LEAST_ACTIVE: Final = 0.05
+"""Active sessions on average, by the server's count, below which no share of them is computed."""
+
+
+def hidden_work(
+    server: Row,
+    hidden_sessions: float,
+    statements: Iterable[Row],
+    counters: tuple[Iterable[Row], Iterable[Row]],
+    sessions: Iterable[Row],
+    own_active: float | None,
+    length_us: float,
+) -> HiddenWork | None:
+    """Return what other roles did unseen; None if the role may see everything, or missed nothing. Pure.
+
+    `statements` are the differences of the entries that the role may see, `counters` the rows before and
+    after. `sessions` are the time of busy sessions by place (`weight`), and `own_active` the number of active
+    ones by the server's count. If the counters of hidden statements fell (a reset, or entries that were
+    evicted), their share is unknown.
+    """
+    if server["sees_all"]:
+        return None
+    database = server["database"]
+    seen_ms = (
+        sum(row["execution_ns"] for row in statements if row["database"] == database and row["toplevel"])
+        / 1e6
+    )
+    before_ms, after_ms = map(_hidden_ms, counters)
+    hidden_ms = None if before_ms is None or after_ms is None else after_ms - before_ms
+    rows = list(sessions)
+    active = (
+        sum(row["weight"] for row in rows if row["database"] == database and row["state"] == "active")
+        / length_us
+    )
+    share: float | None = None
+    base: Literal["statements", "sessions", ""] = ""
+    if hidden_ms is not None and hidden_ms >= 0 and hidden_ms + seen_ms > 0:
+        share, base = hidden_ms / (hidden_ms + seen_ms), "statements"
+    elif own_active is not None and own_active >= _LEAST_ACTIVE:
+        share, base = max(0.0, 1.0 - active / own_active), "sessions"
+    if not hidden_sessions and not share:
+        return None
+    return HiddenWork(server["role"], hidden_sessions, share, base, busy=bool(rows))
+
+
+def _hidden_ms(counters: Iterable[Row]) -> float | None:
+    wanted = (HIDDEN_STATEMENTS, "total_exec_time")
+    return next((row["value"] for row in counters if (row["view"], row["counter"]) == wanted), None)
+
+
+# ---- what keeps dead rows from VACUUM: sessions, standbys, prepared transactions, slots ----
+
+
+_MOST_HOLDERS: Final = 10
+_STANDBY: Final = "walsender"
+_IGNORED: Final = re.compile(r"vacuum\b|(?:create|drop)\s+(?:unique\s+)?index\s+concurrently\b|reindex\b")
+"""Statements whose own snapshots VACUUM ignores, or that end soon after it."""
+
+
+def horizon_holders(
+    sessions: Sequence[Row], others: Sequence[Row], database: str, texts: Mapping[int, str]
+) -> tuple[HorizonHolder, ...]:
+    """Return what keeps dead rows of a database, the oldest first.
+
+    `sessions` are the rows of the last sample: a transaction that lasts is in every one. `others` are the
+    rows of the table database_horizons, with the time of reading (`now_us`). Transactions in other databases
+    keep nothing here; a physical slot and a standby have no database.
+    """
+    found = [
+        *_sessions([session for session in sessions if session["database"] in (database, None)], texts),
+        *_others([row for row in others if row["database"] in (database, None)]),
+    ]
+    return tuple(
+        sorted(found, key=lambda one: (-one.held_age, -(one.open_ns or 0), one.name))[:_MOST_HOLDERS]
+    )
+
+
+def _sessions(rows: Sequence[Row], texts: Mapping[int, str]) -> Iterator[HorizonHolder]:
+    for row in rows:
+        text = texts.get(row["template"], "")
+        if row["held_age"] is None or row["backend"] not in (CLIENT, _STANDBY) or _IGNORED.match(text):
+            continue
+        waits = (row["state"] or "").startswith(IDLE)
+        yield HorizonHolder(
+            "session" if row["backend"] == CLIENT else "standby",
+            row["application"] or "",
+            row["user"] or "",
+            row["held_age"],
+            None if row["transaction_us"] is None else row["transaction_us"] * 1000,
+            idle_ns=row["state_us"] * 1000 if waits and row["state_us"] is not None else None,
+            pid=row["pid"],
+            template=row["template"],
+            text=text,
+        )
+
+
+def _others(rows: Sequence[Row]) -> Iterator[HorizonHolder]:
+    for row in rows:
+        open_us = None if row["since_us"] is None else max(0, row["now_us"] - row["since_us"])
+        yield HorizonHolder(
+            row["kind"],
+            row["name"],
+            row["user"] or "",
+            row["held_age"] or 0,
+            None if open_us is None else open_us * 1000,
+            active=bool(row["active"]),
+        )
+
+
+# ---- busy sessions by the route that comments in their statements name ----
+
+
+_MOST_ROUTES: Final = 100
+"""The most routes that a report shows."""
+_MOST_OF_ROUTE: Final = 20
+_UNKNOWN: Final = "(not told)"
+
+
+def routes_of(rows: Sequence[Row], whole: float, texts: Mapping[int, str]) -> tuple[RouteActivity, ...]:
+    """Return the routes with the most busy sessions first; empty if no comment names one.
+
+    `rows` are sessions by origin and template with their time (`weight`) in a watch of `whole` microseconds,
+    and `texts` are templates by number. Sessions without a route are one row with the name "".
+    """
+    by_route: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_route[row["origin"] or ""].append(row)
+    if set(by_route) <= {""}:
+        return ()
+    averages = {name: sum(row["weight"] for row in of) / whole for name, of in by_route.items()}
+    found = activity.usage(averages, sum(averages.values()))
+    return tuple(
+        RouteActivity(
+            usage.name,
+            usage.sessions,
+            usage.share,
+            activity.usage(
+                activity.averages(
+                    by_route[usage.name], lambda row: texts.get(row["template"], _UNKNOWN), whole
+                ),
+                usage.sessions,
+            )[:_MOST_OF_ROUTE],
+        )
+        for usage in found[:_MOST_ROUTES]
     )

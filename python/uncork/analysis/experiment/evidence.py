@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from uncork.analysis.experiment.stored_evidence import stored_evidence
+from uncork.analysis.experiment.stored import stored_evidence
 from uncork.analysis.stacks.result import of_measure, stack_result
 from uncork.diagnosis.stack_findings import entry_words
 from uncork.model.results.experiment import RunResult

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from uncork.analysis.experiment.own_metrics import own_metric_facts
-from uncork.analysis.experiment.stored import stored_ledger
+from uncork.analysis.experiment.stored import own_metric_facts, stored_ledger
 from uncork.experiment.plan.order import cells
 from uncork.experiment.spec.schema import METRICS, Spec
 from uncork.model.results.figure import Figure, FigureUnit, PlanShape

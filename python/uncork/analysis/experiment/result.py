@@ -6,45 +6,47 @@ import difflib
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from uncork.analysis.experiment.cost_effects import cost_effects
-from uncork.analysis.experiment.effect_numbers import beside_itself, contradicting, effect_numbers
-from uncork.analysis.experiment.engines import client_warnings, clients_in_doubt, engine_facts
-from uncork.analysis.experiment.evidence import evidence_facts
-from uncork.analysis.experiment.hosts import host_facts, host_scopes
-from uncork.analysis.experiment.own_metrics import own_metric_facts
-from uncork.analysis.experiment.published import published_in_costs
-from uncork.analysis.experiment.services import (
+from uncork.analysis.experiment.engines import (
     answer_differences,
+    client_warnings,
+    clients_in_doubt,
+    engine_facts,
     http_protocol,
     own_services,
     request_counts,
     shares_of_success,
 )
-from uncork.analysis.experiment.stored import judged_ledger
+from uncork.analysis.experiment.evidence import evidence_facts
+from uncork.analysis.experiment.published import published_in_costs
+from uncork.analysis.experiment.stored import judged_ledger, own_metric_facts
+from uncork.experiment.guard.gate_evidence import cost_evidence
 from uncork.experiment.plan.order import cells
 from uncork.experiment.plan.skip_rules import SKIPPING
-from uncork.experiment.run.ledger import Judged
+from uncork.experiment.run.ledger import Judged, Ledger
 from uncork.experiment.run.request import batch_of
 from uncork.experiment.spec.schema import METRICS, Spec
 from uncork.load.sql import merge_histograms
 from uncork.model.records import build_from
+from uncork.model.results.costs import COSTS
 from uncork.model.results.experiment import (
     ArmMetric,
     ArmSystem,
     BatchFacts,
     Comparison,
     Cost,
+    CostEffect,
     CrossoverPoint,
     DataCheckFacts,
     FactorFacts,
     LatencyCurve,
     NoiseFloor,
     PlanFacts,
+    RankEffect,
     RunFacts,
     RunResult,
     SizeFacts,
@@ -53,6 +55,7 @@ from uncork.model.results.experiment import (
     WorkloadFacts,
 )
 from uncork.model.results.growth import GrowthFacts, GrowthLine
+from uncork.model.results.hosts import HostFacts, HostScopes, ScopeEffect
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.model.variant_evidence import Levels
@@ -60,9 +63,14 @@ from uncork.model.verdict import Verdict
 from uncork.profile.plans.tree import plan_hash
 from uncork.profile.system import system_use
 from uncork.requests.source import Published, published_figures, run_source
+from uncork.stats.compare import AnyEffect
 from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
+from uncork.stats.gates.decision import Exact
 from uncork.stats.growth import fit_growth
+from uncork.stats.proportion import ShareEffect
+from uncork.stats.ranks import contradiction
+from uncork.stats.sample import UnitKind
 from uncork.stats.steady import Steadiness, find_steady_part
 from uncork.store.hosts import read_hosts
 from uncork.store.query import RunReader
@@ -578,3 +586,162 @@ def _line(
         low_ns=None if predicted is None else predicted.low,
         high_ns=None if predicted is None else predicted.high,
     )
+
+
+# ---- what hosts show: the scopes of each effect, and hosts that are odd ----
+
+
+def host_scopes(ledger: Ledger, item: Judged) -> HostScopes | None:
+    """Return the effect of a comparison on these hosts, on others, and at other times; None for one host."""
+    these = ledger.these_hosts(item.cell, item.workload, item.variant) if ledger.has_hosts else None
+    if these is None:
+        return None
+    place = (item.cell, item.workload, item.variant)
+    others, times = ledger.like_hosts(*place), ledger.other_times(*place)
+    return HostScopes(
+        _scope(these),
+        None if others is None else _scope(others),
+        None if times is None else _scope(times),
+    )
+
+
+def host_facts(folder: Path, ledger: Ledger, confidence: float) -> Iterator[HostFacts]:
+    """Yield the hosts of a merged run; none for other runs.
+
+    A host is odd if its baseline differs from itself: the e-value of one of its cells and workloads reaches
+    the number of all such tests divided by the error rate (Bonferroni).
+
+    Raises:
+        StoreError: if the list of hosts is damaged.
+    """
+    hosts = read_hosts(folder)
+    noise = {host.number: [effect for _, effect in ledger.host_noise(host.number)] for host in hosts}
+    needed = sum(map(len, noise.values())) / (1.0 - confidence)
+    for host in hosts:
+        effects = noise[host.number]
+        worst = max(effects, key=lambda effect: (effect.e_value, abs(math.log(effect.ratio))), default=None)
+        yield build_from(
+            HostFacts,
+            host,
+            rounds=len(host.rounds),
+            itself=None if worst is None else _scope(worst),
+            odd=worst is not None and worst.e_value >= needed,
+            waves=len(set(host.waves)),
+        )
+
+
+def _scope(effect: Effect) -> ScopeEffect:
+    bounded = effect.is_bounded
+    return ScopeEffect(
+        effect.rounds, effect.ratio, effect.low if bounded else None, effect.high if bounded else None
+    )
+
+
+# ---- how the costs of variants differ from the baseline's ----
+
+
+def cost_effects(
+    trials: Sequence[Mapping[str, Any]],
+    cells: Mapping[str, Cell],
+    *,
+    baseline: str,
+    confidence: float,
+    kind: UnitKind,
+) -> Iterator[CostEffect]:
+    """Yield the effect of each variant on each cost, where both sides have it.
+
+    Args:
+        trials: the stored trials of a run.
+        cells: the run's cells by name.
+        baseline: the variant to compare with.
+        confidence: of each interval on its own.
+        kind: what counts as one independent observation, as for the effects on the metric.
+    """
+    places = sorted(trials, key=lambda row: (row["cell"], row["workload"]))
+    for (cell, workload), group in itertools.groupby(places, key=lambda row: (row["cell"], row["workload"])):
+        rows = list(group)
+        for variant in dict.fromkeys(row["variant"] for row in rows if row["variant"] != baseline):
+            for item in COSTS:
+                found = cost_evidence(
+                    item, rows, baseline=baseline, candidate=variant, confidence=confidence, kind=kind
+                )
+                place = (cells[cell].levels, workload, variant, item.name)
+                if isinstance(found, Exact) and found.baseline:
+                    ratio = found.candidate / found.baseline
+                    yield CostEffect(*place, found.rounds, ratio=ratio, low=ratio, high=ratio, exact=True)
+                elif isinstance(found, Effect):
+                    bounded = math.isfinite(found.high)
+                    yield CostEffect(
+                        *(*place, found.rounds),
+                        ratio=found.ratio,
+                        low=found.low if bounded else None,
+                        high=found.high if bounded else None,
+                    )
+                elif isinstance(found, ShareEffect):
+                    bounded = math.isfinite(found.half_width)
+                    yield CostEffect(
+                        *(*place, found.rounds),
+                        difference=found.difference,
+                        difference_low=found.low if bounded else None,
+                        difference_high=found.high if bounded else None,
+                    )
+
+
+# ---- effects as fields of a comparison ----
+
+
+def effect_numbers(effect: AnyEffect | None) -> dict[str, Any]:
+    """Return an effect as fields of a `Comparison`; None if there is none, and for infinite bounds."""
+    found: dict[str, Any] = dict.fromkeys(("ratio", "low", "high", "std_dev", "e_value"))
+    if effect is None:
+        return found
+    if isinstance(effect, ShareEffect):
+        bounded = math.isfinite(effect.half_width)
+        return found | {
+            "std_dev": _finite(effect.std_dev),
+            "e_value": _finite(effect.e_value),
+            "difference": effect.difference,
+            "difference_low": effect.low if bounded else None,
+            "difference_high": effect.high if bounded else None,
+        }
+    numbers = {name: _finite(float(getattr(effect, name))) for name in found}
+    return numbers | ({} if math.isfinite(effect.high) else {"low": None})
+
+
+def beside_itself(
+    effects: Iterable[tuple[tuple[Cell, str], AnyEffect]],
+    baseline: str,
+    values: Mapping[tuple[str, str, str], float],
+) -> tuple[Comparison, ...]:
+    """Return the baseline's effects against itself, by cell and workload, as comparisons."""
+    return tuple(
+        Comparison(
+            cell=cell.levels,
+            workload=workload,
+            variant=baseline,
+            verdict=Verdict.NO_PRACTICAL_DIFFERENCE,
+            reason="the baseline against itself",
+            rounds=effect.rounds,
+            value=values.get((cell.name, workload, baseline)),
+            baseline_value=values.get((cell.name, workload, baseline)),
+            warnings=effect.warnings,
+            **effect_numbers(effect),
+        )
+        for (cell, workload), effect in effects
+    )
+
+
+def contradicting(effect: AnyEffect | None, ranks: RankEffect | None) -> tuple[str, ...]:
+    """Return a warning if an effect contradicts its ranks; else nothing."""
+    if ranks is None or not isinstance(effect, Effect):
+        return ()
+    if not contradiction(effect.ratio, effect.low, effect.high, ranks):
+        return ()
+    return (
+        f"a few {effect.kind}s decide the effect: by ranks (Hodges-Lehmann) it is a factor of "
+        f"{ranks.ratio:.3g}, {ranks.low:.3g} to {ranks.high:.3g}; look at the values by {effect.kind}",
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
-from uncork.analysis.experiment.stored_evidence import stored_evidence
-from uncork.analysis.guard.plan_differences import plan_differences
+from uncork.analysis.experiment.stored import stored_evidence
 from uncork.analysis.stacks.result import of_measure
 from uncork.model.results.costs import COSTS
-from uncork.model.results.experiment import Cost, RunResult
-from uncork.model.results.guard import GuardResult, SideDifference
+from uncork.model.results.experiment import Cost, PlanFacts, RunResult
+from uncork.model.results.guard import GuardResult, PlanDifference, SideDifference
 from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.model.variant_evidence import EvidenceFacts
+from uncork.profile.plans.difference import plan_difference
 from uncork.profile.stacks import beside, sum_frames
 
 _MOST_FRAMES: Final = 20
@@ -162,3 +162,32 @@ def _server(result: RunResult, side: str) -> Mapping[str, str]:
         if section.startswith(_SERVER_OF) and side in section.removeprefix(_SERVER_OF).split(", "):
             return facts
     return result.environment.get("server", {})
+
+
+# ---- how the plans of two sides differ ----
+
+
+def plan_differences(
+    before: Sequence[PlanFacts],
+    after: Sequence[PlanFacts],
+    names: tuple[str, str] = ("baseline", "candidate"),
+) -> tuple[PlanDifference, ...]:
+    """Return the statements whose plans differ between the sides, in the order of `after`.
+
+    Statements are matched by cell, workload and name. `names` are the sides' names in the text of a changed
+    plan.
+    """
+    return tuple(_differences(before, after, names))
+
+
+def _differences(
+    before: Sequence[PlanFacts], after: Sequence[PlanFacts], names: tuple[str, str]
+) -> Iterator[PlanDifference]:
+    known = {(plan.cell, plan.workload, plan.statement): plan for plan in before}
+    for plan in after:
+        earlier = known.get((plan.cell, plan.workload, plan.statement))
+        if earlier is None:
+            continue
+        found = plan_difference((earlier.shape, earlier.text), (plan.shape, plan.text), names)
+        if found is not None:
+            yield PlanDifference(plan.cell, plan.workload, plan.statement, *found)

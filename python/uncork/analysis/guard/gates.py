@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from uncork.analysis.guard.plan_differences import plan_differences
+from uncork.analysis.guard.explanations import plan_differences
 from uncork.experiment.guard.experiment import BASELINE, CANDIDATE
 from uncork.experiment.guard.gate_evidence import GateEvidence, gate_evidence, size_evidence
 from uncork.experiment.plan.order import cells

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from uncork.analysis.database.steps import active_sessions, commit_sessions, waits_of_statements
-from uncork.analysis.load.parts import parts_facts
-from uncork.analysis.load.steady import steady_facts
 from uncork.diagnosis.bottleneck import find_bottlenecks
+from uncork.errors import StoreError
+from uncork.load.merging import MeasuredPart, merged_measurement, quantiles_by_interval
 from uncork.load.run import INTERVAL_NS
 from uncork.load.sql import merge_histograms
 from uncork.model.http import request_text
@@ -28,24 +28,33 @@ from uncork.model.results.load import (
     HttpFacts,
     HttpProtocol,
     LoadCounts,
+    LoadOfTogether,
     LoadResult,
     LoadRunFacts,
     LoadSettings,
     LoadStep,
     LoadStepName,
     LoginFacts,
+    PartFacts,
+    PartsFacts,
     ScriptFacts,
     SecondFacts,
     StatementFacts,
+    SteadyFacts,
     StepGap,
+    TogetherResult,
+    TogetherRunFacts,
 )
 from uncork.model.server import is_local
 from uncork.model.system import DATABASE, SERVICE, SystemUse
 from uncork.model.tables.load import LoadInterval, LoadTimes, LoadTotals
 from uncork.profile.system import system_use
 from uncork.stats.load.generator import GeneratorLoad, GeneratorVerdict, Lateness, generator_verdict
-from uncork.store.layout import Manifest, part_of
+from uncork.stats.load.parts import disagreements
+from uncork.stats.steady import find_steady_part
+from uncork.store.layout import Manifest, part_of, read_manifest
 from uncork.store.loads import LoadReader
+from uncork.store.parts import part_folder, read_merged
 from uncork.store.pressed import Pressed, read_pressed
 from uncork.store.system import read_system
 
@@ -546,3 +555,222 @@ def _log_gap(watched: WatchedLoad, log: Mapping[str, Mapping[str, int]]) -> Step
     if not executed or seen < _LEAST_LOGGED * sent or log["bind"]["count"] < _LEAST_BOUND * executed:
         return StepGap("parse", "incomplete", seen, sent)
     return None
+
+
+# ---- what a merged load knows about its parts ----
+
+
+_COMPARED: Final = {"p50": 0.5, "p99": 0.99}
+
+
+def parts_facts(folder: Path, build: Callable[[Path], LoadResult]) -> PartsFacts | None:
+    """Return the parts of a stored load; None if it was not merged. `build` reads a part's own result.
+
+    Raises:
+        StoreError: if a part is damaged.
+    """
+    merged = read_merged(folder)
+    if merged is None:
+        return None
+    stored = {part["number"]: part for part in merged["parts"] if part["stored"]}
+    results = {number: build(part_folder(folder, number)) for number in stored}
+    measured = {number: _measured(part_folder(folder, number)) for number in stored}
+    with closing(LoadReader(folder)) as reader:
+        alike = _equal_clients(reader.plan())
+    factors = _factors({number: (measured[number], one["shift"]) for number, one in stored.items()}, alike)
+    parts = tuple(_part(part, results.get(part["number"]), factors) for part in merged["parts"])
+    others = [
+        MeasuredPart(part.number, measured[part.number], stored[part.number]["shift"])
+        for part in parts
+        if part.number in stored and part.limit != "yes"
+    ]
+    without = _figures(others) if others and len(others) < len(stored) else None
+    return PartsFacts(merged["count"], parts, without)
+
+
+def _measured(folder: Path) -> LoadMeasurement:
+    with closing(LoadReader(folder)) as reader:
+        return reader.measurement()
+
+
+def _part(
+    account: Mapping[str, Any], result: LoadResult | None, factors: Mapping[int, dict[str, float]]
+) -> PartFacts:
+    number, node = account["number"], account.get("node")
+    lost = None if node is None else node["lost"]
+    if result is None:
+        ended, seconds = "missing" if lost is None else "lost", 0.0
+    else:
+        ended = str(result.run.outcome) if account["finished"] else "killed" if lost is None else "lost"
+        seconds = (account["shift"] * INTERVAL_NS + result.run.elapsed_ns) / 1e9
+    return PartFacts(
+        number=number,
+        run=account.get("run"),
+        host=account.get("host") or ("" if node is None else node["host"]),
+        ended=ended,
+        seconds=seconds,
+        planned=account["planned"],
+        started=account["started"],
+        not_started=account["not_started"],
+        unknown=account["unknown"],
+        start_late_ns=None if result is None else result.run.start_late_ns,
+        began_after_ns=account.get("began_after_ns"),
+        # Nothing is known about the generator of a part that was killed.
+        limit=result.generator.limit if result is not None and account["finished"] else None,
+        operations_per_second=0.0 if result is None else result.operations_per_second,
+        p50_ns=None if result is None else result.operation.p50_ns,
+        p99_ns=None if result is None else result.operation.p99_ns,
+        disagrees=factors.get(number, {}),
+        **_node_facts(node),
+    )
+
+
+def _node_facts(node: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what the coordinator knew about a part's node."""
+    if node is None:
+        return {}
+    return {
+        "clock_offset_ns": node["offset_ns"],
+        "clock_bound_ns": node["bound_ns"],
+        "clock_drift_ns": node["drift_ns"],
+        "lost": node["lost"],
+        "lost_s": None if node["lost"] is None else node["lost_ns"] / 1e9,
+    }
+
+
+def _equal_clients(plan: Mapping[str, Any]) -> bool:
+    """Return whether each part of a closed loop has as many clients, so that their throughputs are alike."""
+    return plan.get("arrivals") is None and plan["clients"] % plan["threads"] == 0
+
+
+def _factors(
+    parts: Mapping[int, tuple[LoadMeasurement, int]], equal_clients: bool
+) -> dict[int, dict[str, float]]:
+    """Return the parts that disagree, and by which factors they differ from the others.
+
+    Their quantiles are compared, and their throughputs if all have `equal_clients` in a closed loop.
+    Only whole intervals are compared: the last one of a part is usually shorter. Nothing is compared if every
+    part left arrivals unsent: then latencies grow with each part's queue, and queues differ by chance.
+    """
+    if all(part.totals.unsent for part, _ in parts.values()):
+        return {}
+    whole = [shift + part.totals.elapsed_ns // INTERVAL_NS for part, shift in parts.values()]
+    intervals = max(whole, default=0)
+    values = {
+        number: quantiles_by_interval(measured, intervals, shift, list(_COMPARED.values()))
+        for number, (measured, shift) in parts.items()
+    }
+    by_name: dict[str, dict[int, list[int | None]]] = {
+        name: {number: several[place] for number, several in values.items()}
+        for place, name in enumerate(_COMPARED)
+    }
+    if equal_clients:
+        by_name["throughput"] = {
+            number: _throughputs(measured, intervals, shift) for number, (measured, shift) in parts.items()
+        }
+    found: dict[int, dict[str, float]] = {}
+    for disagreement in disagreements(by_name):
+        found.setdefault(disagreement.part, {})[disagreement.quantile] = disagreement.factor
+    return found
+
+
+def _throughputs(measured: LoadMeasurement, intervals: int, shift: int) -> list[int | None]:
+    """Return how many operations succeeded in each interval of the load; None if none did."""
+    found = Counter[int]()
+    for row in measured.series:
+        found[row.interval + shift] += row.succeeded
+    return [found[interval] or None for interval in range(intervals)]
+
+
+def _figures(parts: list[MeasuredPart]) -> tuple[float, int | None, int | None]:
+    found = merged_measurement(parts)
+    seconds = found.totals.elapsed_ns / 1e9
+    row = next((time for time in found.times if time.kind == "operation"), None)
+    rate = found.totals.succeeded / seconds if seconds else 0.0
+    return rate, None if row is None else row.p50_ns, None if row is None else row.p99_ns
+
+
+# ---- loads that started together ----
+
+
+def build_together_result(folder: Path) -> TogetherResult:
+    """Build the result of a run whose loads started together; loads that measured nothing are left out.
+
+    Raises:
+        StoreError: if its files are damaged, or it has no result yet.
+    """
+    manifest = read_manifest(folder)
+    loads = []
+    for name in manifest.options.get("loads", ()):
+        part = part_of(folder, name)
+        if part is not None and (part / "load_totals").is_dir():
+            loads.append(LoadOfTogether(name, build_load_result(part)))
+    if not loads:
+        raise StoreError(f"run {manifest.id} has no result: it is running, or was killed before its end")
+    late = [load.load.run.start_late_ns for load in loads if load.load.run.start_late_ns is not None]
+    return TogetherResult(
+        run=build_from(
+            TogetherRunFacts,
+            manifest,
+            reproduce=str(manifest.options.get("command", "uncork load together")),
+        ),
+        answer="",
+        warnings=(),
+        apart_ns=max(late) - min(late) if late else 0,
+        loads=tuple(loads),
+    )
+
+
+# ---- whether a load was steady, and its metrics over the steady part ----
+
+
+_NOTHING = 0.5
+"""A second without success counts as this many successes, because 0 has no logarithm."""
+
+
+def steady_facts(
+    seconds: Sequence[SecondFacts], intervals: Sequence[LoadInterval], *, open_loop: bool
+) -> SteadyFacts | None:
+    """Return whether a load was steady; None if it has too few whole seconds to judge.
+
+    A closed loop is judged by its throughput. An open loop has the throughput that was asked for, so it is
+    judged by the median latency of each second; seconds without success do not count there.
+    """
+    whole = [second for second in seconds if second.length_ns == INTERVAL_NS]
+    if open_loop:
+        whole = [second for second in whole if second.p50_ns]
+        values = [math.log(second.p50_ns or 1) for second in whole]
+    else:
+        values = [math.log(second.succeeded or _NOTHING) for second in whole]
+    found = find_steady_part(values)
+    if found.verdict == "unknown" or not any(second.succeeded for second in whole):
+        return None
+    start_ns = None if found.start is None else whole[found.start].start_ns
+    facts = SteadyFacts(
+        verdict=found.verdict,
+        metric="p50" if open_loop else "throughput",
+        seconds=len(whole),
+        start_ns=start_ns,
+    )
+    if found.verdict != "warm-up" or start_ns is None:
+        return facts
+    kept = [second for second in whole if second.start_ns >= start_ns]
+    if not any(second.succeeded for second in kept):
+        return None  # the server went away: what came before was no warm-up
+    histograms = [
+        interval.histogram for interval in intervals if interval.histogram and interval.start_ns >= start_ns
+    ]
+    points = merge_histograms(histograms)
+    return SteadyFacts(
+        verdict="warm-up",
+        metric=facts.metric,
+        seconds=facts.seconds,
+        start_ns=start_ns,
+        operations_per_second=sum(second.succeeded for second in kept) / (len(kept) * INTERVAL_NS / 1e9),
+        p50_ns=_at_quantile(points, 0.5),
+        p99_ns=_at_quantile(points, 0.99),
+    )
+
+
+def _at_quantile(points: Sequence[tuple[float, float]], quantile: float) -> int | None:
+    return next((round(value) for q, value in points if q >= quantile), None)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, get_args
 
-from uncork.analysis.runs.status import status_of
+from uncork.engines import process
 from uncork.errors import StoreError, UsageError
 from uncork.experiment.spec.problems import hint
 from uncork.model.records import build_from
 from uncork.model.stored_run import RunStatus, StoredRun
 from uncork.store.catalogue import Catalogue, CataloguedRun, read_catalogue
-from uncork.store.layout import RunKind, names_of_runs
+from uncork.store.layout import Manifest, RunKind, names_of_runs
 
 _WORDS: Final = {"kind": get_args(RunKind), "status": (*get_args(RunStatus), "killed")}
 
@@ -85,3 +85,17 @@ def _stored_run(run: CataloguedRun, known: StoredRun | None, names: tuple[str, .
         names=names,
         stamp=run.stamp,
     )
+
+
+# ---- the status of a run, as far as it can be seen from this machine ----
+
+
+def status_of(manifest: Manifest) -> str:
+    """Return a run's status; ``killed`` if it is marked as running but its process is gone.
+
+    A process on another machine that shares the disk cannot be seen: its run stays ``running``.
+    """
+    owner = manifest.owner
+    if manifest.status == "running" and not process.is_same(owner) and not process.is_elsewhere(owner):
+        return "killed"
+    return manifest.status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,8 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.analysis.service.functions import WHOLE_PROCESS, functions_by_request
-from uncork.analysis.service.requests import connections_opened, join_requests
+from uncork.analysis.stacks.result import samples_of
 from uncork.diagnosis.bottleneck import find_bottlenecks
 from uncork.diagnosis.service_rules import HotFunction, find_service_findings, one_at_a_time
 from uncork.load.traceparent import group_of
@@ -28,21 +27,26 @@ from uncork.model.results.service import (
     PlaceKind,
     PoolUse,
     RequestFacts,
+    RequestFunctions,
     SentTemplate,
     ServiceResult,
     ServiceRunFacts,
     TimePlace,
     WorkerFacts,
 )
-from uncork.model.results.stacks import StackResult
+from uncork.model.results.stacks import FrameFacts, StackResult
 from uncork.model.tables.log import RouteRow
 from uncork.model.tables.service import (
+    ALL,
+    NONE,
     SERVICE_TABLES,
     CountRow,
     ProcessRow,
     ServiceTemplateRow,
     SliceRow,
 )
+from uncork.profile.stacks import beside, sum_frames
+from uncork.stats.load.per_request import Rise, background_rate, per_request
 from uncork.stats.load.stall import waits_for_acknowledgements
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.profile_tables import read_evidence
@@ -570,3 +574,200 @@ def foreign_share(seen: Seen) -> float:
     components = (seen.database, seen.service, seen.generator)
     used = sum(component.cpus for component in components if component is not None)
     return max(0.0, busy - used) / busy if busy else 0.0
+
+
+# ---- functions of a service by request, from stacks ----
+
+
+WHOLE_PROCESS: Final = "process "
+"""How the frame of a whole process begins, with py-spy."""
+_WHOLE: Final = (WHOLE_PROCESS, "<module>")
+"""How frames begin that every stack of a process or of a thread has."""
+_FEWEST: Final = 5
+"""Samples from which on functions are reported."""
+_LINE: Final = r":\d+\)"
+"""The line of a frame of py-spy: functions are added up over their lines."""
+
+
+def functions_by_request(stacks: pa.Table) -> dict[str, RequestFunctions]:
+    """Return the functions of each request; the column `route` of the stacks has its name.
+
+    Requests with too few samples are left out: they hardly use the processor of the service.
+    """
+    units = dict(zip(stacks["measure"].to_pylist(), stacks["unit"].to_pylist(), strict=True))
+    # A profile of Go has its samples both ways: as a count and as time.
+    measures = sorted(units, key=lambda name: (name == _ASLEEP, units[name] != "nanoseconds"))
+    if not measures or measures[0] == _ASLEEP:
+        return {}
+    stacks = stacks.filter(pc.equal(stacks["measure"], measures[0]))
+    merged = pc.replace_substring_regex(stacks["stack"], _LINE, ")")
+    stacks = stacks.set_column(stacks.schema.get_field_index("stack"), "stack", merged)
+    found = {
+        name: _functions(stacks.filter(pc.equal(stacks["route"], name)), units[measures[0]])
+        for name in pc.unique(stacks["route"]).to_pylist()
+        if name
+    }
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def _functions(stacks: pa.Table, unit: str) -> RequestFunctions | None:
+    sums = sum_frames(beside(stacks, None))
+    total = sums.total[0]
+    samples = samples_of(total, unit)
+    frames = [_frame(row, total) for row in sums.frames if not row["name"].startswith(_WHOLE)]
+    if samples is None or samples < _FEWEST or not frames:
+        return None
+    mostly = [frame for frame in frames if frame.total >= _MOSTLY]
+    depth = _depths(stacks["stack"].to_pylist())
+    return RequestFunctions(
+        hottest=max(frames, key=lambda frame: (frame.own, frame.name)),
+        mostly=min(mostly, key=lambda one: (one.total, -depth.get(one.name, 0), one.name), default=None),
+        samples=samples,
+    )
+
+
+def _depths(stacks: Sequence[str]) -> dict[str, int]:
+    """Return how deep each frame is at most: callers often have the same time as what they call."""
+    found: dict[str, int] = {}
+    for stack in stacks:
+        for place, name in enumerate(stack.split(";")):
+            found[name] = max(place, found.get(name, 0))
+    return found
+
+
+def _frame(row: dict[str, Any], total: int) -> FrameFacts:
+    return FrameFacts(row["name"], row["kernel"], row["own"] / total, row["total"] / total, None, None)
+
+
+# ---- join requests with the statements that they send, from slices of each request alone ----
+
+
+Counts = Mapping[int, CountRow]
+"""What was counted in one slice, by template."""
+_LEAST_CALLS = 0.01
+"""Executions for each request below which a template does not belong to it."""
+
+
+class Join:
+    """The statements of each request, and how well they explain the time when all were sent together."""
+
+    def __init__(self, templates: Mapping[str, tuple[SentTemplate, ...]], explained: float | None) -> None:
+        self.templates = templates
+        self.explained = explained
+
+
+def join_requests(
+    slices: Sequence[SliceRow], counts: Sequence[CountRow], texts: Mapping[int, str], sent: Mapping[str, int]
+) -> Join:
+    """Return the statements of each request by its name.
+
+    `slices` and `counts` are rows of the tables ``service_slices`` and ``service_counts``; `sent` is how
+    often each request was sent while all were sent together.
+
+    The execution time of a template in that time is divided among requests in proportion to their executions,
+    each weighed with the mean execution time that it had for that request alone.
+    """
+    by_slice: dict[int, dict[int, CountRow]] = defaultdict(dict)
+    for counted in counts:
+        by_slice[counted.slice][counted.template] = counted
+    alone: dict[str, list[SliceRow]] = defaultdict(list)
+    for row in slices:
+        if row.kind == "one":
+            alone[row.request].append(row)
+    idle = [row for row in slices if row.kind == NONE]
+    together = [row for row in slices if row.kind == ALL]
+    totals = _sums(by_slice[row.slice] for row in together)
+    found: dict[str, dict[int, tuple[Any, ...]]] = defaultdict(dict)
+    weights: dict[int, float] = defaultdict(float)
+    expected: dict[int, float] = defaultdict(float)
+    background = {template: background_rate(_rises(idle, by_slice, template)) for template in texts}
+    for name, of in alone.items():
+        sums = _sums(by_slice[row.slice] for row in of)
+        for template, (calls, execution_ns, rows) in sums.items():
+            estimate = per_request(_rises(of, by_slice, template), background[template])
+            if estimate is None or estimate.mean < _LEAST_CALLS:
+                continue
+            call_ns = execution_ns / calls
+            found[name][template] = (estimate, rows / calls, call_ns)
+            expected[template] += estimate.mean * sent.get(name, 0)
+            weights[template] += estimate.mean * sent.get(name, 0) * call_ns
+    templates = {
+        name: tuple(
+            sorted(
+                (
+                    SentTemplate(
+                        template,
+                        texts[template],
+                        estimate.mean,
+                        estimate.low,
+                        estimate.high,
+                        rows,
+                        call_ns,
+                        _ns(estimate.mean * call_ns, weights[template], totals.get(template)),
+                    )
+                    for template, (estimate, rows, call_ns) in of.items()
+                ),
+                key=lambda sent: -sent.ns,
+            )
+        )
+        for name, of in found.items()
+    }
+    return Join(templates, _explained(together, totals, expected, background))
+
+
+def connections_opened(slices: Sequence[SliceRow], name: str) -> float | None:
+    """Return how many connections to the database a request opens; None if the server does not count them."""
+    counted = [row for row in slices if row.sessions is not None]
+    idle = [_began(row) for row in counted if row.kind == NONE]
+    found = per_request(
+        [_began(row) for row in counted if row.kind == "one" and row.request == name],
+        background_rate(idle),
+    )
+    return None if found is None else found.mean
+
+
+def _began(row: SliceRow) -> Rise:
+    return Rise(row.started, row.elapsed_ns / 1e9, float(row.sessions or 0))
+
+
+def _ns(alone_ns: float, weight: float, total: tuple[int, float, int] | None) -> float:
+    """Return a template's time for each request when all were sent; without such a time, its time alone."""
+    return alone_ns if total is None or not weight else alone_ns * total[1] / weight
+
+
+def _explained(
+    together: Sequence[SliceRow],
+    totals: Mapping[int, tuple[int, float, int]],
+    expected: Mapping[int, float],
+    background: Mapping[int, float],
+) -> float | None:
+    """Return the fraction of executions that requests and background account for, 1 if all are."""
+    seconds = sum(row.elapsed_ns for row in together) / 1e9
+    seen = sum(calls for calls, _, _ in totals.values())
+    if not seen:
+        return None
+    unlike: float = sum(
+        abs(calls - expected.get(template, 0.0) - background.get(template, 0.0) * seconds)
+        for template, (calls, _, _) in totals.items()
+    )
+    return max(0.0, 1.0 - unlike / seen)
+
+
+def _sums(of: Iterable[Counts]) -> dict[int, tuple[int, float, int]]:
+    sums: dict[int, tuple[int, float, int]] = {}
+    for rows in of:
+        for template, row in rows.items():
+            calls, ns, many = sums.get(template, (0, 0.0, 0))
+            sums[template] = (calls + row.calls, ns + row.execution_ns, many + row.rows)
+    return sums
+
+
+def _rises(slices: Sequence[SliceRow], by_slice: Mapping[int, Counts], template: int) -> list[Rise]:
+    return [
+        Rise(
+            row.started,
+            row.elapsed_ns / 1e9,
+            float(by_slice[row.slice][template].calls) if template in by_slice[row.slice] else 0.0,
+        )
+        for row in slices
+    ]

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import typer
 
-from uncork.analysis.runs.history import stored_history
-from uncork.analysis.runs.selection import RunSelection
+from uncork.analysis.runs.history import RunSelection, stored_history
 from uncork.cli import console
 from uncork.cli.pages import check_page, chosen_form
 from uncork.errors import UsageError

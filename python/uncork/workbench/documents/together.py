@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from uncork.analysis.load.together import build_together_result
+from uncork.analysis.load.result import build_together_result
 from uncork.model.results.load import TogetherResult
 from uncork.report.blocks import Document
 from uncork.report.load.together import answer_together, build_together_document, render_together_terminal

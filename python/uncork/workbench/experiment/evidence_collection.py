@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from uncork.analysis.experiment.stored_evidence import EVIDENCE_FOLDER
+from uncork.analysis.experiment.stored import EVIDENCE_FOLDER
 from uncork.engines.conninfo import Address
 from uncork.errors import UncorkError
 from uncork.experiment.ports import Load

@@ -7,7 +7,7 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-from uncork.analysis.runs.status import status_of
+from uncork.analysis.runs.listing import status_of
 from uncork.errors import UsageError
 from uncork.experiment.plan.order import plan_document
 from uncork.model.results.guard import GuardResult

@@ -7,7 +7,7 @@ import pytest
 from fakes.database_results import database_result
 from fakes.evidence import a_statement, a_table, an_index, evidence, spent
 from fakes.findings import compare_findings
-from uncork.analysis.database.horizons import horizon_holders
+from uncork.analysis.database.result import horizon_holders
 from uncork.diagnosis.rules.clients import sessions
 from uncork.diagnosis.rules.space import vacuum
 from uncork.model.results.database_transactions import HorizonHolder, InTransaction

@@ -249,6 +249,7 @@ def _too_many(shares: dict[int, float], parts: Partitioned, evidence: Evidence) 
         objects=(parts.table,),
         bill=evidence.bill_of(shares),
         statements=evidence.chosen(shares),
-        evidence=f"Planning takes about {format_duration(planning)} per call, executing {format_duration(mean)}.",
+        evidence=f"Planning takes about {format_duration(planning)} per call, executing "
+        f"{format_duration(mean)}.",
         proof="Compare both layouts with uncork run, with as many partitions as the server has.",
     )

@@ -86,7 +86,8 @@ def find_empty_indexes(evidence: Evidence) -> Iterator[Finding]:
                     bill=bill,
                     statements=readers,
                     cost=f"{format_bytes(bloat)} of disk",
-                    evidence=f"{format_bytes(bloat)} of {format_bytes(size)} is space of entries that are gone.",
+                    evidence=f"{format_bytes(bloat)} of {format_bytes(size)} is space of entries that "
+                    "are gone.",
                     proof="Compare the statements on a copy before and after REINDEX.",
                 )
 
