@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fakes.evidence import a_statement, evidence, spent
-from uncork.diagnosis.costly_parts import costly_parts
+from uncork.diagnosis.findings import costly_parts
 
 WATCHES = 2_000
 LOOKUP = a_statement("SELECT id FROM item WHERE id = $1")

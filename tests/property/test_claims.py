@@ -10,8 +10,7 @@ from fakes.claims import broken_rules
 from fakes.cures import proven_cure
 from fakes.database_results import database_result
 from fakes.evidence import a_statement, a_table, an_index, evidence, spent
-from uncork.diagnosis.costly_parts import costly_parts
-from uncork.diagnosis.findings import find_findings
+from uncork.diagnosis.findings import costly_parts, find_findings
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.missing import HiddenWork
 from uncork.model.results.advice import AdviceResult, AdviceSource, LookedAt

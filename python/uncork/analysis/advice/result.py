@@ -10,9 +10,8 @@ from typing import Final
 from uncork.analysis.database.result import stored_database_evidence
 from uncork.analysis.log.evidence import costly_parts_of_log, evidence_of_log, executed_plans, log_seconds
 from uncork.analysis.log.result import stored_log_result
-from uncork.diagnosis.costly_parts import costly_parts
 from uncork.diagnosis.evidence import Evidence
-from uncork.diagnosis.findings import RULES, find_findings
+from uncork.diagnosis.findings import RULES, costly_parts, find_findings
 from uncork.errors import UsageError
 from uncork.model.database.missing import Missing, Unplanned
 from uncork.model.results.advice import AdviceResult, AdviceSource, LookedAt

@@ -23,9 +23,8 @@ from uncork.analysis.database.evidence import (
 )
 from uncork.analysis.database.schema import NEEDED_BEFORE, NOT_NEEDED, catalogue_of, schema_facts
 from uncork.analysis.database.steps import counted_time, steps_of
-from uncork.diagnosis.costly_parts import costly_parts
 from uncork.diagnosis.evidence import Evidence
-from uncork.diagnosis.findings import find_findings
+from uncork.diagnosis.findings import costly_parts, find_findings
 from uncork.model.database.missing import HiddenWork
 from uncork.model.database.sessions import SessionRates
 from uncork.model.database.wait_classes import IDLE

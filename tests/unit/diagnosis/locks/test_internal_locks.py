@@ -7,7 +7,7 @@ import pytest
 from fakes.evidence import a_blocker, a_function, a_statement, a_table, an_index, evidence, spent
 from fakes.findings import compare_findings
 from uncork.diagnosis.findings import find_findings
-from uncork.diagnosis.rules.locks import internal, named
+from uncork.diagnosis.rules.locks import internal
 from uncork.model.database.catalogue import TableOptions, TriggerFacts
 from uncork.model.database.plan import StatementPlan
 from uncork.model.database.wait_classes import CPU, IDLE
@@ -44,7 +44,7 @@ def test_notifications_of_a_trigger_are_named_by_its_function():
     assert (one.rule, one.objects) == ("notify-commits", ("tell",))
     assert one.headline.endswith("because function tell sends NOTIFY")
     off = replace(trigger, enabled=False)
-    assert list(named.find_notify(commits([INSERT, COMMIT], triggers=(off,), functions=(tell,)))) == []
+    assert list(internal.find_notify(commits([INSERT, COMMIT], triggers=(off,), functions=(tell,)))) == []
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_notifications_of_a_trigger_are_named_by_its_function():
     ],
 )
 def test_commits_that_wait_for_their_own_flush_are_healthy(healthy):
-    assert list(named.find_notify(healthy)) == []
+    assert list(internal.find_notify(healthy)) == []
 
 
 LOCK = a_statement("SELECT pg_advisory_xact_lock($1)", 0)
@@ -76,8 +76,8 @@ def test_a_spare_session_that_waits_for_its_turn_to_lead_is_healthy():
     uncounted = a_statement(
         "SELECT pg_advisory_lock($1)", 0, calls=None, rows=None, blocks=None, mean_ns=None
     )
-    assert list(named.find_advisory(turns(uncounted, processes=1))) == []
-    assert len(list(named.find_advisory(turns(uncounted, processes=6)))) == 1
+    assert list(internal.find_advisory(turns(uncounted, processes=1))) == []
+    assert len(list(internal.find_advisory(turns(uncounted, processes=6)))) == 1
 
 
 def test_a_forgotten_transaction_with_an_advisory_lock_is_the_finding_of_another_rule():

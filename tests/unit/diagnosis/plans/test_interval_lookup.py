@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.table_evidence import column, evidence, index, statement, table
-from uncork.diagnosis.rules.plans import ranges
+from uncork.diagnosis.rules.plans import whole_tables
 
 COLUMNS = (
     column("geo", "low", "bigint", not_null=True),
@@ -20,7 +20,7 @@ def found(where, **counts):
     seen = evidence(
         [statement(0, f"SELECT country FROM geo WHERE {where}", **known)], [table("geo")], COLUMNS, [INDEX]
     )
-    return list(ranges.find_interval(seen))
+    return list(whole_tables.find_interval(seen))
 
 
 @pytest.mark.parametrize(

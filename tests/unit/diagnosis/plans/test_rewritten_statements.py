@@ -5,7 +5,7 @@ import pytest
 from fakes.evidence import a_function
 from fakes.findings import compare_findings
 from fakes.planned_evidence import column, evidence, index, plan, primary_key, statement, table
-from uncork.diagnosis.rules.plans import per_row, planning, ranges, whole_tables
+from uncork.diagnosis.rules.plans import per_row, planning, whole_tables
 from uncork.diagnosis.rules.plans.rewrite import (
     joined_aggregate,
     keyset,
@@ -47,16 +47,16 @@ FILTERED = BY_INDEX + "\n        Filter: (author <> $3)"
 def test_offset_is_found_beside_a_filter_that_most_rows_pass():
     sql = PAGE.replace(" ORDER", " WHERE author <> $3 ORDER")
     columns = (*POSTS[:2], column("post", "author", distinct=40), POSTS[3])
-    (found,) = ranges.find_offset(pages(sql, FILTERED, columns=columns))
+    (found,) = whole_tables.find_offset(pages(sql, FILTERED, columns=columns))
     assert found.headline == "OFFSET reads 78 000 rows of post for 20 rows"
     assert found.candidates[0].sql == (
         "SELECT id FROM post WHERE (author <> $3) AND (created, id) < ($4, $5) "
         "ORDER BY created DESC, id DESC LIMIT $1"
     )
     one_of_forty = sql.replace("<>", "=")
-    assert list(ranges.find_offset(pages(one_of_forty, FILTERED, columns=columns))) == []
+    assert list(whole_tables.find_offset(pages(one_of_forty, FILTERED, columns=columns))) == []
     unknown = pages(sql.replace("author <> $3", "(author <> $3 OR id = $4)"), FILTERED, columns=columns)
-    assert list(ranges.find_offset(unknown)) == []
+    assert list(whole_tables.find_offset(unknown)) == []
 
 
 def test_keyset_keeps_the_other_conditions_and_gives_up_on_what_it_does_not_know():
@@ -362,10 +362,10 @@ def ranged(sql="SELECT id FROM post WHERE created > $1", rows=40_000.0, ms=80.0,
 
 def test_what_is_found_word_for_word():
     compare_findings("rewritten_statements", [
-        ("offset gets a condition on the whole order", ranges.find_offset(pages())),
+        ("offset gets a condition on the whole order", whole_tables.find_offset(pages())),
         ("offset over an order without a unique column is warned of",
-         ranges.find_offset(pages(constraints=())),
-         ranges.find_offset(pages(PAGE.replace("created DESC", "created DESC, id")))),
+         whole_tables.find_offset(pages(constraints=())),
+         whole_tables.find_offset(pages(PAGE.replace("created DESC", "created DESC, id")))),
         ("not in becomes not exists and nulls are spoken of", per_row.find_not_in(excluded()),
          per_row.find_not_in(excluded(columns=(*ITEMS[:2],
                                                      column("blocked", "item", not_null=False))))),
@@ -392,9 +392,9 @@ def test_what_is_found_word_for_word():
         ("large values in a list are found and the other columns named",
          whole_tables.find_wide_columns(listed())),
         ("a range without an end that returns much of a table is found",
-         ranges.find_unbounded(ranged())),
+         whole_tables.find_unbounded(ranged())),
         ("first pages and other causes are left alone",
-         *(ranges.find_offset(healthy) for healthy in (
+         *(whole_tables.find_offset(healthy) for healthy in (
              pages(read=40), pages(rows=60_000.0),
              pages(text=BY_INDEX + "\n        Filter: (author = $3)"),
              pages(text="Limit  (cost=1.0..2.0 rows=20 width=8)\n"
@@ -421,7 +421,7 @@ def test_what_is_found_word_for_word():
              listed("SELECT count(*) FROM document WHERE folder = $1"),
              listed(body=column("document", "body", type="text", width=18.0, bounds=("a", "b")))))),
         ("bounded ranges and reports are left alone",
-         *(ranges.find_unbounded(healthy) for healthy in (
+         *(whole_tables.find_unbounded(healthy) for healthy in (
              ranged(rows=200.0), ranged(calls=3),
              ranged("SELECT id FROM post WHERE created > $1 AND created < $2"),
              ranged("SELECT id FROM post WHERE created > $1 AND author = $2"),

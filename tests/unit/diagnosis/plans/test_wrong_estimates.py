@@ -7,7 +7,7 @@ import pytest
 from fakes.database_results import database_result
 from fakes.findings import compare_findings
 from fakes.planned_evidence import column, evidence, index, plan, statement, table
-from uncork.diagnosis.rules.plans import planning, statistics
+from uncork.diagnosis.rules.plans import planning
 from uncork.model.database.catalogue import TableOptions
 
 COLUMNS = {"car": ("id", "maker", "model", "dealer"), "dealer": ("id", "region")}
@@ -35,7 +35,7 @@ def cars(rows=200_000.0, ms=2_000.0, columns=CARS, text=NESTED, sql=JOIN, **fact
 
 
 def rules(seen):
-    every = (statistics.find_stale, statistics.find_correlated, planning.find_generic_plan)
+    every = (planning.find_stale, planning.find_correlated, planning.find_generic_plan)
     return [finding.rule for find in every for finding in find(seen)]
 
 
@@ -48,7 +48,7 @@ def test_an_insert_does_not_read_the_rows_of_its_table():
     facts = {"live": 200_000, "bytes": 4_000 * 8192, "analysed_us": None, "autovacuum": False}
     sql = "INSERT INTO car (id) SELECT n FROM generate_series($1, $2) AS n"
     seen = cars(None, columns=unknown, text=INSERT, sql=sql, **facts)
-    assert list(statistics.find_stale(seen)) == []
+    assert list(planning.find_stale(seen)) == []
 
 
 def test_a_standby_does_not_know_when_its_primary_analysed_a_table():
@@ -61,7 +61,7 @@ def test_a_standby_does_not_know_when_its_primary_analysed_a_table():
 def test_statistics_are_out_of_date_after_many_changes_and_the_undo_restores_the_option():
     seen = cars(modified=150_000)
     old = TableOptions("car", 1, {"autovacuum_analyze_scale_factor": "2"}, "permanent")
-    (found,) = statistics.find_stale(replace(seen, catalogue=replace(seen.catalogue, options={"car": old})))
+    (found,) = planning.find_stale(replace(seen, catalogue=replace(seen.catalogue, options={"car": old})))
     assert found.candidates[1].sql == "ALTER TABLE car SET (autovacuum_analyze_scale_factor = 0.02);"
     assert found.candidates[1].undo == "ALTER TABLE car SET (autovacuum_analyze_scale_factor = 2);"
     assert rules(seen) == ["stale-statistics"]  # and not correlated-columns
@@ -140,12 +140,12 @@ def test_without_a_plan_for_the_values_an_index_on_the_column_shows_what_it_woul
 def test_what_is_found_word_for_word():
     compare_findings("wrong_estimates", [
         ("a table that was never analysed is named with its remedy",
-         statistics.find_stale(cars(
+         planning.find_stale(cars(
              None, live=200_000, bytes=4_000 * 8192, analysed_us=None,
              columns=tuple(replace(one, distinct=None) for one in CARS if one.table == "car"),
              autovacuum=False))),
         ("columns that depend on each other get statistics together",
-         statistics.find_correlated(cars())),
+         planning.find_correlated(cars())),
         ("a generic plan that costs more than the plan for the values is found",
          planning.find_generic_plan(orders(plan(GENERIC), plan(FOR_OPEN, "drawn")))),
         ("a generic plan without skew or gain is no finding",

@@ -5,7 +5,7 @@ import pytest
 from fakes.evidence import BLOCK, a_statement, a_table, an_index, evidence, spent
 from fakes.findings import compare_findings
 from uncork.diagnosis.rules.space import vacuum
-from uncork.diagnosis.rules.space.bloat import find_empty_indexes
+from uncork.diagnosis.rules.space.vacuum import find_empty_indexes
 from uncork.model.database.plan import PlanNode, StatementPlan
 
 DEFINITION = "CREATE INDEX item_day ON item USING btree (day)"

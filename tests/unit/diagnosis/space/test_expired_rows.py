@@ -4,7 +4,7 @@ import pytest
 
 from fakes.findings import compare_findings
 from fakes.table_evidence import column, evidence, foreign_key, index, statement, table
-from uncork.diagnosis.rules.space import bloat
+from uncork.diagnosis.rules.space import vacuum
 from uncork.model.database.catalogue import Catalogue, TableOptions, TriggerFacts
 
 GB = 1 << 30
@@ -29,7 +29,7 @@ def found(sql=OLD, *others, size=5 * GB, rows=600_000, by="created_at", keys=(),
     )
     known = Catalogue(columns=seen.catalogue.columns, **catalogue)
     object.__setattr__(seen, "catalogue", known)
-    return list(bloat.find_expired(seen))
+    return list(vacuum.find_expired(seen))
 
 
 @pytest.mark.parametrize("sql", [OLD, BATCH, OLD.replace("<", "<=")])

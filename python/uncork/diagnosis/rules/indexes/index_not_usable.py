@@ -14,6 +14,13 @@ from uncork.diagnosis.evidence import Evidence, Statement
 from uncork.diagnosis.rule import finding, rule
 from uncork.diagnosis.rules.indexes.estimates import fraction, index_cost, pages, rows_per_value, scan_cost
 from uncork.diagnosis.rules.indexes.keys import Served, Wanted, key_name, merge, served_by, serves
+from uncork.diagnosis.rules.indexes.missing_index import (
+    bare,
+    columns_text,
+    contained,
+    index_candidate,
+    index_candidates,
+)
 from uncork.diagnosis.rules.indexes.problems import (
     INTEGERS,
     Obstacle,
@@ -22,13 +29,6 @@ from uncork.diagnosis.rules.indexes.problems import (
     fractions_of,
     problems,
     read_sentences,
-)
-from uncork.diagnosis.rules.indexes.proposals import (
-    bare,
-    columns_text,
-    contained,
-    index_candidate,
-    index_candidates,
 )
 from uncork.diagnosis.rules.indexes.reads import blocks_a_call
 from uncork.diagnosis.rules.indexes.uses import is_aggregated, large_tables

@@ -13,8 +13,16 @@ from uncork.diagnosis.evidence import WORK, Evidence, Piece, Statement
 from uncork.diagnosis.rules.indexes.estimates import fraction_of_range, pages, scan_cost
 from uncork.diagnosis.rules.indexes.keys import Served, Wanted, pattern_kind, served_by, serves
 from uncork.diagnosis.rules.indexes.reads import Read, blocks_a_call, read_of, saved
-from uncork.diagnosis.rules.indexes.uses import Use, is_aggregated, nodes_of, uses_of
-from uncork.diagnosis.rules.indexes.wants import Want, passing, want_of, wants_of
+from uncork.diagnosis.rules.indexes.uses import (
+    Use,
+    Want,
+    is_aggregated,
+    nodes_of,
+    passing,
+    uses_of,
+    want_of,
+    wants_of,
+)
 from uncork.diagnosis.rules.plans.costs import believed_ns
 from uncork.diagnosis.rules.writes.written import Within, executed_within
 from uncork.model.database.finding import Bill

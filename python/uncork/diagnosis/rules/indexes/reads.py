@@ -9,8 +9,7 @@ from typing import Final, Literal
 
 from uncork.diagnosis.evidence import Evidence, Statement
 from uncork.diagnosis.rules.indexes.estimates import index_cost, pages, scan_cost
-from uncork.diagnosis.rules.indexes.uses import Use, is_named, table_of
-from uncork.diagnosis.rules.indexes.wants import Want
+from uncork.diagnosis.rules.indexes.uses import Use, Want, is_named, table_of
 from uncork.model.database.index import IndexShape
 from uncork.model.database.plan import PlanNode
 from uncork.model.database.statement import Predicate, StatementShape

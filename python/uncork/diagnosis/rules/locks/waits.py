@@ -10,7 +10,7 @@ from typing import Final
 from uncork.diagnosis.changes import client_change, ddl_change, maintenance, session_setting, statement_change
 from uncork.diagnosis.evidence import Evidence, grouped
 from uncork.diagnosis.rule import finding, rule, worth
-from uncork.diagnosis.rules.locks.causes import (
+from uncork.diagnosis.rules.locks.hot_row import (
     GIVE_UP,
     LONG_NS,
     PREPARED,
@@ -18,8 +18,8 @@ from uncork.diagnosis.rules.locks.causes import (
     blockers_by_cause,
     doing,
     holds_ns,
+    hot_rows,
 )
-from uncork.diagnosis.rules.locks.hot_row import hot_rows
 from uncork.diagnosis.rules.writes.written import written
 from uncork.diagnosis.servers import on_servers, servers_of
 from uncork.model.database.finding import Bill, Candidate, Finding
