@@ -198,7 +198,10 @@ def _statements(seen: Evidence, findings: Sequence[Finding]) -> Iterator[CostlyP
         if times[number] < _LEAST_SHARE:
             return
         statement = seen.statements[number]
-        finding = _finding_of(number, findings)
+        about = (
+            place for place, finding in enumerate(findings, 1) if finding.bill and number in finding.templates
+        )
+        finding = next(about, None)
         if finding is not None:
             yield CostlyPart("statement", statement.text, times[number], "found", finding)
             continue
@@ -206,14 +209,6 @@ def _statements(seen: Evidence, findings: Sequence[Finding]) -> Iterator[CostlyP
         yield CostlyPart(
             "statement", statement.text, times[number], "fine" if fine else "not explained", None, evidence
         )
-
-
-def _finding_of(number: int, findings: Sequence[Finding]) -> int | None:
-    """Return the number of the first finding with a cost that is about a statement."""
-    about = (
-        place for place, finding in enumerate(findings, 1) if finding.bill and number in finding.templates
-    )
-    return next(about, None)
 
 
 def _judged(statement: Statement, evidence: Evidence) -> tuple[bool, str]:

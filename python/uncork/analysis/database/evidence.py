@@ -78,7 +78,9 @@ def evidence_of(
         role = (roles or {}).get(template_activity.number, "")
         statements[template_activity.number] = replace(
             _under_policies(known, role, catalogue, result.role),
-            assigned=_assigned(template_activity, texts_of),
+            assigned=tuple(map(assigned_values, texts_of))
+            if template_activity.text.startswith("update")
+            else (),
             compared=compared_values(texts_of, columns) if place < _COMPARED else {},
         )
     existing: dict[str, list[Existing]] = defaultdict(list)
@@ -165,12 +167,6 @@ def statement_of(
         jit_ns=facts.jit_ns,
         planning_ns=facts.planning_ns,
     )
-
-
-def _assigned(
-    template_activity: TemplateActivity, texts: Sequence[str]
-) -> tuple[Mapping[str, str | None], ...]:
-    return tuple(map(assigned_values, texts)) if template_activity.text.startswith("update") else ()
 
 
 def _index_shape(index: IndexFacts) -> IndexShape | None:

@@ -118,7 +118,7 @@ def database_evidence(
         answer="",
         reasons=(),
         warnings=(),
-        server_version=_short_version(facts["server"]["version"]),
+        server_version=" ".join(facts["server"]["version"].split(" ")[:2]).rstrip(","),
         database=database,
         role=facts["server"]["role"],
         standby=facts["server"]["standby"],
@@ -213,10 +213,6 @@ def _texts(table: pa.Table) -> Mapping[int, Sequence[str]]:
     for template, text in _columns(table, "template", "text"):
         found[template].append(text)
     return found
-
-
-def _short_version(text: str) -> str:
-    return " ".join(text.split(" ")[:2]).rstrip(",")
 
 
 def _moments(table: pa.Table, before: Sequence[str] | None) -> tuple[Rows, Rows]:

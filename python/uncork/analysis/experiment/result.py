@@ -112,7 +112,9 @@ class _Assembly:
         comparisons = tuple(self._in_order([*self._refused(), *(self._comparison(item) for item in judged)]))
         noise = self._noise()
         facts = [_variant(name, spec) for name in spec.variants]
-        factors = [_factor(name, spec) for name in spec.factors]
+        factors = [
+            FactorFacts(name, tuple(spec.levels(name)), _is_numeric(name, spec)) for name in spec.factors
+        ]
         workloads = [_workload(name, spec) for name in spec.workloads]
         batches = tuple(self._batches())
         costs = tuple(self._costs())
@@ -395,6 +397,7 @@ class _Assembly:
     def _run(self) -> RunFacts:
         manifest, totals = self.reader.manifest, self.reader.totals()
         last = manifest.attempts[-1] if manifest.attempts else None
+        nodes = sum(len(host.runs) for host in read_hosts(self.reader.folder) if host.waves)
         return build_from(
             RunFacts,
             manifest,
@@ -403,7 +406,7 @@ class _Assembly:
             trials=totals["trials"],
             failed_trials=totals["failed"],
             stopped_because=last.reason if last else "still running, or killed",
-            reproduce=_reproduce(self.reader),
+            reproduce=f"uncork rerun {self.reader.manifest.id}" + (f" --hosts {nodes}" if nodes else ""),
         )
 
     def _baseline_rounds(self) -> Iterator[tuple[Rounds, bool]]:
@@ -434,12 +437,6 @@ class _Assembly:
             yield f"the run did not reach its own stopping rule: {elapsed[-1].reason}"
 
 
-def _reproduce(reader: RunReader) -> str:
-    """Return the command that measures a run again, on as many hosts if they measured together."""
-    nodes = sum(len(host.runs) for host in read_hosts(reader.folder) if host.waves)
-    return f"uncork rerun {reader.manifest.id}" + (f" --hosts {nodes}" if nodes else "")
-
-
 def _combined_values(metrics: Sequence[ArmMetric]) -> dict[tuple[str, str, str], float]:
     """Return each variant's geometric mean; the baseline's over both its arms."""
     logs: dict[tuple[str, str, str], list[float]] = {}
@@ -465,10 +462,6 @@ def _variant(name: str, spec: Spec) -> VariantFacts:
     return VariantFacts(
         name, facts.title or name, facts.baseline, values, settings, spec.engine(name), own_services(facts)
     )
-
-
-def _factor(name: str, spec: Spec) -> FactorFacts:
-    return FactorFacts(name, tuple(spec.levels(name)), _is_numeric(name, spec))
 
 
 def _is_numeric(name: str, spec: Spec) -> bool:

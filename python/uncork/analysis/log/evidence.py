@@ -80,10 +80,11 @@ def _statement(template: TemplateFacts, plans: Sequence[StatementPlan], temporar
     plan = next((plan for plan in plans if plan.root.loops is not None), None)
     blocks = None if plan is None else plan.root.blocks
     compiling_ms = None if plan is None else plan.jit_ms
+    texts = (example.text for example in template.examples if example.kind != "plan" and not template.cut)
     return build_from(
         Statement,
         template,
-        sql=_sql(template),
+        sql=next((text for text in texts if _PARAMETER in text), ""),
         calls=calls,
         rows=_rows(template, plan),
         blocks=None if blocks is None else round(blocks * calls),
@@ -108,12 +109,6 @@ def _on_disk(plan: StatementPlan | None, calls: int) -> int | None:
     """Return the temporary space of all executions if each needs as much as the one with a plan."""
     found = [] if plan is None else [node.disk_kib for node in plan.root.walk() if node.disk_kib is not None]
     return round(sum(found) * 1024 * calls) if found else None
-
-
-def _sql(template: TemplateFacts) -> str:
-    """Return the statement with its parameters, as the client sent it; empty if it sent values."""
-    texts = (example.text for example in template.examples if example.kind != "plan" and not template.cut)
-    return next((text for text in texts if _PARAMETER in text), "")
 
 
 def executed_plans(template: TemplateFacts) -> tuple[StatementPlan, ...]:
@@ -340,7 +335,11 @@ def _judged(template: TemplateFacts) -> tuple[bool, str]:
     is_typical = executed_ns >= _TYPICAL * template.mean_ns or template.mean_ns - executed_ns <= _PLANNING_NS
     if executed is None or not is_typical:
         return False, "the log has no plan of a typical execution"
-    read, returned = _rows_read(executed.root), _rows_returned(executed)
+    scans = (node for node in executed.root.walk() if node.relation and node.kind != "ModifyTable")
+    read, returned = (
+        sum((node.actual_rows or 0.0) + (node.removed or 0.0) for node in scans),
+        _rows_returned(executed),
+    )
     rows = (
         f"its logged plan reads {count_words(round(read), 'row')} and returns or changes "
         f"{count_words(round(returned), 'row')}"
@@ -348,12 +347,6 @@ def _judged(template: TemplateFacts) -> tuple[bool, str]:
     if read <= _FEW_ROWS * max(1.0, returned):
         return True, rows
     return False, f"{rows}; a watch of the server shows indexes and waits"
-
-
-def _rows_read(root: PlanNode) -> float:
-    """Return how many rows the scans of tables read, including rows that filters removed."""
-    scans = (node for node in root.walk() if node.relation and node.kind != "ModifyTable")
-    return sum((node.actual_rows or 0.0) + (node.removed or 0.0) for node in scans)
 
 
 def _rows_returned(plan: StatementPlan) -> float:

@@ -106,7 +106,7 @@ def log_result(
     templates = tables["log_templates"]
     columns = templates.select(["template", "text", *COUNTED]).to_pydict()
     total = sum(columns["sum_us"])
-    files = [_file(file) for file in facts["files"]]
+    files = [FileFacts(**file) for file in facts["files"]]
     servers: tuple[LogServer, ...] = ()
     server_series: tuple[NamedSeries, ...] = ()
     if several(facts):
@@ -189,10 +189,6 @@ def log_result(
 
 
 _BAD = {"WARNING", "ERROR", "FATAL", "PANIC"}
-
-
-def _file(row: Row) -> FileFacts:
-    return FileFacts(**row)
 
 
 def _times(row: Row) -> LogTimes:
@@ -298,14 +294,19 @@ def _templates(
             parse=LogTimes(row.parses, row.parse_sum_us * 1000, row.parse_max_us * 1000),
             bind=LogTimes(row.binds, row.bind_sum_us * 1000, row.bind_max_us * 1000),
             failed=sum(errors.count for errors in failed[number]),
-            lists=_lists(row),
+            lists=Lists(row.lists, row.list_elements / row.lists, row.list_max) if row.lists else None,
             rows=row.rows_sum / row.rows_plans if row.rows_plans else None,
             repetition=_repetition(row),
             applications=of_template(origins[number], "application", row.sum_us),
             users=of_template(origins[number], "user", row.sum_us),
             databases=of_template(origins[number], "database", row.sum_us),
             hosts=of_template(origins[number], "host", row.sum_us),
-            examples=tuple(_example(example, files) for example in examples[number]),
+            examples=tuple(
+                build_from(
+                    Example, example, duration_ns=example.duration_us * 1000, file=files[example.file].name
+                )
+                for example in examples[number]
+            ),
             series=points[number],
             timeline=timelines.get(number, ()),
             query_ids=query_ids[number],
@@ -329,10 +330,6 @@ def _ns(micros: int | None) -> int | None:
     return None if micros is None else micros * 1000
 
 
-def _lists(row: TemplateRow) -> Lists | None:
-    return Lists(row.lists, row.list_elements / row.lists, row.list_max) if row.lists else None
-
-
 def _repetition(row: TemplateRow) -> Repetition | None:
     if row.repeated_rows is None:
         return None
@@ -344,10 +341,6 @@ def _repetition(row: TemplateRow) -> Repetition | None:
         max(0, row.repeated_elapsed_us - row.repeated_sum_us) * 1000,
         is_pipeline(row.repeated_groups, row.repeated_at_once),
     )
-
-
-def _example(row: ExampleRow, files: Sequence[FileFacts]) -> Example:
-    return build_from(Example, row, duration_ns=row.duration_us * 1000, file=files[row.file].name)
 
 
 def _transactions(table: pa.Table) -> Iterable[TransactionFacts]:

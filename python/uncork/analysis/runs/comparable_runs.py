@@ -55,7 +55,7 @@ class ComparableRuns:
             except UncorkError:
                 continue
             if run.asked in asked and any(same_machine(run.environment, one.environment) for one in compared):
-                self._groups[_group(run)].append(run)
+                self._groups[(tuple(sorted(run.asked.items())), surroundings(run))].append(run)
                 found += 1
 
     def std_dev(self, figure: Figure, before: RunFigures, after: RunFigures) -> RunToRun | None:
@@ -111,7 +111,3 @@ def _like(run: RunFigures, figure: Figure | None) -> list[ComparableRun]:
     if figure.scale == "share":
         return [ComparableRun(seconds_of(run), log_odds(figure.count, figure.of))]
     return [ComparableRun(seconds_of(run), figure.log_value)] if figure.value > 0 else []
-
-
-def _group(run: RunFigures) -> Group:
-    return (tuple(sorted(run.asked.items())), surroundings(run))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from uncork.analysis.runs.figures import FIGURED, asked_of, remembered_figures
 from uncork.errors import UncorkError
-from uncork.model.results.figure import Figure
 from uncork.store.layout import Manifest
 
 _COMPLETE: Final = "complete"
@@ -71,9 +70,8 @@ def figure_entries(folder: Path) -> tuple[FigureEntry, ...]:
     Raises:
         UncorkError: if runs of its kind have none, or it is damaged.
     """
-    return _entries(remembered_figures(folder).figures)
-
-
-def _entries(figures: Sequence[Figure]) -> tuple[FigureEntry, ...]:
-    ordered = sorted(figures, key=lambda figure: (figure.scale != "effect", bool(figure.subject)))
+    ordered = sorted(
+        remembered_figures(folder).figures,
+        key=lambda figure: (figure.scale != "effect", bool(figure.subject)),
+    )
     return tuple(FigureEntry(figure.name, figure.subject, figure.value, figure.unit) for figure in ordered)

@@ -23,7 +23,7 @@ from uncork.store.figures import recall_figures, remember_figures
 from uncork.store.layout import Manifest, part_of, read_manifest
 
 if TYPE_CHECKING:
-    from uncork.model.results.database import DatabaseResult, TemplateActivity, TimeNode
+    from uncork.model.results.database import DatabaseResult, TemplateActivity
     from uncork.model.results.log import LogResult
 
 _MOST_TEMPLATES: Final = 20
@@ -138,7 +138,8 @@ def _read_database(folder: Path, _manifest: Manifest) -> Read:
         for some in (watched.templates[:_MOST_TEMPLATES], watched.templates[_MOST_TEMPLATES:])
     )
     figures = (*_database_figures(watched), *costliest, *_table_sizes(watched))
-    return Read(figures, {"server": _server_facts(watched)}, more=more)
+    settings = {f"setting {setting.name}": setting.value for setting in watched.settings}
+    return Read(figures, {"server": {"version": watched.server_version, **settings}}, more=more)
 
 
 def _read_cure(folder: Path, _manifest: Manifest) -> Read:
@@ -251,11 +252,6 @@ def _command(manifest: Manifest) -> str:
     return str(manifest.options.get("command", ""))
 
 
-def _server_facts(watched: DatabaseResult) -> dict[str, str]:
-    settings = {f"setting {setting.name}": setting.value for setting in watched.settings}
-    return {"version": watched.server_version, **settings}
-
-
 def _log_figures(result: LogResult) -> Iterator[Figure]:
     if result.first_us is None or result.last_us is None or result.last_us <= result.first_us:
         return
@@ -272,7 +268,7 @@ def _log_figures(result: LogResult) -> Iterator[Figure]:
 def _database_figures(result: DatabaseResult) -> Iterator[Figure]:
     if result.tree.sessions > 0:
         yield Figure("", "busy sessions", result.tree.sessions, "", "lower")
-    for node in _classes(result.tree):
+    for node in (node for node in result.tree.children if node.kind == "class" and node.sessions > 0):
         yield Figure("", f"sessions in {node.name}", node.sessions, "", "lower")
 
 
@@ -307,10 +303,6 @@ def _table_sizes(result: DatabaseResult) -> Iterator[Figure]:
     for table in result.tables:
         if table.bytes:
             yield Figure(table.name, "size of table", table.bytes, "B", "lower", "exact")
-
-
-def _classes(tree: TimeNode) -> Iterator[TimeNode]:
-    return (node for node in tree.children if node.kind == "class" and node.sessions > 0)
 
 
 def _short(text: str) -> str:

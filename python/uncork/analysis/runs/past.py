@@ -170,7 +170,7 @@ def held_against(
     before = [base] if base is not None else [figure for _, figure in since]
     evidence = _evidence(gate, new, own, before, stretch, like, confidence)
     if isinstance(evidence, Beside) and evidence.unknown:
-        evidence = _with_advice(evidence, comparable_past)
+        evidence = replace(evidence, unknown=f"{evidence.unknown}{_how(comparable_past)}")
     rows: list[tuple[int, float | None, float | None]]
     rows = [(n, _value(gate, figure), None) for n, (_, figure) in enumerate(since, start=1)]
     rows += [(len(rows) + n, None, _value(gate, figure)) for n, figure in enumerate(own, start=1)]
@@ -272,10 +272,6 @@ def _share(
     found = share_beside_past(after, time_s, old, stretch, confidence=confidence, baseline=baseline)
     share = (old[0] + 0.5) / (old[1] + 1.0)
     return share_beside(gate, found, share, practical=POINTS)
-
-
-def _with_advice(found: Beside, comparable_past: ComparablePast) -> Beside:
-    return replace(found, unknown=f"{found.unknown}{_how(comparable_past)}")
 
 
 def _how(comparable_past: ComparablePast) -> str:

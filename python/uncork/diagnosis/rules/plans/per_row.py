@@ -62,19 +62,14 @@ def _saved_by_anti_join(statement: Statement, part: Subquery, evidence: Evidence
     above, subplan, hashed = found
     if mean < believed_ns(subplan.cost) * _FASTEST:
         return 0.0  # The plan is for other values: the calls read fewer rows.
-    tested = _rows_tested(above, evidence)
+    below = [child.rows for child in above.children if child.role != "SubPlan"]
+    tested = max([1.0, 2 * above.rows, *below])
     served = part.returns is not None and evidence.indexed(part.returns.table, part.returns.column)
     if served and tested * _LOOK_UP <= subplan.rows:
         # The hash table is built before the first row.
         building = max(subplan.cost, above.startup_cost) / max(1.0, statement.plan.root.cost)
         return min(1.0, building) * (1 - tested * _LOOK_UP / subplan.rows)
     return 0.0 if hashed else read_once
-
-
-def _rows_tested(node: PlanNode, evidence: Evidence) -> float:
-    """Return how many rows reach NOT IN: the planner expects that it removes half of them."""
-    below = [child.rows for child in node.children if child.role != "SubPlan"]
-    return max([1.0, 2 * node.rows, *below])
 
 
 def _subplans(root: PlanNode) -> Iterator[tuple[PlanNode, PlanNode, bool]]:
@@ -347,11 +342,14 @@ def find_view_barrier(statement: Statement, evidence: Evidence) -> Finding | Non
     table = next(each.relation for each in node.walk() if each.relation)
     what = f"view {view}" if view else f"the subquery on {table}"
     computed = _COMPUTED[node.kind]
+    part = min(1.0, scan.cost / max(1.0, statement.plan.root.cost))
     return finding(
         f"The filter on {column} cannot enter {what} because of {computed}",
         *_filter_inside(what, table, column, computed),
         objects=(name for name in (view, table, column) if name),
-        bill=evidence.bill_of({statement.number: _saved_by_filtering(statement.plan.root, scan, node)}),
+        bill=evidence.bill_of(
+            {statement.number: (part * (1 - scan.rows / max(1.0, node.rows, scan.children[0].rows)))}
+        ),
         statements=[statement],
         evidence=(
             f"The plan computes {format_count(max(node.rows, scan.children[0].rows))} rows, of "
@@ -388,12 +386,6 @@ def _filtered_column(scan: PlanNode, evidence: Evidence) -> str | None:
         if bare in names:
             return bare
     return None
-
-
-def _saved_by_filtering(root: PlanNode, scan: PlanNode, node: PlanNode) -> float:
-    """Return the fraction of the time spent on rows that the filter then discards."""
-    part = min(1.0, scan.cost / max(1.0, root.cost))
-    return part * (1 - scan.rows / max(1.0, node.rows, scan.children[0].rows))
 
 
 def _filter_inside(what: str, table: str, column: str, computed: str) -> Iterator[Candidate]:

@@ -376,16 +376,12 @@ def _evidence(holder: HorizonHolder, tables: list[TableFacts], evidence: Evidenc
     yield f"{later} began since the oldest one whose dead rows VACUUM must keep for it."
     for table in tables[:_SHOWN]:
         share = share_text((table.dead or 0) / max(1, _all(table)))
-        ago = _ago(table, evidence)
+        ended_us = 0 if evidence.database is None else evidence.database.watch.ended_us
+        ago = format_duration(1000.0 * max(0, ended_us - (table.vacuumed_us or 0)))
         yield (
             f"Table {table.name} has {format_count(table.dead or 0)} dead rows ({share} of all), "
             f"although VACUUM ran {ago} ago."
         )
-
-
-def _ago(table: TableFacts, evidence: Evidence) -> str:
-    ended_us = 0 if evidence.database is None else evidence.database.watch.ended_us
-    return format_duration(1000.0 * max(0, ended_us - (table.vacuumed_us or 0)))
 
 
 def _end_holder(holder: HorizonHolder) -> Iterator[Candidate]:

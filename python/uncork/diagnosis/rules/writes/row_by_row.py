@@ -1,4 +1,4 @@
-"""Work that clients repeat: rows written one by one, with a commit or trigger each; temporary tables. Pure."""
+"""Work that clients repeat: rows written one by one, and temporary tables created again and again. Pure."""
 
 from __future__ import annotations
 
@@ -445,6 +445,7 @@ def find_temporary_tables(statement: Statement, seen: Evidence) -> Finding | Non
         evidence.append(
             f"Dropping or truncating it takes {share_text(seen.share(dropped))} of the busy time."
         )
+    match = _COLUMNS.match((statement.sql or statement.text).rstrip("; "))
     return finding(
         f"Temporary table {name} is created {count_words(calls, 'time')}",
         statement_change(
@@ -455,7 +456,7 @@ def find_temporary_tables(statement: Statement, seen: Evidence) -> Finding | Non
             f"Create {name} once for each connection, with IF NOT EXISTS, and empty it by ON "
             "COMMIT DELETE ROWS.",
             "A pooler in transaction mode may give each transaction another session.",
-            sql=_kept(statement),
+            sql=f"{match[1]} IF NOT EXISTS {match[2]} ON COMMIT DELETE ROWS;" if match else "",
             undo=f"DROP TABLE {sql_name(name)};",
         ),
         objects=(name,),
@@ -474,9 +475,3 @@ def _filled(name: str, evidence: Evidence) -> int:
     inserts = (statement for statement in evidence.statements.values() if statement.text.startswith("insert"))
     filling = (insert for insert in inserts if (write := written(insert)) and write.table == name)
     return max((insert.calls or 0 for insert in filling), default=0)
-
-
-def _kept(statement: Statement) -> str:
-    """Return the statement that keeps the table, if it lists its columns."""
-    match = _COLUMNS.match((statement.sql or statement.text).rstrip("; "))
-    return f"{match[1]} IF NOT EXISTS {match[2]} ON COMMIT DELETE ROWS;" if match else ""
