@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from uncork.model.database.catalogue import Catalogue, ColumnFacts, PolicyFacts, TriggerBody
 from uncork.model.database.finding import Bill
@@ -20,17 +20,19 @@ from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.database.sessions import SessionRates
 from uncork.model.database.statement import Predicate, StatementShape
 from uncork.model.database.wait_classes import CPU, IDLE
-from uncork.model.results.database import (
-    BlockerFacts,
-    CounterFacts,
-    DatabaseResult,
-    ForeignKeyFacts,
-    IndexFacts,
-    TableFacts,
-)
 from uncork.model.results.database_transactions import InTransaction
 from uncork.model.results.log import LogResult
 from uncork.stats.sampled_time import mean_over_time
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import (
+        BlockerFacts,
+        CounterFacts,
+        DatabaseResult,
+        ForeignKeyFacts,
+        IndexFacts,
+        TableFacts,
+    )
 
 _Item = TypeVar("_Item")
 _Key = TypeVar("_Key")

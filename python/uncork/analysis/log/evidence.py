@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import pairwise
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.diagnosis.evidence import Evidence, Piece, Statement
 from uncork.diagnosis.log_loops import client_loops
@@ -18,11 +18,13 @@ from uncork.model.database.statement import StatementShape
 from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.records import build_from
 from uncork.model.results.costly_parts import CostlyPart
-from uncork.model.results.database import TableFacts
 from uncork.model.results.log import LogResult, TemplateFacts
 from uncork.model.units import count_words
 from uncork.profile.plans.tree import statement_plan
 from uncork.stats.sampled_time import BATCHES
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 _SHAPES: Final = 200
 """Statements that are taken apart, and whose plans are read: those with the most time. Each takes 0.4 ms."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.diagnosis.changes import Setting, client_change
 from uncork.diagnosis.evidence import Evidence, Piece, grouped
 from uncork.diagnosis.rule import finding, rule, worth
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.wait_classes import IDLE
-from uncork.model.results.database import BlockerFacts
 from uncork.model.results.database_transactions import InTransaction
 from uncork.model.results.log import LogResult, TransactionFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import BlockerFacts
 
 _CPU_S: Final = 0.003
 """Processor time of the server for a connection: the process is forked and its caches are filled.

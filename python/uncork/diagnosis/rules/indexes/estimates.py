@@ -9,13 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.diagnosis.evidence import Evidence
 from uncork.diagnosis.rules.indexes.keys import called_functions
 from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.statement import Predicate
-from uncork.model.results.database import TableFacts
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 # ---- the fraction of a table's rows in a range, from a column's statistics ----
 #

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.diagnosis.changes import index_change, statement_change
 from uncork.diagnosis.evidence import Evidence, Existing, Statement
@@ -32,9 +32,11 @@ from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.index import IndexKey, IndexShape, create_index, drop_index, new_name
 from uncork.model.database.names import literal, quoted
 from uncork.model.database.plan import PlanNode
-from uncork.model.results.database import ForeignKeyFacts, TableFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_bytes, format_count, series_words
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import ForeignKeyFacts, TableFacts
 
 _MOST_STATEMENTS: Final = 4
 _PROOF: Final = "Compare the statements with and without the index in uncork run."

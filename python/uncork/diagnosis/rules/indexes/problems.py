@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.diagnosis.evidence import WORK, Evidence, Piece, Statement
 from uncork.diagnosis.rules.indexes.estimates import fraction_of_range, pages, scan_cost
@@ -28,9 +28,11 @@ from uncork.diagnosis.rules.writes.written import Within, executed_within
 from uncork.model.database.finding import Bill
 from uncork.model.database.index import IndexKey
 from uncork.model.database.statement import Predicate
-from uncork.model.results.database import TableFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 # ---- how much of a statement's time the functions that it executes spend in scans of a table ----
 #

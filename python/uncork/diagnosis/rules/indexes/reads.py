@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.diagnosis.evidence import Evidence, Statement
 from uncork.diagnosis.rules.indexes.estimates import index_cost, pages, scan_cost
@@ -13,7 +13,9 @@ from uncork.diagnosis.rules.indexes.uses import Use, Want, is_named, table_of
 from uncork.model.database.index import IndexShape
 from uncork.model.database.plan import PlanNode
 from uncork.model.database.statement import Predicate, StatementShape
-from uncork.model.results.database import TableFacts
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 # ---- which statements scan a whole table, and whether they need few of its rows ----
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.diagnosis.changes import drop_indexes, index_change
 from uncork.diagnosis.evidence import Evidence, Existing
@@ -12,8 +12,10 @@ from uncork.diagnosis.rule import finding, rule, worth
 from uncork.diagnosis.rules.indexes.problems import problems
 from uncork.model.database.finding import Bill, Finding
 from uncork.model.database.names import sql_name
-from uncork.model.results.database import TableFacts
 from uncork.model.units import count_words, format_bytes
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 # ---- what the upkeep of indexes costs, and what may need an index that nothing scans for now ----
 #

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.diagnosis.evidence import Evidence, Statement
 from uncork.diagnosis.rules.indexes.estimates import (
@@ -24,7 +24,9 @@ from uncork.model.database.index import IndexKey
 from uncork.model.database.names import quoted
 from uncork.model.database.plan import PlanNode
 from uncork.model.database.statement import ColumnName, OrderKey, Predicate, StatementShape, TableUse
-from uncork.model.results.database import TableFacts
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 _HOLE: Final = re.compile(r"\\\$\d+|(?<!\w)\\\?(?!\w)")
 _QUOTED: Final = re.compile(r"'(?:[^']|'')*'")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.diagnosis.changes import client_change, ddl_change, session_setting, statement_change
 from uncork.diagnosis.evidence import Evidence, Piece, Statement
@@ -19,9 +19,11 @@ from uncork.diagnosis.rules.writes.written import Written, functions_of, updated
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.database.wait_classes import CPU, IDLE
-from uncork.model.results.database import BlockerFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import BlockerFacts
 
 _SHARE: Final = 0.4
 """Fraction of the busy time that sessions queue for rows of one table. Row locks exist so that

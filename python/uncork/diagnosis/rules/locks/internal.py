@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.diagnosis.changes import Setting, client_change, ddl_change, session_setting, statement_change
 from uncork.diagnosis.evidence import Evidence, Piece, Statement
@@ -24,9 +24,11 @@ from uncork.diagnosis.rules.space.vacuum import oldest_holder
 from uncork.diagnosis.rules.writes.written import functions_of
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.wait_classes import IDLE
-from uncork.model.results.database import BlockerFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration, series_words, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import BlockerFacts
 
 _EVENT: Final = "LockManager"
 _PLACES: Final = 16

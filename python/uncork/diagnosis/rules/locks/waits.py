@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.diagnosis.changes import client_change, ddl_change, maintenance, session_setting, statement_change
 from uncork.diagnosis.evidence import Evidence, grouped
@@ -25,10 +25,12 @@ from uncork.diagnosis.servers import on_servers, servers_of
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import literal, quoted, sql_name
 from uncork.model.database.wait_classes import IDLE
-from uncork.model.results.database import BlockerFacts
 from uncork.model.results.log import Blocking, ErrorFacts
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import BlockerFacts
 
 _NAME: Final = r"((?:\"[^\"]+\"|[\w$]+)(?:\.(?:\"[^\"]+\"|[\w$]+))?)"
 _LOCKS: Final = (

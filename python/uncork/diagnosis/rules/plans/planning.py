@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from uncork.diagnosis.changes import (
     TableOptions,
@@ -34,8 +34,10 @@ from uncork.model.database.index import IndexKey, IndexShape, create_index, drop
 from uncork.model.database.names import quoted, sql_name
 from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.database.wait_classes import CPU
-from uncork.model.results.database import TableFacts
 from uncork.model.units import count_words, format_bytes, format_count, format_duration, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 _CHEAPER: Final = 5.0
 """How many times less the plan for actual values must take than a call does. Planning again for each call

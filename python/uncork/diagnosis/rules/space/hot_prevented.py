@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncork.diagnosis.changes import TableOptions, ddl_change, drop_indexes
 from uncork.diagnosis.evidence import Evidence, Existing, Statement
@@ -18,8 +18,10 @@ from uncork.diagnosis.rules.indexes.unneeded_indexes import serves_key, why_unpr
 from uncork.diagnosis.rules.space.vacuum import held_back
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import sql_name
-from uncork.model.results.database import TableFacts
 from uncork.model.units import format_count, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 _HOT: Final = 0.5
 """Share of heap-only updates below which it is a finding. Updates of random rows of a table with

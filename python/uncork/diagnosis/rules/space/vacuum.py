@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from math import inf
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.diagnosis.changes import (
     Setting,
@@ -23,10 +23,12 @@ from uncork.diagnosis.rules.indexes.reads import reads_whole, selective, served_
 from uncork.diagnosis.rules.writes.written import executed_within
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import literal, sql_name
-from uncork.model.results.database import TableFacts
 from uncork.model.results.database_transactions import HorizonHolder
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_bytes, format_count, format_duration, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 # ---- what dead rows cost statements, and what keeps autovacuum from removing them ----
 

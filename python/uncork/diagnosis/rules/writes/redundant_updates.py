@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.diagnosis.changes import client_change, ddl_change, statement_change
 from uncork.diagnosis.evidence import WORK, Evidence, Piece, Statement
@@ -23,8 +23,10 @@ from uncork.diagnosis.rules.writes.written import Written, written
 from uncork.model.database.catalogue import ColumnFacts
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.names import content_query, quoted, sql_name
-from uncork.model.results.database import TableFacts
 from uncork.model.units import count_words, format_count, share_text
+
+if TYPE_CHECKING:
+    from uncork.model.results.database import TableFacts
 
 _SAVED: Final = 0.5
 """Fraction of an update's working time that writing the row takes; finding it takes the rest.
