@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Final
 
 from uncork.model.bottleneck import COMMIT_EVENTS, Bottleneck, Component, DatabaseUse, Resource, Seen
@@ -26,121 +26,79 @@ _SHARE_CONNECTIONS: Final = (
 )
 
 
-def ephemeral_ports(seen: Seen) -> Bottleneck | None:
+def _ephemeral_ports(seen: Seen) -> Iterator[Bottleneck]:
     """Report that the generator's machine has no port left to connect from."""
     failed = _errors(seen, ("EADDRNOTAVAIL", "no local port"), "cannot assign requested address")
-    if not failed:
-        return None
-    return Bottleneck(
-        "ephemeral ports",
-        f"the generator's machine ran out of local ports to connect from ({failed} times): a "
-        "closed connection occupies its port for a minute",
-        "keep connections open, or widen net.ipv4.ip_local_port_range",
-        _refusing(seen, failed),
-    )
-
-
-def file_descriptors(seen: Seen) -> Bottleneck | None:
-    """Report that a component reached its limit of open files. Each connection takes one."""
-    own = _errors(seen, ("too many files",))
-    if own:
-        return Bottleneck(
-            "file descriptors",
-            f"the generator reached its limit of open files, and each connection takes one: {own} "
-            "could not be opened",
-            "raise the generator's limit of open files (ulimit -n)",
-            _refusing(seen, own),
+    if failed:
+        yield Bottleneck(
+            "ephemeral ports",
+            f"the generator's machine ran out of local ports to connect from ({failed} times): a "
+            "closed connection occupies its port for a minute",
+            "keep connections open, or widen net.ipv4.ip_local_port_range",
+            _refusing(seen, failed),
         )
-    failed = _errors(seen, ("EMFILE", "ENFILE", "53000"), "too many open files")
-    for name, component in (("service", seen.service), ("database", seen.database)):
-        if component is not None and _full(component):
-            return Bottleneck(
-                "file descriptors",
-                f"a process of the {name} has {component.descriptors} of at most "
-                f"{component.descriptor_limit} files open, and each connection takes one",
-                f"raise the {name}'s limit of open files (ulimit -n, LimitNOFILE)",
-                _refusing(seen, failed),
-            )
-    if not failed:
-        return None
-    return Bottleneck(
-        "file descriptors",
-        f"{failed} requests failed at a limit of open files, and each connection takes one",
-        "raise the limit of open files (ulimit -n, LimitNOFILE) of the process that reported the error",
-        _refusing(seen, failed),
-    )
 
 
-def connection_limit(seen: Seen) -> Bottleneck | None:
+def _file_descriptors(seen: Seen) -> Iterator[Bottleneck]:
+    """Report that a component reached its limit of open files. Each connection takes one."""
+    failed = _errors(seen, ("too many files",))
+    found = ""
+    if failed:
+        found = f"the generator reached its limit of open files, and each connection takes one: {failed} "
+        found += "could not be opened"
+        remedy = "raise the generator's limit of open files (ulimit -n)"
+    else:
+        failed = _errors(seen, ("EMFILE", "ENFILE", "53000"), "too many open files")
+        if failed:
+            found = f"{failed} requests failed at a limit of open files, and each connection takes one"
+        remedy = (
+            "raise the limit of open files (ulimit -n, LimitNOFILE) of the process that reported the error"
+        )
+        for name, component in (("service", seen.service), ("database", seen.database)):
+            used, most = (component.descriptors, component.descriptor_limit) if component else (None, None)
+            if used is not None and most and used >= _NEAR * most:
+                found = f"a process of the {name} has {used} of at most {most} files open, and each "
+                found += "connection takes one"
+                remedy = f"raise the {name}'s limit of open files (ulimit -n, LimitNOFILE)"
+                break
+    if found:
+        yield Bottleneck("file descriptors", found, remedy, _refusing(seen, failed))
+
+
+def _connection_limit(seen: Seen) -> Iterator[Bottleneck]:
     """Report that the database accepts no more connections.
 
-    The evidence is the database's own error, or failures of the service while all connections are taken.
+    The evidence is the database's own error, or failures of the service while all connections are taken,
+    except one that may be changing clients.
     """
     words = ("too many clients", "too many connections", "remaining connection slots")
-    failed = _errors(seen, ("53300",), *words)
-    sessions = seen.sessions
-    if not failed and sessions is not None and _has_no_room(sessions):
+    failed, sessions = _errors(seen, ("53300",), *words), seen.sessions
+    opened, limit = (None, None) if sessions is None else (sessions.connections, sessions.max_connections)
+    most = f" (max_connections = {limit})" if limit else ""
+    found = f"the database accepts no more connections{most}: it refused {failed}"
+    full = sessions and opened is not None and limit is not None and opened >= limit - sessions.reserved - 1
+    if not failed and sessions is not None and full:
         failed = sum(many for code, many in seen.load.errors.items() if code.startswith("status 5"))
-        if failed:
-            return Bottleneck(
-                "connection limit",
-                f"the database has no connection left: {sessions.connections} of "
-                f"{sessions.max_connections} were open{_reserved(sessions)}, and the service "
-                f"failed {failed} requests meanwhile",
-                _SHARE_CONNECTIONS,
-                _refusing(seen, failed),
-            )
-    if not failed:
-        return None
-    most = (
-        ""
-        if sessions is None or not sessions.max_connections
-        else f" (max_connections = {sessions.max_connections})"
-    )
-    return Bottleneck(
-        "connection limit",
-        f"the database accepts no more connections{most}: it refused {failed}",
-        _SHARE_CONNECTIONS,
-        _refusing(seen, failed),
-    )
+        kept = f" ({sessions.reserved} of them reserved for administrators)" if sessions.reserved else ""
+        found = f"the database has no connection left: {opened} of {limit} were open{kept}, and the service "
+        found += f"failed {failed} requests meanwhile"
+    if failed:
+        yield Bottleneck("connection limit", found, _SHARE_CONNECTIONS, _refusing(seen, failed))
 
 
-def listen_backlog(seen: Seen) -> Bottleneck | None:
+def _listen_backlog(seen: Seen) -> Iterator[Bottleneck]:
     """Report that connections arrive faster than the service accepts them."""
-    overflows, came = seen.machine.overflows or 0, _came(seen)
-    if not overflows or not came or overflows < _OVERFLOWS * came:
-        return None
-    most = "" if seen.machine.backlog is None else f" (at most {seen.machine.backlog} waited in it)"
-    return Bottleneck(
-        "listen backlog",
-        f"the queue of connections waiting to be accepted overflowed {overflows} times{most}: each "
-        "client turned away waits a second or more before it retries",
-        "raise the service's backlog and net.core.somaxconn, accept faster, or keep connections open",
-        _REFUSAL_WEIGHT,
-    )
-
-
-def _came(seen: Seen) -> int:
-    """Count the connections that were opened or refused while the load was measured."""
-    load = seen.load
-    refused = sum(load.errors.get(code, 0) for code in ("connect timeout", "refused"))
-    return load.opened + refused
-
-
-def _has_no_room(sessions: DatabaseUse) -> bool:
-    """Return whether every connection is taken, except one that may be changing clients."""
-    if sessions.connections is None or sessions.max_connections is None:
-        return False
-    return sessions.connections >= sessions.max_connections - sessions.reserved - 1
-
-
-def _reserved(sessions: DatabaseUse) -> str:
-    return f" ({sessions.reserved} of them reserved for administrators)" if sessions.reserved else ""
-
-
-def _full(component: Component) -> bool:
-    known = component.descriptors is not None and bool(component.descriptor_limit)
-    return known and (component.descriptors or 0) >= _NEAR * (component.descriptor_limit or 0)
+    overflows, refused = seen.machine.overflows or 0, ("connect timeout", "refused")
+    came = seen.load.opened + sum(seen.load.errors.get(code, 0) for code in refused)
+    if overflows and came and overflows >= _OVERFLOWS * came:
+        most = "" if seen.machine.backlog is None else f" (at most {seen.machine.backlog} waited in it)"
+        yield Bottleneck(
+            "listen backlog",
+            f"the queue of connections waiting to be accepted overflowed {overflows} times{most}: each "
+            "client turned away waits a second or more before it retries",
+            "raise the service's backlog and net.core.somaxconn, accept faster, or keep connections open",
+            _REFUSAL_WEIGHT,
+        )
 
 
 def _errors(seen: Seen, codes: Iterable[str], *words: str) -> int:
@@ -201,42 +159,37 @@ CPU: Final = "CPU"
 IDLE: Final = "idle in transaction"
 
 
-def generator(seen: Seen) -> Bottleneck | None:
+def _generator(seen: Seen) -> Iterator[Bottleneck]:
     """Report that the generator itself is saturated, or throttled by its CPU quota."""
-    own = seen.generator
+    own, most = seen.generator, "its threads are busy all the time"
     if own is not None and _throttled(own) and not any(map(_throttled, (seen.service, seen.database))):
-        return Bottleneck(
-            "generator",
-            f"the generator itself is the limit: {_quota_words('it', own)}",
-            "give the generator more processors (cpu.max, resources.limits.cpu); this load did not "
-            "test the server",
-            1.5,
-        )
-    if seen.load.limit != "yes":
-        return None
-    return Bottleneck(
+        reason, more = _quota_words("it", own), "more processors (cpu.max, resources.limits.cpu)"
+    elif seen.load.limit == "yes":
+        reason, more = seen.load.limit_reason or most, "more threads, or a machine of its own"
+    else:
+        return
+    yield Bottleneck(
         "generator",
-        f"the generator itself is the limit: {seen.load.limit_reason or 'its threads are busy all the time'}",
-        "give the generator more threads, or a machine of its own; this load did not test the server",
+        f"the generator itself is the limit: {reason}",
+        f"give the generator {more}; this load did not test the server",
         1.5,
     )
 
 
-def quota(seen: Seen) -> Bottleneck | None:
+def _quota(seen: Seen) -> Iterator[Bottleneck]:
     """Report that a control group is throttled by its CPU quota, even if the machine has processors left."""
     for name, component in (("service", seen.service), ("database", seen.database)):
-        if component is None or component.throttled is None or not _throttled(component):
-            continue
-        return Bottleneck(
-            "cpu quota",
-            _quota_words(f"the {name}", component),
-            f"raise the {name}'s CPU quota (cpu.max, resources.limits.cpu), or make it use less",
-            1.2 + component.throttled,
-        )
-    return None
+        if component is not None and component.throttled is not None and _throttled(component):
+            yield Bottleneck(
+                "cpu quota",
+                _quota_words(f"the {name}", component),
+                f"raise the {name}'s CPU quota (cpu.max, resources.limits.cpu), or make it use less",
+                1.2 + component.throttled,
+            )
+            return
 
 
-def pool(seen: Seen) -> Bottleneck | None:
+def _pool(seen: Seen) -> Iterator[Bottleneck]:
     """Report that all connections of the service are taken, and requests wait for one of them.
 
     If the pool's own sessions wait (for locks, the log, storage), that wait is the cause behind the full
@@ -244,146 +197,118 @@ def pool(seen: Seen) -> Bottleneck | None:
     """
     sessions = seen.sessions
     if sessions is None or not _pool_is_full(seen):
-        return None
+        return
     waiting = _wait_for_pool(seen, sessions)
     share = waiting / seen.load.in_flight
-    if share < _SHARE:
-        return None
-    return Bottleneck(
-        "pool",
-        f"the pool of {sessions.sessions:.0f} connections is full: {waiting:.0f} of "
-        f"{seen.load.in_flight:.0f} requests in flight wait for one, "
-        f"{format_duration(share * seen.load.mean_ns)} each{_used(seen)}",
-        "hold each connection for less time, or enlarge the pool if the database has processors to spare",
-        share * (1.0 - min(1.0, _waits(seen, _QUEUES) / sessions.busy)),
+    queueing = sum(many for (of_class, _), many in sessions.waits.items() if of_class in _QUEUES)
+    if share >= _SHARE:
+        yield Bottleneck(
+            "pool",
+            f"the pool of {sessions.sessions:.0f} connections is full: {waiting:.0f} of "
+            f"{seen.load.in_flight:.0f} requests in flight wait for one, "
+            f"{format_duration(share * seen.load.mean_ns)} each{_used(seen)}",
+            "hold each connection for less time, or enlarge the pool if the database has processors to spare",
+            share * (1.0 - min(1.0, queueing / sessions.busy)),
+        )
+
+
+def _queues(seen: Seen) -> Iterator[Bottleneck]:
+    """Report what sessions wait for: locks, commits, storage, or each other inside the server."""
+    flying, whose = max(seen.load.in_flight, 1.0), "requests in flight"
+    if seen.sessions is not None and _pool_is_full(seen):
+        flying, whose = max(seen.sessions.busy, 1.0), "sessions of the service"
+    waits = {} if seen.sessions is None else seen.sessions.waits
+
+    def waiting(*classes: str, besides: Container[str] = ()) -> float:
+        return sum(many for (name, event), many in waits.items() if name in classes and event not in besides)
+
+    inside = {
+        event: many
+        for (name, event), many in waits.items()
+        if name in ("LWLock", "BufferPin", "IPC") and event not in _READS
+    }
+    most = max(inside, key=inside.__getitem__, default="none")
+    claims: tuple[tuple[Resource, float, str, str], ...] = (
+        (
+            "locks",
+            waiting("Lock"),
+            "wait for locks that other transactions hold",
+            "find who holds them (uncork profile db lists the chains), then shorten those "
+            "transactions, or spread the rows that they change",
+        ),
+        (
+            "commit",
+            sum(many for (_, event), many in waits.items() if event in COMMIT_EVENTS),
+            "wait for the write-ahead log to be safe on disk",
+            "commit less often (more rows per transaction), consider synchronous_commit = off, or use "
+            "a faster log device",
+        ),
+        (
+            "storage",
+            waiting("IO", besides=COMMIT_EVENTS)
+            + sum(many for (_, event), many in waits.items() if event in _READS),
+            "wait for data to be read or written",
+            "read less (an index, fewer columns), add memory, or use faster storage",
+        ),
+        (
+            "internal locks",
+            waiting("LWLock", besides=COMMIT_EVENTS | _READS) + waiting("BufferPin", "IPC", besides=_READS),
+            f"wait for each other inside the server ({most})",
+            "run fewer sessions at once, or spread the data that they all touch",
+        ),
     )
+    for resource, many, what, remedy in claims:
+        if many >= _QUEUE and many >= _SHARE * flying:
+            sentence = f"{many:.1f} of {flying:.1f} {whose} {what}{_used(seen)}"
+            yield Bottleneck(resource, sentence, remedy, min(many / flying, 1.0))
 
 
-def locks(seen: Seen) -> Bottleneck | None:
-    """Report that sessions wait for rows or tables that others have locked."""
-    waiting = _waiting(seen, "Lock")
-    return _queue_at(
-        seen,
-        "locks",
-        waiting,
-        "wait for locks that other transactions hold",
-        "find who holds them (uncork profile db lists the chains), then shorten those "
-        "transactions, or spread the rows that they change",
-    )
-
-
-def commit(seen: Seen) -> Bottleneck | None:
-    """Report that sessions wait for their commits to become durable."""
-    sessions = seen.sessions
-    waiting = 0.0 if sessions is None else _of_events(sessions, COMMIT_EVENTS)
-    return _queue_at(
-        seen,
-        "commit",
-        waiting,
-        "wait for the write-ahead log to be safe on disk",
-        "commit less often (more rows per transaction), consider synchronous_commit = off, or use "
-        "a faster log device",
-    )
-
-
-def storage(seen: Seen) -> Bottleneck | None:
-    """Report that sessions wait for pages to be read or written."""
-    sessions = seen.sessions
-    waiting = 0.0
-    if sessions is not None:
-        waiting = _waiting(seen, "IO") - _of_events(sessions, COMMIT_EVENTS, "IO")
-        waiting += _of_events(sessions, _READS)
-    return _queue_at(
-        seen,
-        "storage",
-        waiting,
-        "wait for data to be read or written",
-        "read less (an index, fewer columns), add memory, or use faster storage",
-    )
-
-
-def internal_locks(seen: Seen) -> Bottleneck | None:
-    """Report that sessions wait for each other inside the server."""
-    sessions = seen.sessions
-    waiting = 0.0
-    if sessions is not None:
-        waiting = _waiting(seen, "LWLock") - _of_events(sessions, COMMIT_EVENTS, "LWLock")
-        waiting += _waiting(seen, "BufferPin") + _waiting(seen, "IPC") - _of_events(sessions, _READS)
-    return _queue_at(
-        seen,
-        "internal locks",
-        waiting,
-        f"wait for each other inside the server ({_most(seen, ('LWLock', 'BufferPin', 'IPC'))})",
-        "run fewer sessions at once, or spread the data that they all touch",
-    )
-
-
-def processors(seen: Seen) -> Bottleneck | None:
+def _processors(seen: Seen) -> Iterator[Bottleneck]:
     """Report that the machine's processors are all busy, and name the component that uses most of them."""
     machine, flying = seen.machine, max(seen.load.in_flight, 1.0)
-    components = {"database": seen.database, "service": seen.service, "generator": seen.generator}
-    used = {name: component.cpus for name, component in components.items() if component is not None}
+    named = {"database": seen.database, "service": seen.service, "generator": seen.generator}
+    components = {name: component for name, component in named.items() if component is not None}
+    used = {name: component.cpus for name, component in components.items()}
     busy = machine.busy if machine.busy is not None else sum(used.values()) / machine.processors
-    waiting = seen.load.in_flight - _waits(seen)
+    waits = {} if seen.sessions is None else seen.sessions.waits
+    asleep = sum(many for (of_class, _), many in waits.items() if of_class not in (CPU, IDLE))
+    waiting = seen.load.in_flight - asleep
     if busy < _BUSY or waiting < _QUEUE * machine.processors or not used:
-        return None
-    delays = [
-        component.waiting
-        for component in components.values()
-        if component is not None and component.waiting is not None
-    ]
+        return
+    delays = [component.waiting for component in components.values() if component.waiting is not None]
     if len(delays) == len(used) and sum(delays) < _QUEUE:
-        return None  # the machine is full, but these components hardly wait for a processor
+        return  # the machine is full, but these components hardly wait for a processor
     others = max(0.0, busy * machine.processors - sum(used.values()))
-    full = f"the machine's {machine.processors} processors are {busy * 100:.0f} % busy"
-    shares = ", ".join(f"the {name} uses {cpus:.1f}" for name, cpus in used.items())
+    full = f"the machine's {machine.processors} processors are {busy * 100:.0f} % busy: "
+    full += ", ".join(f"the {name} uses {cpus:.1f}" for name, cpus in used.items())
     name = max(used, key=used.__getitem__)
-    if others > used[name]:
-        return Bottleneck(
-            "machine cpu",
-            f"{full}: {shares}, and other programs {others:.1f}",
-            "find what else runs there and stop it: until then this load does not test the server",
-            waiting / flying,
-        )
     resource, what, remedy = _CPU_OF[name]
-    component = components[name]
-    modes = "" if component is None else f" ({_modes(component)})"
-    return Bottleneck(
-        resource,
-        f"{full}: {shares}; {what}{modes}{_template(seen) if name == 'database' else ''}",
-        remedy,
-        waiting / flying,
-    )
+    sentence = f"{full}; {what} ({_modes(components[name])}){_template(seen) if name == 'database' else ''}"
+    if others > used[name]:
+        resource, sentence = "machine cpu", f"{full}, and other programs {others:.1f}"
+        remedy = "find what else runs there and stop it: until then this load does not test the server"
+    yield Bottleneck(resource, sentence, remedy, waiting / flying)
 
 
-def threads(seen: Seen) -> Bottleneck | None:
-    """Report that all threads in which the service computes are busy, while other processors are free."""
+def _threads(seen: Seen) -> Iterator[Bottleneck]:
+    """Report that all threads in which the service computes are busy, while other processors are free.
+
+    On a full machine they weigh less, so that the machine is named instead.
+    """
     component, outside = seen.service, _outside(seen)
-    if component is None:
-        return None
-    full = _full_threads(component)
-    if not full or outside - len(full) < _QUEUE:
-        return None
+    full = [] if component is None else _full_threads(component)
+    if component is None or not full or outside - len(full) < _QUEUE:
+        return
     which = "one thread" if len(full) == 1 else f"{len(full)} threads"
     share = sum(full) / len(full) * 100
-    return Bottleneck(
+    yield Bottleneck(
         "service cpu",
         f"the service computes in {which}, busy {share:.0f} % of the time, and uses {component.cpus:.1f} of "
         f"the machine's {seen.machine.processors} processors ({_modes(component)}); {outside:.1f} "
         "requests are in it",
         "find what it computes (uncork profile cpu), or run more of its processes or threads",
-        outside / max(seen.load.in_flight, 1.0) * _full_share(seen),
+        outside / max(seen.load.in_flight, 1.0) * (0.9 if (seen.machine.busy or 0.0) >= _BUSY else 1.0),
     )
-
-
-def _queue_at(seen: Seen, resource: Resource, waiting: float, what: str, remedy: str) -> Bottleneck | None:
-    flying, whose = max(seen.load.in_flight, 1.0), "requests in flight"
-    if seen.sessions is not None and _pool_is_full(seen):
-        flying, whose = max(seen.sessions.busy, 1.0), "sessions of the service"
-    if waiting < _QUEUE or waiting < _SHARE * flying:
-        return None
-    share = min(waiting / flying, 1.0)
-    return Bottleneck(resource, f"{waiting:.1f} of {flying:.1f} {whose} {what}{_used(seen)}", remedy, share)
 
 
 def _used(seen: Seen) -> str:
@@ -391,30 +316,6 @@ def _used(seen: Seen) -> str:
         return ""
     share = seen.database.cpus / seen.machine.processors
     return f"; the database uses {share * 100:.0f} % of the processors"
-
-
-def _waiting(seen: Seen, of_class: str) -> float:
-    if seen.sessions is None:
-        return 0.0
-    return sum(many for (name, _), many in seen.sessions.waits.items() if name == of_class)
-
-
-def _of_events(sessions: DatabaseUse, events: Iterable[str], of_class: str | None = None) -> float:
-    return sum(
-        many
-        for (name, event), many in sessions.waits.items()
-        if event in events and (of_class is None or name == of_class)
-    )
-
-
-def _waits(seen: Seen, classes: Iterable[str] | None = None) -> float:
-    """Return how many sessions wait, except for a processor; only in the given classes, if any are given."""
-    if seen.sessions is None:
-        return 0.0
-    waits = seen.sessions.waits.items()
-    if classes is None:
-        return sum(many for (name, _), many in waits if name not in (CPU, IDLE))
-    return sum(many for (name, _), many in waits if name in classes)
 
 
 def _outside(seen: Seen) -> float:
@@ -467,17 +368,6 @@ def _quota_words(who: str, component: Component) -> str:
     )
 
 
-def _full_share(seen: Seen) -> float:
-    """Return the weight of full threads: less on a full machine, so that the machine is named instead."""
-    return 0.9 if seen.machine.busy is not None and seen.machine.busy >= _BUSY else 1.0
-
-
-def _most(seen: Seen, classes: Iterable[str]) -> str:
-    waits = {} if seen.sessions is None else seen.sessions.waits
-    found = {event: many for (name, event), many in waits.items() if name in classes and event not in _READS}
-    return max(found, key=found.__getitem__, default="none")
-
-
 def _served_out(component: Component, seen: Seen) -> bool:
     """Return whether a component uses all processors that its quota, the machine and its threads allow."""
     if _full_threads(component):
@@ -511,30 +401,13 @@ def _template(seen: Seen) -> str:
 # nothing, so a healthy run has no bottleneck.
 
 
-_RULES: tuple[Callable[[Seen], Bottleneck | None], ...] = (
-    ephemeral_ports,
-    file_descriptors,
-    connection_limit,
-    listen_backlog,
-    generator,
-    quota,
-    pool,
-    locks,
-    commit,
-    storage,
-    internal_locks,
-    threads,
-    processors,
+_RULES: Final = (
+    *(_ephemeral_ports, _file_descriptors, _connection_limit, _listen_backlog),
+    *(_generator, _quota, _pool, _queues, _threads, _processors),
 )
 
 
 def find_bottlenecks(seen: Seen) -> tuple[Bottleneck, ...]:
     """Return the bottlenecks, the gravest first. A healthy run has none."""
-    return tuple(sorted(_found(seen), key=lambda bottleneck: -bottleneck.weight))
-
-
-def _found(seen: Seen) -> Iterator[Bottleneck]:
-    for rule in _RULES:
-        found = rule(seen)
-        if found is not None:
-            yield found
+    found = (bottleneck for rule in _RULES for bottleneck in rule(seen))
+    return tuple(sorted(found, key=lambda bottleneck: -bottleneck.weight))
