@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
 from uncork.analysis.experiment.stored import stored_evidence
+from uncork.analysis.runs.environments import differing
 from uncork.analysis.stacks.result import of_measure
 from uncork.model.results.costs import COSTS
 from uncork.model.results.experiment import Cost, PlanFacts, RunResult
@@ -29,6 +30,7 @@ _SERVER_OF: Final = "server of "
 """Begins the environment's section on another server, and names its variants."""
 
 Place = tuple[tuple[tuple[str, str], ...], str]
+_Measured = TypeVar("_Measured", Cost, EvidenceFacts)
 
 
 def explained(
@@ -61,20 +63,15 @@ def frame_differences(folder: Path, sides: tuple[str, str]) -> tuple[SideDiffere
     """
     stacks: dict[tuple[Place, str], pa.Table] = {}
     for facts, tables in stored_evidence(folder):
-        found = of_measure(tables["stacks"], "cpu")
+        found, where = of_measure(tables["stacks"], "cpu"), facts["place"]
         if facts["method"]["tool"] == "perf" and len(found):
-            stacks[_place(facts["place"]), facts["place"]["variant"]] = found
-    places = dict.fromkeys(place for place, _ in stacks)
+            stacks[(tuple(where["cell"].items()), where["workload"]), where["variant"]] = found
     return tuple(
         frame
-        for place in places
+        for place in dict.fromkeys(place for place, _ in stacks)
         if (place, sides[0]) in stacks and (place, sides[1]) in stacks
         for frame in _frames(place, stacks[place, sides[0]], stacks[place, sides[1]])
     )
-
-
-def _place(facts: Mapping[str, Any]) -> Place:
-    return tuple(facts["cell"].items()), facts["workload"]
 
 
 def _frames(place: Place, before: pa.Table, after: pa.Table) -> Iterator[SideDifference]:
@@ -97,63 +94,44 @@ def _differ(old: float, new: float, then: int, now: int) -> bool:
     return abs(new - old) > _SURE * math.sqrt(variance)
 
 
-def _costs(result: RunResult, sides: tuple[str, str]) -> Iterator[SideDifference]:
-    known: dict[tuple[Place, str], Cost] = {
-        ((cost.cell, cost.workload), cost.variant): cost for cost in result.costs
-    }
+def _pairs(
+    found: Iterable[_Measured], sides: tuple[str, str]
+) -> Iterator[tuple[Place, _Measured, _Measured]]:
+    """Yield what was measured of both sides, by cell and workload."""
+    known = {((item.cell, item.workload), item.variant): item for item in found}
     for place in dict.fromkeys(place for place, _ in known):
-        both = [known.get((place, side)) for side in sides]
-        if both[0] is None or both[1] is None:
-            continue
+        before, after = known.get((place, sides[0])), known.get((place, sides[1]))
+        if before is not None and after is not None:
+            yield place, before, after
+
+
+def _costs(result: RunResult, sides: tuple[str, str]) -> Iterator[SideDifference]:
+    for place, old, new in _pairs(result.costs, sides):
         for item in COSTS:
-            before, after = item.read(both[0]), item.read(both[1])
+            before, after = item.read(old), item.read(new)
             if before or after:
                 yield SideDifference(*place, "cost", item.name, item.unit, before, after)
 
 
 def _evidence(result: RunResult, sides: tuple[str, str]) -> Iterator[SideDifference]:
-    known = {((evidence.cell, evidence.workload), evidence.variant): evidence for evidence in result.evidence}
-    for place in dict.fromkeys(place for place, _ in known):
-        both = [known.get((place, side)) for side in sides]
-        if both[0] is not None and both[1] is not None:
-            yield from _waits(place, both[0], both[1])
-            yield from _calls(place, both[0], both[1])
-
-
-def _waits(place: Place, before: EvidenceFacts, after: EvidenceFacts) -> Iterator[SideDifference]:
-    old, new = ({wait.name: wait.operation_ns for wait in side.waits} for side in (before, after))
-    for name in dict.fromkeys((*new, *old)):
-        yield SideDifference(*place, "wait", name, "ns", old.get(name, 0.0), new.get(name, 0.0))
-
-
-def _calls(place: Place, before: EvidenceFacts, after: EvidenceFacts) -> Iterator[SideDifference]:
-    old, new = ({call.name: call.operation_calls for call in side.calls} for side in (before, after))
-    for name in dict.fromkeys((*new, *old)):
-        yield SideDifference(*place, "call", name, "", old.get(name, 0.0), new.get(name, 0.0))
+    for place, *both in _pairs(result.evidence, sides):
+        old, new = ({wait.name: wait.operation_ns for wait in side.waits} for side in both)
+        for name in dict.fromkeys((*new, *old)):
+            yield SideDifference(*place, "wait", name, "ns", old.get(name, 0.0), new.get(name, 0.0))
+        old, new = ({call.name: call.operation_calls for call in side.calls} for side in both)
+        for name in dict.fromkeys((*new, *old)):
+            yield SideDifference(*place, "call", name, "", old.get(name, 0.0), new.get(name, 0.0))
 
 
 def _settings(result: RunResult, sides: tuple[str, str]) -> Iterator[EnvironmentDifference]:
     """Yield the differences of the sides' servers, if there are two, and of their variants' configuration."""
-    facts = [_server(result, side) for side in sides]
-    for name in dict.fromkeys((*facts[0], *facts[1])):
-        values = facts[0].get(name, ""), facts[1].get(name, "")
-        if values[0] != values[1]:
-            yield EnvironmentDifference("server", name, *values, grave=False)
+    yield from differing("server", *(_server(result, side) for side in sides))
     variants = {variant.name: variant for variant in result.variants}
     one, other = variants.get(sides[0]), variants.get(sides[1])
-    if one is None or other is None:
-        return
-    for name in dict.fromkeys((*one.settings, *other.settings)):
-        values = one.settings.get(name, ""), other.settings.get(name, "")
-        if values[0] != values[1]:
-            yield EnvironmentDifference("setting", name, *values, grave=False)
-    for name in dict.fromkeys((*one.values, *other.values)):
-        values = one.values.get(name, ""), other.values.get(name, "")
-        if values[0] != values[1]:
-            yield EnvironmentDifference("value", name, *values, grave=False)
-    if one.services != other.services:
-        values = "; ".join(one.services), "; ".join(other.services)
-        yield EnvironmentDifference("services", "", *values, grave=False)
+    if one is not None and other is not None:
+        yield from differing("setting", one.settings, other.settings)
+        yield from differing("value", one.values, other.values)
+        yield from differing("services", {"": "; ".join(one.services)}, {"": "; ".join(other.services)})
 
 
 def _server(result: RunResult, side: str) -> Mapping[str, str]:
@@ -177,17 +155,12 @@ def plan_differences(
     Statements are matched by cell, workload and name. `names` are the sides' names in the text of a changed
     plan.
     """
-    return tuple(_differences(before, after, names))
-
-
-def _differences(
-    before: Sequence[PlanFacts], after: Sequence[PlanFacts], names: tuple[str, str]
-) -> Iterator[PlanDifference]:
     known = {(plan.cell, plan.workload, plan.statement): plan for plan in before}
+    differences = []
     for plan in after:
         earlier = known.get((plan.cell, plan.workload, plan.statement))
-        if earlier is None:
-            continue
-        found = plan_difference((earlier.shape, earlier.text), (plan.shape, plan.text), names)
-        if found is not None:
-            yield PlanDifference(plan.cell, plan.workload, plan.statement, *found)
+        if earlier is not None:
+            found = plan_difference((earlier.shape, earlier.text), (plan.shape, plan.text), names)
+            if found is not None:
+                differences.append(PlanDifference(plan.cell, plan.workload, plan.statement, *found))
+    return tuple(differences)

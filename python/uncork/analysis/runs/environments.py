@@ -25,7 +25,7 @@ def differences(before: RunFigures, after: RunFigures) -> Iterator[EnvironmentDi
         if name != "machine":
             yield from _section(before, after, name)
     yield from (difference for difference in machine if not difference.grave)
-    yield from _differing("asked", before.asked, after.asked)
+    yield from differing("asked", before.asked, after.asked)
     if before.commit != after.commit:
         yield EnvironmentDifference("commit", "", before.commit or "", after.commit or "", grave=False)
 
@@ -50,12 +50,13 @@ def surroundings(run: RunFigures) -> tuple[tuple[str, str], ...]:
 
 
 def _section(before: RunFigures, after: RunFigures, name: str) -> Iterator[EnvironmentDifference]:
-    yield from _differing(name, before.environment.get(name, {}), after.environment.get(name, {}))
+    yield from differing(name, before.environment.get(name, {}), after.environment.get(name, {}))
 
 
-def _differing(
+def differing(
     section: str, old: Mapping[str, str], new: Mapping[str, str]
 ) -> Iterator[EnvironmentDifference]:
+    """Yield the facts of a section that differ, except for those that pass."""
     for name in dict.fromkeys((*old, *new)):
         values = (old.get(name, ""), new.get(name, ""))
         if values[0] == values[1] or (section == "machine" and name in _PASSING):
