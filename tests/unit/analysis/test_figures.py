@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.results import small_result
-from uncork.analysis.experiment.published import beside_ours
+from uncork.analysis.experiment.published import Measured, beside_ours
 from uncork.model.results.experiment import Cost, PublishedFigure, RequestCounts
 from uncork.report.experiment.batches import figures_table
 from uncork.report.experiment.view import View
@@ -35,7 +35,7 @@ REQUESTS = [
 
 def figure(**more) -> PublishedFigure:
     entry = {"name": "it", "before": "1", "note": "", "cell": {"rows": "10"}, "workload": "simple", **more}
-    (found,) = beside_ours([entry], COSTS, (), VALUES, METRICS, REQUESTS)
+    found = beside_ours(entry, Measured(COSTS, (), VALUES, METRICS, REQUESTS))
     return found
 
 
@@ -85,7 +85,7 @@ def test_whose_processor_time_it_is():
         "variants": ["one"],
     }
     asked = [{**entry, "cost": cost} for cost in ("service CPU", "database's share of CPU")]
-    mine, share = beside_ours(asked, costs, (), VALUES, METRICS)
+    mine, share = (beside_ours(entry, Measured(costs, (), VALUES, METRICS)) for entry in asked)
     assert (mine.measured, mine.unit) == ((1e6,), "ns")
     assert (share.measured, share.unit) == ((0.75,), "share")
     assert row(share) == ["", "", "database's share of CPU: 75 %", ""]

@@ -53,41 +53,42 @@ WORDS = frozenset({*_COSTS, *_METRICS, *_REQUESTS})
 """Allowed values of `cost` in a published number."""
 
 
-def published_in_costs(
-    case: str | None,
-    costs: Sequence[Cost],
-    batches: Sequence[BatchFacts],
-    values: Values,
-    metrics: Mapping[str, str],
-    requests: Sequence[RequestCounts] = (),
-) -> tuple[PublishedFigure, ...]:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a run measured: `values` by cell, workload and variant; `metrics` names each workload's metric."""
+
+    costs: Sequence[Cost]
+    batches: Sequence[BatchFacts]
+    values: Values
+    metrics: Mapping[str, str]
+    requests: Sequence[RequestCounts] = ()
+
+    def a_row(self, name: str, place: Place) -> float | None:
+        """Return a number under its published name, a row of a batch, else an operation; None if unknown."""
+        cell, workload, variant = place
+        batch = next((b for b in self.batches if (b.cell, b.workload, b.variant) == place), None)
+        if name in _REQUESTS:
+            counts = next((r for r in self.requests if (r.cell, r.workload, r.variant) == place), None)
+            return None if counts is None else _REQUESTS[name][1](counts)
+        if name in _METRICS:
+            metric = self.metrics.get(workload, "").replace("latency", "time").partition("_")[0]
+            whole = self.values.get((Cell(cell).name, workload, variant)) if metric == name else None
+        else:
+            cost = next((c for c in self.costs if (c.cell, c.workload, c.variant) == place), None)
+            whole = None if cost is None else _COSTS[name].read(cost, batch)
+        return whole if whole is None or batch is None else whole / batch.rows
+
+
+def published_in_costs(case: str | None, measured: Measured) -> tuple[PublishedFigure, ...]:
     """Return the numbers under ``[[figures]]`` in a case's expected.toml, with the run's own beside them."""
     if case is None or case not in cases.names():
         return ()
     data = tomllib.loads((cases.path(case) / "expected.toml").read_text())
-    return beside_ours(data.get("figures", ()), costs, batches, values, metrics, requests)
+    return tuple(beside_ours(entry, measured) for entry in data.get("figures", ()))
 
 
-def beside_ours(
-    entries: Sequence[Mapping[str, Any]],
-    costs: Sequence[Cost],
-    batches: Sequence[BatchFacts],
-    values: Values,
-    metrics: Mapping[str, str],
-    requests: Sequence[RequestCounts] = (),
-) -> tuple[PublishedFigure, ...]:
-    """Return published numbers with the run's own beside them; `metrics` names each workload's metric."""
-    return tuple(_figure(entry, costs, batches, values, metrics, requests) for entry in entries)
-
-
-def _figure(
-    entry: Mapping[str, Any],
-    costs: Sequence[Cost],
-    batches: Sequence[BatchFacts],
-    values: Values,
-    metrics: Mapping[str, str],
-    requests: Sequence[RequestCounts] = (),
-) -> PublishedFigure:
+def beside_ours(entry: Mapping[str, Any], measured: Measured) -> PublishedFigure:
+    """Return a published number with the run's own beside it."""
     name: str = entry.get("cost", "")
     unit: Unit = _METRICS.get(name, "")
     if name in _REQUESTS:
@@ -96,14 +97,7 @@ def _figure(
         unit = _COSTS[name].unit
     cell: Levels = tuple(entry.get("cell", {}).items())
     workload, variants = entry.get("workload", ""), tuple(entry.get("variants", ()))
-    places = [(cell, workload, variant) for variant in variants]
-    if name in _METRICS:
-        told = metrics.get(workload, "").replace("latency", "time").partition("_")[0] == name
-        found = [_of_metric(place, batches, values) if told else None for place in places]
-    elif name in _REQUESTS:
-        found = [_of_requests(name, place, requests) for place in places]
-    else:
-        found = [_a_row(name, place, costs, batches) for place in places]
+    found = [measured.a_row(name, (cell, workload, variant)) for variant in variants]
     known = tuple(number for number in found if number is not None and (number or unit == "share"))
     return PublishedFigure(
         name=entry["name"],
@@ -118,33 +112,6 @@ def _figure(
         measured=known if known and len(known) == len(variants) else None,
         note=entry["note"],
     )
-
-
-def _of_metric(place: Place, batches: Sequence[BatchFacts], values: Values) -> float | None:
-    """Return the workload's metric a row of a batch, else an operation, if it was measured."""
-    cell, workload, variant = place
-    return _each(values.get((Cell(cell).name, workload, variant)), place, batches)
-
-
-def _of_requests(name: str, place: Place, requests: Sequence[RequestCounts]) -> float | None:
-    counts = next(
-        (request for request in requests if (request.cell, request.workload, request.variant) == place), None
-    )
-    return None if counts is None else _REQUESTS[name][1](counts)
-
-
-def _a_row(name: str, place: Place, costs: Sequence[Cost], batches: Sequence[BatchFacts]) -> float | None:
-    """Return one of the run's costs a row of a batch, else an operation, if it was measured."""
-    batch = next((b for b in batches if (b.cell, b.workload, b.variant) == place), None)
-    cost = next((c for c in costs if (c.cell, c.workload, c.variant) == place), None)
-    if cost is None:
-        return None
-    return _each(_COSTS[name].read(cost, batch), place, batches)
-
-
-def _each(whole: float | None, place: Place, batches: Sequence[BatchFacts]) -> float | None:
-    batch = next((b for b in batches if (b.cell, b.workload, b.variant) == place), None)
-    return whole if whole is None or batch is None else whole / batch.rows
 
 
 def _database_share(cost: Cost) -> float | None:

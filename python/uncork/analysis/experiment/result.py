@@ -22,7 +22,7 @@ from uncork.analysis.experiment.engines import (
     shares_of_success,
 )
 from uncork.analysis.experiment.evidence import evidence_facts
-from uncork.analysis.experiment.published import published_in_costs
+from uncork.analysis.experiment.published import Measured, published_in_costs
 from uncork.analysis.experiment.stored import judged_ledger, own_metric_facts
 from uncork.experiment.guard.gate_evidence import cost_evidence
 from uncork.experiment.plan.order import cells
@@ -120,6 +120,7 @@ class _Assembly:
         costs = tuple(self._costs())
         data_checks = tuple(self._data_checks())
         evidence = evidence_facts(self.reader.folder)
+        metrics = {name: facts.metric for name, facts in spec.workloads.items()}
         return RunResult(
             run=self._run(),
             answer="",
@@ -146,12 +147,7 @@ class _Assembly:
             batches=batches,
             systems=tuple(self._systems()),
             figures=published_in_costs(
-                self.reader.manifest.case,
-                costs,
-                batches,
-                self.values,
-                {name: facts.metric for name, facts in spec.workloads.items()},
-                self.requests,
+                self.reader.manifest.case, Measured(costs, batches, self.values, metrics, self.requests)
             ),
             engines=self.engines,
             evidence=evidence,
