@@ -31,7 +31,7 @@ from uncork.experiment.run.ledger import Judged, Ledger
 from uncork.experiment.run.request import batch_of
 from uncork.experiment.spec.schema import METRICS, Spec
 from uncork.load.sql import merge_histograms
-from uncork.model.records import build_from
+from uncork.model.records import Record, build_from
 from uncork.model.results.costs import COSTS
 from uncork.model.results.experiment import (
     ArmMetric,
@@ -110,16 +110,8 @@ class _Assembly:
         spec = self.spec
         judged = self.ledger.judgements()
         comparisons = tuple(self._in_order([*self._refused(), *(self._comparison(item) for item in judged)]))
-        noise = self._noise()
-        facts = [_variant(name, spec) for name in spec.variants]
-        factors = [
-            FactorFacts(name, tuple(spec.levels(name)), _is_numeric(name, spec)) for name in spec.factors
-        ]
-        workloads = [_workload(name, spec) for name in spec.workloads]
         batches = tuple(self._batches())
-        costs = tuple(self._costs())
-        data_checks = tuple(self._data_checks())
-        evidence = evidence_facts(self.reader.folder)
+        costs = tuple(self._record(Cost, row) for row in self.reader.costs())
         metrics = {name: facts.metric for name, facts in spec.workloads.items()}
         return RunResult(
             run=self._run(),
@@ -129,14 +121,16 @@ class _Assembly:
             confidence=spec.stop.confidence,
             practical=spec.stop.practical,
             precision=spec.stop.precision,
-            variants=tuple(facts),
-            factors=tuple(factors),
-            workloads=tuple(workloads),
+            variants=tuple(_variant(name, spec) for name in spec.variants),
+            factors=tuple(
+                FactorFacts(name, tuple(spec.levels(name)), _is_numeric(name, spec)) for name in spec.factors
+            ),
+            workloads=tuple(_workload(name, spec) for name in spec.workloads),
             comparisons=comparisons,
-            noise=noise,
+            noise=self._noise(),
             metrics=tuple(self.metrics),
             costs=costs,
-            sizes=tuple(self._sizes()),
+            sizes=tuple(self._record(SizeFacts, row) for row in self.reader.relations()),
             plans=tuple(self._plans()),
             latencies=tuple(self._latencies()),
             crossovers=tuple(self._crossovers(judged)),
@@ -150,11 +144,11 @@ class _Assembly:
                 self.reader.manifest.case, Measured(costs, batches, self.values, metrics, self.requests)
             ),
             engines=self.engines,
-            evidence=evidence,
+            evidence=evidence_facts(self.reader.folder),
             requests=self.requests,
             answers=tuple(answer_differences(self.reader, self.cells)),
             growth=growth_facts(spec, self.reader),
-            data_checks=data_checks,
+            data_checks=tuple(self._data_checks()),
             own_metrics=tuple(own_metric_facts(self.reader, spec, self.cells)),
             slice_checks=tuple(self._slice_checks()),
             cost_effects=tuple(
@@ -314,16 +308,16 @@ class _Assembly:
             by_round=tuple((entry["round"], entry["value"]) for entry in row.rounds or ()),
         )
 
-    def _costs(self) -> Iterator[Cost]:
-        for row in self.reader.costs():
-            yield Cost(**{**row, "cell": self.cells[row["cell"]].levels})
+    def _record(self, kind: type[Record], row: Mapping[str, Any], **more: Any) -> Record:
+        """Return a stored row of a cell as a record."""
+        return kind(**{**row, "cell": self.cells[row["cell"]].levels, **more})
 
     def _systems(self) -> Iterator[ArmSystem]:
         tables = read_system(self.reader.folder)
         for row in self.reader.samplings():
             use = system_use(tables, row.pop("samplings"))
             if use is not None:
-                yield ArmSystem(**{**row, "cell": self.cells[row["cell"]].levels}, use=use)
+                yield self._record(ArmSystem, row, use=use)
 
     def _batches(self) -> Iterator[BatchFacts]:
         for name, workload in self.spec.workloads.items():
@@ -351,10 +345,6 @@ class _Assembly:
             title = self.spec.checks[row.name].title or row.name
             yield build_from(DataCheckFacts, row, cell=self.cells[row.cell].levels, title=title)
 
-    def _sizes(self) -> Iterator[SizeFacts]:
-        for row in self.reader.relations():
-            yield SizeFacts(**{**row, "cell": self.cells[row["cell"]].levels})
-
     def _plans(self) -> Iterator[PlanFacts]:
         rows = self.reader.plans()
         shapes = {
@@ -376,8 +366,7 @@ class _Assembly:
                     n=99,
                 )
             )
-            computed = {"difference": difference, "plan_hash": plan_hash(row["text"])}
-            yield PlanFacts(**{**row, "cell": self.cells[row["cell"]].levels, **computed})
+            yield self._record(PlanFacts, row, difference=difference, plan_hash=plan_hash(row["text"]))
 
     def _latencies(self) -> Iterator[LatencyCurve]:
         for row in self.reader.histograms():

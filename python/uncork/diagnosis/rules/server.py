@@ -166,7 +166,21 @@ def find_connections(evidence: Evidence) -> Iterator[Finding]:
         if own is None:
             whole.append(refusal)
         else:
-            yield _own_limit(refusal, own[1], own[2])
+            kind, name = own[1], own[2]
+            owner, refused = f"{kind} {name}", count_words(refusal.count, "connection")
+            yield finding(
+                f"The server refused {refused} of {owner}, which has its own limit",
+                client_change(f"Make the pools of all clients of {owner} together smaller than its limit."),
+                client_change(
+                    f"Raise its limit with ALTER {kind.upper()} {quoted(name)} CONNECTION LIMIT.",
+                    "It leaves fewer connections for others.",
+                ),
+                objects=(name,),
+                bill=None,
+                cost=count_words(refusal.count, "refused connection"),
+                evidence=(f"It happened {when([refusal])}.", refusal.example),
+                proof="After the change, the log must have no such error at the same hour.",
+            )
     setting, reserved = evidence.setting(_MAX_CONNECTIONS), map(evidence.setting, _RESERVED)
     most = int(setting) - sum(map(int, filter(str.isdigit, reserved))) if setting.isdigit() else None
     taken = None if evidence.database is None else evidence.database.connections
@@ -221,24 +235,6 @@ def _fewer_connections(taken: int | None, evidence: Evidence) -> Iterator[Candid
         "Raise max_connections, if memory and processors can serve as many active sessions.",
         "It takes effect at a restart; standbys need the higher value first.",
         "Each session takes memory, and more busy sessions than processors make each other slower.",
-    )
-
-
-def _own_limit(error: ErrorFacts, kind: str, name: str) -> Finding:
-    """Return the finding that a role or a database has a limit of its own (CONNECTION LIMIT)."""
-    owner = f"{kind} {name}"
-    return finding(
-        f"The server refused {count_words(error.count, 'connection')} of {owner}, which has its own limit",
-        client_change(f"Make the pools of all clients of {owner} together smaller than its limit."),
-        client_change(
-            f"Raise its limit with ALTER {kind.upper()} {quoted(name)} CONNECTION LIMIT.",
-            "It leaves fewer connections for others.",
-        ),
-        objects=(name,),
-        bill=None,
-        cost=count_words(error.count, "refused connection"),
-        evidence=(f"It happened {when([error])}.", error.example),
-        proof="After the change, the log must have no such error at the same hour.",
     )
 
 

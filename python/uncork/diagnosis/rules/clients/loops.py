@@ -126,11 +126,39 @@ def find_one_by_one(evidence: Evidence) -> Iterator[Finding]:
             for blocker in evidence.blockers
             if (blocker.application, blocker.user) == (application, user)
         )
-        numbers = {transaction.template for transaction in found}
-        waiting = evidence.part_of_class("Lock", held)
-        bill = evidence.bill(partial(_caused, numbers=numbers, application=application, waiting=waiting))
         found.sort(key=lambda loop: -loop.sessions)
-        yield _one_by_one(application or user, found, held, bill, evidence)
+        who, top = application or user, found[0]
+        templates = tuple(dict.fromkeys(loop.template for loop in found if loop.template is not None))
+        waiting = evidence.part_of_class("Lock", held)
+        calls = sum(statement.calls or 0 for statement in evidence.chosen(templates))
+        per = format_count(float(f"{_executions(top, evidence):.1g}"))
+        ratio = _calls_a_begin(top, evidence)
+        statement = evidence.statement(top.template)
+        write = None if statement is None else written(statement)
+        objects = (who,) if write is None else (who, write.table)
+        sentences = [
+            f"The client waits {format_duration(float(top.gap_ns))} between two statements of such a "
+            "transaction.",
+            f"A transaction executes the costliest of them about {per} times.",
+        ]
+        if len(templates) > 1:
+            sentences.append(f"It sends {len(templates)} templates in turn.")
+        if 1.5 <= ratio <= _CREDIBLE * _executions(top, evidence):
+            calls_words = f"{format_count(round(ratio))} calls of the first for each BEGIN"
+            sentences.append(f"The server counted {calls_words}.")
+        if held:
+            sentences.append(f"Its transactions block {held:.2f} other sessions on average.")
+        yield finding(
+            _one_by_one_headline(who, statement, write, calls, per, single=len(templates) == 1),
+            *loop_candidates(top.text, statement, evidence),
+            objects=objects,
+            bill=evidence.bill(partial(_caused, numbers=templates, application=application, waiting=waiting)),
+            templates=templates,
+            text=top.text,
+            evidence=sentences,
+            proof="Compare both ways of the client with uncork run, as two workloads that return "
+            "the same rows.",
+        )
 
 
 def _caused(piece: Piece, *, numbers: Collection[int | None], application: str, waiting: float) -> float:
@@ -138,41 +166,6 @@ def _caused(piece: Piece, *, numbers: Collection[int | None], application: str, 
     if piece.wait_class == "Lock":
         return waiting
     return float(piece.template in numbers and piece.application == application)
-
-
-def _one_by_one(who: str, found: Sequence[InTransaction], held: float, bill: Bill, seen: Evidence) -> Finding:
-    top = found[0]
-    numbers = tuple(
-        dict.fromkeys(transaction.template for transaction in found if transaction.template is not None)
-    )
-    calls = sum(statement.calls or 0 for statement in seen.chosen(numbers))
-    per = format_count(float(f"{_executions(top, seen):.1g}"))
-    ratio = _calls_a_begin(top, seen)
-    statement = seen.statement(top.template)
-    write = None if statement is None else written(statement)
-    objects = (who,) if write is None else (who, write.table)
-    evidence = [
-        f"The client waits {format_duration(float(top.gap_ns))} between two statements of such a "
-        "transaction.",
-        f"A transaction executes the costliest of them about {per} times.",
-    ]
-    if len(numbers) > 1:
-        evidence.append(f"It sends {len(numbers)} templates in turn.")
-    if 1.5 <= ratio <= _CREDIBLE * _executions(top, seen):
-        calls_words = f"{format_count(round(ratio))} calls of the first for each BEGIN"
-        evidence.append(f"The server counted {calls_words}.")
-    if held:
-        evidence.append(f"Its transactions block {held:.2f} other sessions on average.")
-    return finding(
-        _one_by_one_headline(who, statement, write, calls, per, single=len(numbers) == 1),
-        *loop_candidates(top.text, statement, seen),
-        objects=objects,
-        bill=bill,
-        templates=numbers,
-        text=top.text,
-        evidence=evidence,
-        proof="Compare both ways of the client with uncork run, as two workloads that return the same rows.",
-    )
 
 
 def _one_by_one_headline(
@@ -239,7 +232,25 @@ def find_loops_in_log(evidence: Evidence) -> Iterator[Finding]:
             evidence.log_numbers[template] for template in loop.templates if template in evidence.log_numbers
         )
         if log is not None and numbers:
-            yield _loop_in_log(loop, numbers, log, evidence)
+            statement = evidence.statements.get(numbers[0], Statement(numbers[0], loop.text))
+            application = _application_in_log(loop, log)
+            write = written(statement)
+            tables: tuple[str, ...] = () if write is None else (write.table,)
+            if write is None:
+                tables = statement.tables[:1]
+            reads = loop.text.startswith("select") and write is None
+            lookup = reads and not loop.in_transaction and not loop.pipelined and len(numbers) == 1
+            yield finding(
+                _headline_in_log(loop, statement, application, tables, lookup=lookup),
+                *_candidates_in_log(loop, statement, evidence),
+                objects=(*((application,) if application else ()), *tables),
+                bill=_bill_in_log(loop, evidence),
+                templates=numbers,
+                text=loop.text,
+                evidence=_evidence_in_log(loop),
+                proof=_PIPELINE_PROOF if loop.pipelined else _PROOF,
+                rule="lookup-loop" if lookup else "",
+            )
 
 
 def _bill_in_log(loop: ClientLoop, evidence: Evidence) -> Bill:
@@ -249,28 +260,6 @@ def _bill_in_log(loop: ClientLoop, evidence: Evidence) -> Bill:
         return evidence.bill_of_seconds(0.0)
     seconds = max(1.0, (log.last_us - log.first_us) / 1e6)
     return evidence.bill_of_seconds((loop.sum_ns + loop.waiting_ns) / 1e9 / seconds * evidence.seconds)
-
-
-def _loop_in_log(loop: ClientLoop, numbers: Sequence[int], log: LogResult, evidence: Evidence) -> Finding:
-    statement = evidence.statements.get(numbers[0], Statement(numbers[0], loop.text))
-    application = _application_in_log(loop, log)
-    write = written(statement)
-    tables: tuple[str, ...] = () if write is None else (write.table,)
-    if write is None:
-        tables = statement.tables[:1]
-    reads = loop.text.startswith("select") and write is None
-    lookup = reads and not loop.in_transaction and not loop.pipelined and len(numbers) == 1
-    return finding(
-        _headline_in_log(loop, statement, application, tables, lookup=lookup),
-        *_candidates_in_log(loop, statement, evidence),
-        objects=(*((application,) if application else ()), *tables),
-        bill=_bill_in_log(loop, evidence),
-        templates=numbers,
-        text=loop.text,
-        evidence=_evidence_in_log(loop),
-        proof=_PIPELINE_PROOF if loop.pipelined else _PROOF,
-        rule="lookup-loop" if lookup else "",
-    )
 
 
 def _candidates_in_log(loop: ClientLoop, statement: Statement, evidence: Evidence) -> Iterator[Candidate]:

@@ -51,25 +51,22 @@ def find_missing_indexes(evidence: Evidence) -> Iterator[Finding]:
         if problem.obstacle is None and not misled(problem.statement, problem.use.table.name, evidence)
     ]
     for merged in merge([problem.want.wanted for problem in found]):
-        yield _missing(merged, [found[place] for place in merged.members], evidence)
+        mine = [found[place] for place in merged.members]
+        fractions = fractions_of(mine)
+        within = {problem.statement.number for problem in mine if problem.within}
+        first, table = mine[0], merged.index.table
+        yield finding(
+            _headline(merged, first),
+            *index_candidates(merged.index, evidence, merged.extension),
+            *variants(merged, mine, evidence),
+            objects=(table, *(key.column for key in merged.index.keys if key.column)),
+            bill=bill_of_scans(fractions, within, evidence),
+            templates=fractions,
+            text=first.within.outer.text if first.within else first.statement.text,
+            evidence=_missing_evidence(mine, evidence),
+            proof=_PROOF,
+        )
     yield from _unparsed(evidence)
-
-
-def _missing(merged: Merged, mine: Sequence[Problem], evidence: Evidence) -> Finding:
-    fractions = fractions_of(mine)
-    within = {problem.statement.number for problem in mine if problem.within}
-    first, table = mine[0], merged.index.table
-    return finding(
-        _headline(merged, first),
-        *index_candidates(merged.index, evidence, merged.extension),
-        *variants(merged, mine, evidence),
-        objects=(table, *(key.column for key in merged.index.keys if key.column)),
-        bill=bill_of_scans(fractions, within, evidence),
-        templates=fractions,
-        text=first.within.outer.text if first.within else first.statement.text,
-        evidence=_missing_evidence(mine, evidence),
-        proof=_PROOF,
-    )
 
 
 def _headline(merged: Merged, first: Problem) -> str:

@@ -198,7 +198,33 @@ def find_too_many(evidence: Evidence) -> Iterator[Finding]:
             and share >= _SHARE
         }
         if shares:
-            yield _too_many(shares, parts, evidence)
+            top = evidence.statements[next(iter(shares))]
+            many = format_count(_planned(top, parts))
+            mean = top.mean_ns or 0.0
+            of_top = shares[top.number]
+            planning = mean * of_top / max(0.01, 1 - of_top)
+            yield finding(
+                f"Planning over {many} partitions of {parts.table} takes longer than executing",
+                client_change(
+                    "Prepare the statement: a generic plan is made once, and selects partitions "
+                    "when it is executed.",
+                    "Each session keeps the plan of all partitions in memory.",
+                ),
+                ddl_change(
+                    f"Merge partitions of {parts.table} into larger ranges, and keep a few dozen of them.",
+                    "Rows must be copied; deleting old rows by DROP TABLE becomes coarser.",
+                ),
+                statement_change(
+                    f"Compare the partition key ({', '.join(parts.columns)}) with constants or "
+                    "parameters, so that the planner skips partitions before it looks at them."
+                ),
+                objects=(parts.table,),
+                bill=evidence.bill_of(shares),
+                statements=evidence.chosen(shares),
+                evidence=f"Planning takes about {format_duration(planning)} per call, executing "
+                f"{format_duration(mean)}.",
+                proof="Compare both layouts with uncork run, with as many partitions as the server has.",
+            )
 
 
 def _planned(statement: Statement, parts: Partitioned) -> int:
@@ -224,32 +250,3 @@ def _planning(statement: Statement, evidence: Evidence) -> float | None:
     worked = evidence.busy(statement.number, {CPU}) * evidence.seconds
     executed = statement.mean_ns * statement.calls / 1e9
     return max(0.0, 1 - executed / worked) if worked else None
-
-
-def _too_many(shares: dict[int, float], parts: Partitioned, evidence: Evidence) -> Finding:
-    top = evidence.statements[next(iter(shares))]
-    many = format_count(_planned(top, parts))
-    mean = top.mean_ns or 0.0
-    share = shares[top.number]
-    planning = mean * share / max(0.01, 1 - share)
-    return finding(
-        f"Planning over {many} partitions of {parts.table} takes longer than executing",
-        client_change(
-            "Prepare the statement: a generic plan is made once, and selects partitions when it is executed.",
-            "Each session keeps the plan of all partitions in memory.",
-        ),
-        ddl_change(
-            f"Merge partitions of {parts.table} into larger ranges, and keep a few dozen of them.",
-            "Rows must be copied; deleting old rows by DROP TABLE becomes coarser.",
-        ),
-        statement_change(
-            f"Compare the partition key ({', '.join(parts.columns)}) with constants or "
-            "parameters, so that the planner skips partitions before it looks at them."
-        ),
-        objects=(parts.table,),
-        bill=evidence.bill_of(shares),
-        statements=evidence.chosen(shares),
-        evidence=f"Planning takes about {format_duration(planning)} per call, executing "
-        f"{format_duration(mean)}.",
-        proof="Compare both layouts with uncork run, with as many partitions as the server has.",
-    )

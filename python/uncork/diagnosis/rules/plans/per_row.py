@@ -42,46 +42,9 @@ def find_not_in(statement: Statement, evidence: Evidence) -> Finding | None:
     parts = [
         subquery for subquery in statement.shape.subqueries if subquery.kind == "not in" and subquery.tables
     ]
-    return _not_in_finding(statement, parts[0], evidence) if parts else None
-
-
-def _saved_by_anti_join(statement: Statement, part: Subquery, evidence: Evidence) -> float:
-    """Return which fraction of the time an anti-join would save.
-
-    A subplan that is not hashed compares each row with all rows of the subquery. A hashed one is as
-    fast as an anti-join, unless the hash table is built for few rows, which an index would look up.
-    """
-    mean = duration_ns(statement, evidence) or 0.0
-    once = once_ns(relations(statement), evidence)
-    read_once = 0.0 if once is None or not mean else max(0.0, 1 - once / mean)
-    if statement.plan is None:
-        return read_once
-    found = next(iter(_subplans(statement.plan.root)), None)
-    if found is None:
-        return 0.0
-    above, subplan, hashed = found
-    if mean < believed_ns(subplan.cost) * _FASTEST:
-        return 0.0  # The plan is for other values: the calls read fewer rows.
-    below = [child.rows for child in above.children if child.role != "SubPlan"]
-    tested = max([1.0, 2 * above.rows, *below])
-    served = part.returns is not None and evidence.indexed(part.returns.table, part.returns.column)
-    if served and tested * _LOOK_UP <= subplan.rows:
-        # The hash table is built before the first row.
-        building = max(subplan.cost, above.startup_cost) / max(1.0, statement.plan.root.cost)
-        return min(1.0, building) * (1 - tested * _LOOK_UP / subplan.rows)
-    return 0.0 if hashed else read_once
-
-
-def _subplans(root: PlanNode) -> Iterator[tuple[PlanNode, PlanNode, bool]]:
-    """Yield the nodes that test NOT IN with their subplans, and whether these are hashed."""
-    for node in root.walk():
-        condition = node.condition("Filter") or node.condition("Join Filter")
-        for child in node.children:
-            if child.role == "SubPlan" and "NOT" in condition and f"{child.subplan})" in condition:
-                yield node, child, f"hashed {child.subplan})" in condition
-
-
-def _not_in_finding(statement: Statement, part: Subquery, evidence: Evidence) -> Finding:
+    if not parts:
+        return None
+    part = parts[0]
     table = part.tables[0]
     compared = part.compared.column if part.compared is not None else "a column"
     nullable = [
@@ -118,6 +81,42 @@ def _not_in_finding(statement: Statement, part: Subquery, evidence: Evidence) ->
         evidence=_not_in_evidence(statement, table, evidence),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
     )
+
+
+def _saved_by_anti_join(statement: Statement, part: Subquery, evidence: Evidence) -> float:
+    """Return which fraction of the time an anti-join would save.
+
+    A subplan that is not hashed compares each row with all rows of the subquery. A hashed one is as
+    fast as an anti-join, unless the hash table is built for few rows, which an index would look up.
+    """
+    mean = duration_ns(statement, evidence) or 0.0
+    once = once_ns(relations(statement), evidence)
+    read_once = 0.0 if once is None or not mean else max(0.0, 1 - once / mean)
+    if statement.plan is None:
+        return read_once
+    found = next(iter(_subplans(statement.plan.root)), None)
+    if found is None:
+        return 0.0
+    above, subplan, hashed = found
+    if mean < believed_ns(subplan.cost) * _FASTEST:
+        return 0.0  # The plan is for other values: the calls read fewer rows.
+    below = [child.rows for child in above.children if child.role != "SubPlan"]
+    tested = max([1.0, 2 * above.rows, *below])
+    served = part.returns is not None and evidence.indexed(part.returns.table, part.returns.column)
+    if served and tested * _LOOK_UP <= subplan.rows:
+        # The hash table is built before the first row.
+        building = max(subplan.cost, above.startup_cost) / max(1.0, statement.plan.root.cost)
+        return min(1.0, building) * (1 - tested * _LOOK_UP / subplan.rows)
+    return 0.0 if hashed else read_once
+
+
+def _subplans(root: PlanNode) -> Iterator[tuple[PlanNode, PlanNode, bool]]:
+    """Yield the nodes that test NOT IN with their subplans, and whether these are hashed."""
+    for node in root.walk():
+        condition = node.condition("Filter") or node.condition("Join Filter")
+        for child in node.children:
+            if child.role == "SubPlan" and "NOT" in condition and f"{child.subplan})" in condition:
+                yield node, child, f"hashed {child.subplan})" in condition
 
 
 def _not_in_evidence(statement: Statement, table: str, evidence: Evidence) -> Iterator[str]:

@@ -434,7 +434,23 @@ def find_offset(statement: Statement, evidence: Evidence) -> Finding | None:
     if returned is None or read is None or kept is None or (blocks or _PAGE_BLOCKS) < _PAGE_BLOCKS:
         return None
     read *= kept  # what a filter discards is not the fault of OFFSET
-    return _offset(statement, shape, returned, read, evidence) if read >= _READ * (returned + 1) else None
+    if read < _READ * (returned + 1):
+        return None
+    keys = tuple(key for key in shape.order if key.level == 0)
+    use = next(use for use in shape.tables if use.kind == "table" and use.level == 0)
+    return finding(
+        f"OFFSET reads {format_count(round(read))} rows of {use.name} for {format_count(round(returned))} "
+        "rows",
+        _next_page(statement, use.name, use.alias, keys, evidence),
+        objects=(use.name, *(key.column for key in keys if key.column)),
+        bill=evidence.bill_of({statement.number: 1 - returned / read}),
+        statements=[statement],
+        evidence=(
+            "OFFSET reads the rows of all pages before and discards them, so each page takes "
+            "longer than the one before."
+        ),
+        proof="Compare OFFSET and the condition on the key with uncork run, for a page far from the first.",
+    )
 
 
 def _rows_read(statement: Statement, evidence: Evidence) -> float | None:
@@ -498,26 +514,6 @@ def _passing(filtered: Sequence[Predicate], table: str, evidence: Evidence) -> f
 def _searched(predicate: Predicate, scan: PlanNode) -> bool:
     """Return whether the scan searches its index for a predicate, so that no row is discarded for it."""
     return re.search(rf"\b{re.escape(predicate.column)}\b", scan.condition("Index Cond")) is not None
-
-
-def _offset(
-    statement: Statement, shape: StatementShape, returned: float, read: float, evidence: Evidence
-) -> Finding:
-    keys = tuple(key for key in shape.order if key.level == 0)
-    use = next(use for use in shape.tables if use.kind == "table" and use.level == 0)
-    return finding(
-        f"OFFSET reads {format_count(round(read))} rows of {use.name} for {format_count(round(returned))} "
-        "rows",
-        _next_page(statement, use.name, use.alias, keys, evidence),
-        objects=(use.name, *(key.column for key in keys if key.column)),
-        bill=evidence.bill_of({statement.number: 1 - returned / read}),
-        statements=[statement],
-        evidence=(
-            "OFFSET reads the rows of all pages before and discards them, so each page takes "
-            "longer than the one before."
-        ),
-        proof="Compare OFFSET and the condition on the key with uncork run, for a page far from the first.",
-    )
 
 
 def _next_page(
@@ -589,7 +585,27 @@ def find_unbounded(statement: Statement, evidence: Evidence) -> Finding | None:
     open_end = _open(statement, evidence)
     if open_end is None or rows < _GROWING * evidence.rows(open_end.table):
         return None
-    return _unbounded(statement, open_end, rows, evidence)
+    lower = open_end.operator in _LOWER
+    end, missing = ("upper", "<") if lower else ("lower", ">=")
+    name = quoted(open_end.column)
+    return finding(
+        f"Each call reads {open_end.table} to its end, as {open_end.column} has no {end} bound",
+        statement_change(
+            f"Add the other bound ({name} {missing} ...), or ORDER BY {name} LIMIT, and read "
+            "on from the last row.",
+            "A client that needs all rows must send several statements.",
+            same_answers=False,
+        ),
+        objects=(open_end.table, open_end.column),
+        bill=evidence.bill_of((statement.number,), _CLASSES),
+        statements=[statement],
+        evidence=(
+            f"A call returns {format_count(round(rows))} of "
+            f"{format_count(round(evidence.rows(open_end.table)))} "
+            f"rows, and takes {format_duration(statement.mean_ns or 0.0)}."
+        ),
+        proof="Compare both statements with uncork run.",
+    )
 
 
 def _open(statement: Statement, evidence: Evidence) -> Predicate | None:
@@ -611,30 +627,6 @@ def _open(statement: Statement, evidence: Evidence) -> Predicate | None:
         if evidence.rows(predicate.table) >= LARGE_ROWS and not predicate.alternative and not others:
             return predicate
     return None
-
-
-def _unbounded(statement: Statement, found: Predicate, rows: float, evidence: Evidence) -> Finding:
-    lower = found.operator in _LOWER
-    end, missing = ("upper", "<") if lower else ("lower", ">=")
-    name = quoted(found.column)
-    return finding(
-        f"Each call reads {found.table} to its end, as {found.column} has no {end} bound",
-        statement_change(
-            f"Add the other bound ({name} {missing} ...), or ORDER BY {name} LIMIT, and read "
-            "on from the last row.",
-            "A client that needs all rows must send several statements.",
-            same_answers=False,
-        ),
-        objects=(found.table, found.column),
-        bill=evidence.bill_of((statement.number,), _CLASSES),
-        statements=[statement],
-        evidence=(
-            f"A call returns {format_count(round(rows))} of "
-            f"{format_count(round(evidence.rows(found.table)))} "
-            f"rows, and takes {format_duration(statement.mean_ns or 0.0)}."
-        ),
-        proof="Compare both statements with uncork run.",
-    )
 
 
 _RANGES: Final = {

@@ -230,37 +230,36 @@ def find_behind(evidence: Evidence) -> Iterator[Finding]:
             continue
         parts = dead_reads(table, evidence)
         if parts:
-            yield _behind(table, parts, evidence, slow=delay == "slow")
-
-
-def _behind(table: TableFacts, parts: dict[int, float], seen: Evidence, *, slow: bool) -> Finding:
-    dead, limit = table.dead or 0, threshold(table, seen)
-    statements = seen.by_cost(parts)
-    top = statements[0]
-    blocks, rows = top.a_call(top.blocks), top.a_call(top.rows)
-    evidence = [
-        f"{share_text(dead / max(1, dead + (table.live or 0)))} of the table's rows are dead. "
-        f"Autovacuum starts at {format_count(round(limit))} dead rows."
-    ]
-    if blocks is not None and rows is not None:
-        evidence.append(
-            f"A call of the statement touches {format_count(round(blocks))} blocks and returns or "
-            f"changes {format_count(round(rows))} rows."
-        )
-    if slow:
-        evidence.append("Autovacuum pauses for its cost limit (wait event VacuumDelay) most of the time.")
-    why = "autovacuum is too slow" if slow else "autovacuum starts too late"
-    return finding(
-        f"Statements read {format_count(dead)} dead rows of table {table.name}: {why}",
-        _faster(table, seen) if slow else _earlier(table, seen),
-        vacuum(table.name, "ANALYZE", f"Run VACUUM (ANALYZE) on table {table.name} once."),
-        objects=(table.name,),
-        bill=seen.bill_of(parts),
-        statements=statements,
-        evidence=evidence,
-        proof="Compare the statements before and after VACUUM with uncork run. After it, "
-        "pg_stat_user_tables.n_dead_tup must stay low.",
-    )
+            slow = delay == "slow"
+            dead, limit = table.dead or 0, threshold(table, evidence)
+            statements = evidence.by_cost(parts)
+            top = statements[0]
+            blocks, rows = top.a_call(top.blocks), top.a_call(top.rows)
+            sentences = [
+                f"{share_text(dead / max(1, dead + (table.live or 0)))} of the table's rows are dead. "
+                f"Autovacuum starts at {format_count(round(limit))} dead rows."
+            ]
+            if blocks is not None and rows is not None:
+                sentences.append(
+                    f"A call of the statement touches {format_count(round(blocks))} blocks and returns or "
+                    f"changes {format_count(round(rows))} rows."
+                )
+            if slow:
+                sentences.append(
+                    "Autovacuum pauses for its cost limit (wait event VacuumDelay) most of the time."
+                )
+            why = "autovacuum is too slow" if slow else "autovacuum starts too late"
+            yield finding(
+                f"Statements read {format_count(dead)} dead rows of table {table.name}: {why}",
+                _faster(table, evidence) if slow else _earlier(table, evidence),
+                vacuum(table.name, "ANALYZE", f"Run VACUUM (ANALYZE) on table {table.name} once."),
+                objects=(table.name,),
+                bill=evidence.bill_of(parts),
+                statements=statements,
+                evidence=sentences,
+                proof="Compare the statements before and after VACUUM with uncork run. After it, "
+                "pg_stat_user_tables.n_dead_tup must stay low.",
+            )
 
 
 def _earlier(table: TableFacts, evidence: Evidence) -> Candidate:

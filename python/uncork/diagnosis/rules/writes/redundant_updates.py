@@ -105,7 +105,51 @@ def find_redundant_updates(statement: Statement, evidence: Evidence) -> Finding 
     rows = statement.rows or statement.calls or 0
     if found is None or found.part < _LEAST or (statement.blocks or 0) > _BLOCKS * rows:
         return None
-    return _finding(statement, found, evidence)
+    table, first = found.write.table, found.columns[0]
+    more = "" if len(found.columns) == 1 else f" and {len(found.columns) - 1} more"
+    headline = {
+        "itself": f"Updates of table {table} set column {first}{more} to itself, so nothing changes",
+        "key": f"Upserts of table {table} rewrite rows that exist, without changing them",
+        "constant": f"Updates of table {table} set column {first}{more} to the value that it already has",
+        "order": f"Updates of table {table} set column {first}{more} to the value that it already has",
+    }[found.proof]
+    written_rows = statement.rows or statement.calls or 0
+    rows_a_call = min(1.0, written_rows / max(1, statement.calls or 0))
+    updated = format_count(written_rows)
+    sentences = [
+        f"The statement wrote {count_words(written_rows, 'row version')}, each with its part of "
+        "the write-ahead log and a dead row for VACUUM."
+    ]
+    if found.proof == "key":
+        sentences.append(f"ON CONFLICT finds the row by {first}, and assigns the same {first} again.")
+        sentences.append(f"At least {share_text(found.part)} of its {updated} rows existed before.")
+    elif found.proof == "constant":
+        for name, value in found.values.items():
+            share = _share(evidence.column(table, name), value)
+            shown = "NULL" if value is None else f"'{value}'"
+            sentences.append(
+                f"All {len(statement.assigned)} executions seen in sessions set {name} to {shown}, "
+                f"which {share_text(share)} of the rows had at the last ANALYZE."
+            )
+        sentences.append(f"By these counts, at least {share_text(found.part)} of the updates change nothing.")
+    elif found.proof == "order" and statement.repeated is not None:
+        unchanged, updates = statement.repeated
+        sentences.append(
+            f"Of {format_count(updates)} updates that were compared, {format_count(unchanged)} "
+            "assigned the values that an earlier update had given to the same row. No other "
+            "statement of the log had changed it in between."
+        )
+    return finding(
+        headline,
+        *_candidates(statement, found, evidence),
+        objects=(table, *found.columns),
+        bill=evidence.bill(partial(_wasted, number=statement.number, part=found.part * rows_a_call)),
+        statements=[statement],
+        evidence=sentences,
+        against=_against(found, evidence),
+        proof="Compare both statements on a copy with uncork run. After the change, "
+        "pg_stat_user_tables.n_tup_upd must grow more slowly.",
+    )
 
 
 def _wasted(piece: Piece, *, number: int, part: float) -> float:
@@ -237,54 +281,6 @@ def _changed_by_others(statement: Statement, write: Written, evidence: Evidence)
 
 
 # ---- the finding ----
-
-
-def _finding(statement: Statement, found: _Redundant, seen: Evidence) -> Finding:
-    table, first = found.write.table, found.columns[0]
-    more = "" if len(found.columns) == 1 else f" and {len(found.columns) - 1} more"
-    headline = {
-        "itself": f"Updates of table {table} set column {first}{more} to itself, so nothing changes",
-        "key": f"Upserts of table {table} rewrite rows that exist, without changing them",
-        "constant": f"Updates of table {table} set column {first}{more} to the value that it already has",
-        "order": f"Updates of table {table} set column {first}{more} to the value that it already has",
-    }[found.proof]
-    written_rows = statement.rows or statement.calls or 0
-    rows_a_call = min(1.0, written_rows / max(1, statement.calls or 0))
-    updated = format_count(written_rows)
-    evidence = [
-        f"The statement wrote {count_words(written_rows, 'row version')}, each with its part of "
-        "the write-ahead log and a dead row for VACUUM."
-    ]
-    if found.proof == "key":
-        evidence.append(f"ON CONFLICT finds the row by {first}, and assigns the same {first} again.")
-        evidence.append(f"At least {share_text(found.part)} of its {updated} rows existed before.")
-    elif found.proof == "constant":
-        for name, value in found.values.items():
-            share = _share(seen.column(table, name), value)
-            shown = "NULL" if value is None else f"'{value}'"
-            evidence.append(
-                f"All {len(statement.assigned)} executions seen in sessions set {name} to {shown}, "
-                f"which {share_text(share)} of the rows had at the last ANALYZE."
-            )
-        evidence.append(f"By these counts, at least {share_text(found.part)} of the updates change nothing.")
-    elif found.proof == "order" and statement.repeated is not None:
-        unchanged, updates = statement.repeated
-        evidence.append(
-            f"Of {format_count(updates)} updates that were compared, {format_count(unchanged)} "
-            "assigned the values that an earlier update had given to the same row. No other "
-            "statement of the log had changed it in between."
-        )
-    return finding(
-        headline,
-        *_candidates(statement, found, seen),
-        objects=(table, *found.columns),
-        bill=seen.bill(partial(_wasted, number=statement.number, part=found.part * rows_a_call)),
-        statements=[statement],
-        evidence=evidence,
-        against=_against(found, seen),
-        proof="Compare both statements on a copy with uncork run. After the change, "
-        "pg_stat_user_tables.n_tup_upd must grow more slowly.",
-    )
 
 
 def _against(found: _Redundant, evidence: Evidence) -> Iterator[str]:

@@ -271,7 +271,24 @@ def find_triggers(evidence: Evidence) -> Iterator[Finding]:
                 continue
             scans = function is not None and scanned_within(statement, function.name, part, evidence)
             if part and not scans:
-                yield _finding(statement, trigger, function, rows, part, evidence)
+                each = format_count(round(rows))
+                source = "" if function is None else function.source
+                changes = trigger.timing == "before" or _CHANGES_ROW.search(source) is not None
+                measured = _measured_part(statement, trigger, function) is not None
+                estimated = "" if measured else ", as its time per row suggests"
+                sentences = [
+                    f"A call writes {each} rows, and executes function {trigger.function} for each of them.",
+                    f"This takes {share_text(part)} of the statement's time{estimated}.",
+                ]
+                yield finding(
+                    f"Trigger {trigger.name} on {trigger.table} runs for each of {each} rows a call",
+                    *_fewer_triggers(trigger, function, evidence, changes=changes),
+                    objects=(trigger.table, trigger.name),
+                    bill=evidence.bill_of({statement.number: part}, WORK | {"Lock"}),
+                    statements=[statement],
+                    evidence=sentences,
+                    proof="Compare both triggers with uncork run, with statements that write as many rows.",
+                )
 
 
 def _single_rows_dominate(trigger: TriggerFacts, evidence: Evidence) -> bool:
@@ -312,34 +329,6 @@ def _measured_part(
     if function is not None and function.total_ms is not None and function.calls:
         return min(1.0, function.total_ms / whole_ms) if whole_ms else 0.0
     return None
-
-
-def _finding(
-    statement: Statement,
-    trigger: TriggerFacts,
-    function: FunctionFacts | None,
-    rows: float,
-    part: float,
-    seen: Evidence,
-) -> Finding:
-    each = format_count(round(rows))
-    source = "" if function is None else function.source
-    changes = trigger.timing == "before" or _CHANGES_ROW.search(source) is not None
-    measured = _measured_part(statement, trigger, function) is not None
-    estimated = "" if measured else ", as its time per row suggests"
-    evidence = [
-        f"A call writes {each} rows, and executes function {trigger.function} for each of them.",
-        f"This takes {share_text(part)} of the statement's time{estimated}.",
-    ]
-    return finding(
-        f"Trigger {trigger.name} on {trigger.table} runs for each of {each} rows a call",
-        *_fewer_triggers(trigger, function, seen, changes=changes),
-        objects=(trigger.table, trigger.name),
-        bill=seen.bill_of({statement.number: part}, WORK | {"Lock"}),
-        statements=[statement],
-        evidence=evidence,
-        proof="Compare both triggers with uncork run, with statements that write as many rows.",
-    )
 
 
 def _fewer_triggers(
