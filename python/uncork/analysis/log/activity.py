@@ -112,8 +112,8 @@ def sessions_of(facts: Facts, table: pa.Table) -> SessionFacts | None:
         ended=sum(row.ended for row in rows),
         sum_ns=sum(row.sum_ns for row in rows),
         max_ns=max(row.max_ns for row in rows),
-        p50_ns=None if quantiles[0] is None else quantiles[0] * 1000,
-        p95_ns=None if quantiles[1] is None else quantiles[1] * 1000,
+        p50_ns=nanoseconds(quantiles[0]),
+        p95_ns=nanoseconds(quantiles[1]),
         most=most["count"],
         most_us=most["time_us"],
         most_server=most["server"] if len(facts["servers"]) > 1 else "",
@@ -269,13 +269,14 @@ def errors_of(table: pa.Table, *, by_server: bool) -> list[ErrorFacts]:
     return sorted(found, key=lambda error: (-error.count, error.severity, error.message))
 
 
-def series_by_server(table: pa.Table) -> tuple[NamedSeries, ...]:
-    """Return each server's executions over time, most time first. Pure."""
+def named_series(table: pa.Table, kind: str, by: str) -> tuple[NamedSeries, ...]:
+    """Return executions over time by a column of the rows of a kind, most time first. Pure."""
     found: dict[str, list[Point]] = defaultdict(list)
-    for row in typed_rows(table.filter(pc.equal(table["kind"], "execution")), SeriesRow):
-        found[row.server].append(Point(row.start_us, row.count, row.sum * 1000))
-    all_of = [NamedSeries(name, tuple(points)) for name, points in found.items()]
-    return tuple(sorted(all_of, key=lambda one: (-sum(point.sum_ns for point in one.points), one.name)))
+    chosen = table.filter(pc.equal(table["kind"], kind))
+    for name, row in zip(chosen[by].to_pylist(), typed_rows(chosen, SeriesRow), strict=True):
+        found[name].append(Point(row.start_us, row.count, row.sum * 1000))
+    every = [NamedSeries(name, tuple(points)) for name, points in found.items()]
+    return tuple(sorted(every, key=lambda line: (-sum(point.sum_ns for point in line.points), line.name)))
 
 
 def servers_of(
@@ -318,9 +319,9 @@ def servers_of(
                 peak=None if peak is None else Peak(peak["second"] * 1_000_000, peak["count"], name),
                 most_sessions=None if sessions is None else sessions["count"],
                 checkpoint_work=None if points is None else checkpoint_work_of(points),
-                p50_ns=_ns(quantiles[0]),
-                p95_ns=_ns(quantiles[1]),
-                p99_ns=_ns(quantiles[2]),
+                p50_ns=nanoseconds(quantiles[0]),
+                p95_ns=nanoseconds(quantiles[1]),
+                p99_ns=nanoseconds(quantiles[2]),
                 hours=hours_of(
                     _on(tables["log_hours_by_server"], name),
                     _on(tables["log_series"], name),
@@ -335,7 +336,8 @@ def _on(table: pa.Table, server: str) -> pa.Table:
     return table.filter(pc.equal(table["server"], server))
 
 
-def _ns(micros: int | None) -> int | None:
+def nanoseconds(micros: int | None) -> int | None:
+    """Return microseconds in nanoseconds."""
     return None if micros is None else micros * 1000
 
 

@@ -18,9 +18,10 @@ from uncork.analysis.log.activity import (
     errors_of,
     filter_of,
     hours_of,
+    named_series,
+    nanoseconds,
     peak_of,
     query_ids_of,
-    series_by_server,
     servers_of,
     sessions_of,
     several,
@@ -90,6 +91,11 @@ MOST_SERIES = 100
 _MOST_NAMES = 100
 """Kinds of transactions that a report shows."""
 _NAMES: Final = ("application", "user", "database", "host")
+_FACTS: Final = (
+    *("first_us", "last_us", "bucket_s", "template_bucket_s", "hour_s", "entries", "outside", "foreign"),
+    *("rejected", "rare", "anonymous", "events", "own", "untimed"),
+)
+"""Facts of reading the logs that a result has as they are."""
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
@@ -111,7 +117,7 @@ def log_result(
     server_series: tuple[NamedSeries, ...] = ()
     if several(facts):
         servers = servers_of(facts, tables, files, columns["text"], total)
-        server_series = series_by_server(tables["log_series"])
+        server_series = named_series(tables["log_series"], "execution", "server")
         tables = added_up(tables)
     order = _order(columns, _also(templates, also))
     shown = templates.take(pa.array(order, pa.int64()))
@@ -123,20 +129,16 @@ def log_result(
     errors = errors_of(tables["log_errors"], by_server=several(facts))
     quantiles = facts["quantiles_us"] or (None, None, None)
     found = LogResult(
+        **{name: facts[name] for name in _FACTS},
+        skipped=tuple(facts["skipped"]),
+        other_servers=tuple(facts["other_servers"]),
+        withheld=tuple(facts["withheld"]),
         run=run,
         answer="",
         reasons=(),
         warnings=(),
         files=tuple(files),
-        first_us=facts["first_us"],
-        last_us=facts["last_us"],
-        bucket_s=facts["bucket_s"],
-        template_bucket_s=facts["template_bucket_s"],
         timeline_us=begin,
-        entries=facts["entries"],
-        outside=facts["outside"],
-        foreign=facts["foreign"],
-        rejected=facts["rejected"],
         rejected_lines=tuple(
             RejectedLine(files[rejected_line["file"]].name, rejected_line["line"], rejected_line["text"])
             for rejected_line in facts["rejected_lines"]
@@ -150,7 +152,6 @@ def log_result(
         application_series=_application_series(tables["log_series"]),
         templates=tuple(_templates(tables, shown, points, timelines, files, total, by_server=bool(servers))),
         templates_more=len(columns["template"]) - len(order),
-        rare=facts["rare"],
         applications=contributions(names["application"], names, total),
         users=contributions(names["user"], names, total),
         databases=contributions(names["database"], names, total),
@@ -162,26 +163,18 @@ def log_result(
         server=_server(facts, tables, columns["text"]),
         blocking=blocking_of(tables["log_blocking"], columns["text"]),
         pool=pool_facts(facts["pool"], tables["log_pool"]),
-        anonymous=facts["anonymous"],
-        events=facts["events"],
-        own=facts["own"],
-        untimed=facts["untimed"],
-        p50_ns=_ns(quantiles[0]),
-        p95_ns=_ns(quantiles[1]),
-        p99_ns=_ns(quantiles[2]),
+        p50_ns=nanoseconds(quantiles[0]),
+        p95_ns=nanoseconds(quantiles[1]),
+        p99_ns=nanoseconds(quantiles[2]),
         peak=peak_of(facts),
         slowest=slowest_of(tables["log_slowest"], files),
         hours=hours_of(tables["log_hours"], tables["log_series"], facts["hour_s"]),
-        hour_s=facts["hour_s"],
         sessions=sessions_of(facts, tables["log_sessions"]),
         filters=filter_of(facts),
-        skipped=tuple(facts["skipped"]),
         servers=servers,
         server_series=server_series,
-        other_servers=tuple(facts["other_servers"]),
         loops=loops_of(tables["log_loops"], columns["text"], columns["executions"], by_server=several(facts)),
         routes=routes_of(tables["log_routes"], origins, columns["text"], total),
-        withheld=tuple(facts["withheld"]),
     )
     findings = find_findings(evidence_of_log(found))
     found = replace(found, findings=findings, costliest=costly_parts_of_log(found, findings))
@@ -209,13 +202,8 @@ def _points(table: pa.Table, numbers: Sequence[int]) -> Mapping[int | None, tupl
 
 def _application_series(table: pa.Table) -> tuple[NamedSeries, ...]:
     """Return each application's executions over time, most time first; empty if the log names none."""
-    found: dict[str, list[Point]] = defaultdict(list)
-    for row in typed_rows(table.filter(pc.equal(table["kind"], "application")), SeriesRow):
-        found[row.name].append(Point(row.start_us, row.count, row.sum * 1000))
-    if set(found) <= {""}:
-        return ()
-    all_of = [NamedSeries(name, tuple(points)) for name, points in found.items()]
-    return tuple(sorted(all_of, key=lambda one: (-sum(point.sum_ns for point in one.points), one.name)))
+    found = named_series(table, "application", "name")
+    return found if any(series.name for series in found) else ()
 
 
 def _timelines(
@@ -287,9 +275,9 @@ def _templates(
             number=number,
             kind=kind_of(row.text),
             mean_ns=row.sum_ns / row.executions if row.executions else 0.0,
-            p50_ns=_ns(row.p50_us),
-            p95_ns=_ns(row.p95_us),
-            p99_ns=_ns(row.p99_us),
+            p50_ns=nanoseconds(row.p50_us),
+            p95_ns=nanoseconds(row.p95_us),
+            p99_ns=nanoseconds(row.p99_us),
             share=row.sum_us / total if total else 0.0,
             parse=LogTimes(row.parses, row.parse_sum_us * 1000, row.parse_max_us * 1000),
             bind=LogTimes(row.binds, row.bind_sum_us * 1000, row.bind_max_us * 1000),
@@ -324,10 +312,6 @@ def _grouped(
     for row in typed_rows(table.filter(pc.is_in(templates, pa.array(numbers, templates.type))), kind):
         found[row.template].append(row)
     return found
-
-
-def _ns(micros: int | None) -> int | None:
-    return None if micros is None else micros * 1000
 
 
 def _repetition(row: TemplateRow) -> Repetition | None:

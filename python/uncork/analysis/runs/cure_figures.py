@@ -75,7 +75,11 @@ def cure_figures(result: CureResult) -> Iterator[Figure]:
         subject = _short(effect.sql)
         if subject not in seen:  # the first of several numbers of sessions
             seen.add(subject)
-            yield from _statement(subject, effect)
+            for name, value in (("mean", effect.before_ns), ("mean with the changes", effect.after_ns)):
+                if value is not None and value > 0:
+                    yield Figure(subject, name, value, "ns", "lower")
+            if effect.ratio is not None and effect.ratio > 0:
+                yield Figure(subject, "time with the changes", effect.ratio, "ratio", "lower")
 
 
 def proven_words(result: CureResult) -> str:
@@ -96,14 +100,6 @@ def _proven(result: CureResult) -> Change | None:
     """Return the changes that are proposed together, if measuring them again confirmed them."""
     chosen = result.chosen
     return chosen if chosen is not None and chosen.state == "cured" and chosen.net is not None else None
-
-
-def _statement(subject: str, effect: StatementEffect) -> Iterator[Figure]:
-    for name, value in (("mean", effect.before_ns), ("mean with the changes", effect.after_ns)):
-        if value is not None and value > 0:
-            yield Figure(subject, name, value, "ns", "lower")
-    if effect.ratio is not None and effect.ratio > 0:
-        yield Figure(subject, "time with the changes", effect.ratio, "ratio", "lower")
 
 
 def _short(text: str) -> str:

@@ -46,7 +46,29 @@ def find_json_parsed(evidence: Evidence) -> Iterator[Finding]:
                 if evidence.is_traffic(statement) and (part := _parsing_part(statement, column, evidence))
             }
             if parts:
-                yield _finding(table, column, parts, evidence)
+                statements = evidence.by_cost(parts)
+                rows = format_count(round(_rows(statements[0], table, evidence)))
+                yield finding(
+                    f"Column {column.name} of table {table} stores JSON as {column.type}, which each "
+                    "read parses",
+                    ddl_change(
+                        f"Store {table}.{column.name} as jsonb, which is parsed once when it is written.",
+                        "The change rewrites the table under a lock against reading and writing.",
+                        "jsonb keeps neither the order of keys, nor duplicate keys, nor white space. "
+                        "Values that are not JSON make the change fail.",
+                        sql=column_type(column, "jsonb"),
+                        undo=column_type(column, column.storage_type),
+                        same_answers=False,
+                    ),
+                    objects=(table, f"{table}.{column.name}"),
+                    bill=evidence.bill_of(parts),
+                    statements=statements,
+                    evidence=(
+                        f"A call of the statement parses the values of about {rows} rows, "
+                        f"{format_bytes(column.width or 0)} each on average."
+                    ),
+                    proof="Compare the statement with both types on a copy with uncork run.",
+                )
 
 
 def _parsing_part(statement: Statement, column: ColumnFacts, evidence: Evidence) -> float:
@@ -100,31 +122,6 @@ def _counted_rows(statement: Statement, table: str, evidence: Evidence) -> float
     read = known.seq_rows + known.index_rows
     alone = len({use.name for use in statement.shape.tables}) == 1
     return blocks[statement.number] / whole * read / statement.calls if read and alone else None
-
-
-def _finding(table: str, column: ColumnFacts, parts: dict[int, float], evidence: Evidence) -> Finding:
-    statements = evidence.by_cost(parts)
-    rows = format_count(round(_rows(statements[0], table, evidence)))
-    return finding(
-        f"Column {column.name} of table {table} stores JSON as {column.type}, which each read parses",
-        ddl_change(
-            f"Store {table}.{column.name} as jsonb, which is parsed once when it is written.",
-            "The change rewrites the table under a lock against reading and writing.",
-            "jsonb keeps neither the order of keys, nor duplicate keys, nor white space. "
-            "Values that are not JSON make the change fail.",
-            sql=column_type(column, "jsonb"),
-            undo=column_type(column, column.storage_type),
-            same_answers=False,
-        ),
-        objects=(table, f"{table}.{column.name}"),
-        bill=evidence.bill_of(parts),
-        statements=statements,
-        evidence=(
-            f"A call of the statement parses the values of about {rows} rows, "
-            f"{format_bytes(column.width or 0)} each on average."
-        ),
-        proof="Compare the statement with both types on a copy with uncork run.",
-    )
 
 
 _VERSION_4: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")

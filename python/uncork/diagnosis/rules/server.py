@@ -186,35 +186,32 @@ def find_connections(evidence: Evidence) -> Iterator[Finding]:
     taken = None if evidence.database is None else evidence.database.connections
     near = taken is not None and most is not None and taken >= _NEAR * most
     if whole or near:
-        yield _whole_limit(whole, taken, most, evidence)
-
-
-def _whole_limit(found: Sequence[ErrorFacts], taken: int | None, most: int | None, seen: Evidence) -> Finding:
-    evidence = []
-    if found:
-        refused = sum(error.count for error in found)
-        headline = f"The server refused {count_words(refused, 'connection')}: all connections were taken"
-        cost = count_words(refused, "refused connection")
-        evidence.append(f"The server refused connections {when(found)}.")
-        evidence += [f"{count_words(error.count, 'time')}: {error.example}" for error in found[:3]]
-    else:
-        numbers = f"{format_count(taken or 0)} of {format_count(most or 0)}"
-        headline = f"{numbers} connections are open, so the server will soon refuse more"
-        cost = f"{share_text((taken or 0) / max(1, most or 1))} of the connections"
-    if taken is not None and most is not None:
-        limit = f"{format_count(most)} that roles without reserved connections can have"
-        evidence.append(f"During the watch, {format_count(taken)} connections were open, of {limit}.")
-        busy = f"{seen.sessions:.1f}"
-        evidence.append(f"On average {busy} of them were busy; the others waited for their clients.")
-    return finding(
-        headline,
-        *_fewer_connections(taken, seen),
-        objects=(_MAX_CONNECTIONS,),
-        bill=None,
-        cost=cost,
-        evidence=evidence,
-        proof="Watch the server again at the same hour: fewer connections must be open, and none refused.",
-    )
+        sentences = []
+        if whole:
+            many = sum(error.count for error in whole)
+            headline = f"The server refused {count_words(many, 'connection')}: all connections were taken"
+            cost = count_words(many, "refused connection")
+            sentences.append(f"The server refused connections {when(whole)}.")
+            sentences += [f"{count_words(error.count, 'time')}: {error.example}" for error in whole[:3]]
+        else:
+            numbers = f"{format_count(taken or 0)} of {format_count(most or 0)}"
+            headline = f"{numbers} connections are open, so the server will soon refuse more"
+            cost = f"{share_text((taken or 0) / max(1, most or 1))} of the connections"
+        if taken is not None and most is not None:
+            limit = f"{format_count(most)} that roles without reserved connections can have"
+            sentences.append(f"During the watch, {format_count(taken)} connections were open, of {limit}.")
+            busy = f"{evidence.sessions:.1f}"
+            sentences.append(f"On average {busy} of them were busy; the others waited for their clients.")
+        yield finding(
+            headline,
+            *_fewer_connections(taken, evidence),
+            objects=(_MAX_CONNECTIONS,),
+            bill=None,
+            cost=cost,
+            evidence=sentences,
+            proof="Watch the server again at the same hour: fewer connections must be open, and "
+            "none refused.",
+        )
 
 
 def _fewer_connections(taken: int | None, evidence: Evidence) -> Iterator[Candidate]:

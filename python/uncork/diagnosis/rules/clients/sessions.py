@@ -12,7 +12,7 @@ from uncork.diagnosis.rule import finding, rule, worth
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.database_transactions import InTransaction
-from uncork.model.results.log import LogResult, TransactionFacts
+from uncork.model.results.log import LogResult
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, format_duration
 
@@ -244,7 +244,20 @@ def find_slow_steps_in_log(evidence: Evidence) -> Iterator[Finding]:
         )
         held = commits * transaction.pause_max_ns / 1e9
         if transaction.pause_max_ns >= OLD_IDLE_NS and held >= OLD_HELD:
-            yield _forgotten(transaction, who, on, held)
+            longest = format_duration(float(transaction.pause_max_ns))
+            yield finding(
+                f"Application {who}{on} left a transaction idle for {longest}",
+                *idle_candidates(who),
+                objects=(who,),
+                bill=None,
+                cost="dead rows that stay",
+                evidence=(
+                    f"VACUUM cannot remove the rows that about {format_count(round(held))} later "
+                    "transactions left dead."
+                ),
+                proof="Profile a new log after the change: no transaction may pause for so long.",
+                rule="forgotten-transaction",
+            )
         bill = evidence.bill_of_seconds(transaction.pause_ns / 1e9)
         if bill.seconds_per_hour >= _SESSIONS * 3600:
             longest = format_duration(float(transaction.pause_max_ns))
@@ -270,20 +283,3 @@ def _share(server: str, log: LogResult) -> float:
         log.executions.count,
     )
     return count / max(1, log.executions.count)
-
-
-def _forgotten(transaction: TransactionFacts, who: str, on: str, held: float) -> Finding:
-    longest = format_duration(float(transaction.pause_max_ns))
-    return finding(
-        f"Application {who}{on} left a transaction idle for {longest}",
-        *idle_candidates(who),
-        objects=(who,),
-        bill=None,
-        cost="dead rows that stay",
-        evidence=(
-            f"VACUUM cannot remove the rows that about {format_count(round(held))} later "
-            "transactions left dead."
-        ),
-        proof="Profile a new log after the change: no transaction may pause for so long.",
-        rule="forgotten-transaction",
-    )
