@@ -149,7 +149,6 @@ def _change_candidates(finding: Finding, change: Callable[[Candidate], Candidate
 
 
 def _on_primary(candidate: Candidate) -> Candidate:
-    """Name the server that accepts the change."""
     command = candidate.sql.upper()
     accepted = not command.startswith(_REFUSED) or command.startswith("ALTER SYSTEM")
     if candidate.kind == "statement" or accepted:
@@ -158,7 +157,6 @@ def _on_primary(candidate: Candidate) -> Candidate:
 
 
 def _unknown(candidate: Candidate) -> Candidate:
-    """Say of an index that others may exist."""
     if candidate.kind != "index" or not candidate.sql:
         return candidate
     return replace(candidate, against=(*candidate.against, _UNKNOWN))

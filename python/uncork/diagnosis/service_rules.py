@@ -89,7 +89,6 @@ def cause_shares(time: Sequence[TimePlace], requests: Sequence[RequestFacts], se
 
 
 def _executing_part(busy: float, requests: Sequence[RequestFacts]) -> float:
-    """Return which fraction of the sessions' time, `busy` of the requests' time, they execute statements."""
     whole = sum((request.mean_ns or 0.0) * request.sent for request in requests)
     executing = sum((request.database_ns or 0.0) * request.sent for request in requests)
     return min(1.0, executing / whole / busy) if whole and executing and busy else 1.0
@@ -453,14 +452,12 @@ def _repeated(
 
 
 def _executing(requests: Sequence[RequestFacts]) -> float:
-    """Return the execution time of all statements of all requests."""
     return sum(template.ns * request.sent for request in requests for template in request.templates)
 
 
 def _unindexed(
     requests: Sequence[RequestFacts], causes: Causes, unindexed: Mapping[str, str]
 ) -> Iterator[ServiceFinding]:
-    """Report statements that read a whole table because an index is missing, with their request."""
     total = _executing(requests)
     for text, table in unindexed.items():
         sent = [
@@ -597,7 +594,6 @@ def _service(
 def _few_processes(
     time: Sequence[TimePlace], workers: Sequence[WorkerFacts], causes: Causes, seen: Seen | None
 ) -> Iterator[ServiceFinding]:
-    """Report that all processes of the service are busy, while processors of the machine are idle."""
     queue = next((place for place in time if place.kind == "process queue"), None)
     if queue is None or not causes.few:
         return
@@ -624,7 +620,6 @@ def _pauses(paused: float) -> Iterator[ServiceFinding]:
 
 
 def _idle_workers(workers: Sequence[WorkerFacts], time: Sequence[TimePlace]) -> Iterator[ServiceFinding]:
-    """Report that some of the processes that serve requests work, while others are hardly used."""
     waiting = sum(place.share for place in time if place.kind in _IN_SERVICE)
     found = serving(workers)
     if len(found) < 2:

@@ -82,7 +82,6 @@ def advice_of(folders: Sequence[Path], command: str, uncork_version: str) -> Adv
 
 
 def _unplanned(found: Iterable[Unplanned], evidence: Evidence) -> Iterator[Unplanned]:
-    """Yield the statements that have no plan, neither from the server nor in a log."""
     for unplanned in found:
         templates = tuple(number for number in unplanned.templates if not evidence.statements[number].plans)
         if templates:
@@ -108,7 +107,6 @@ def _two(what: str, one: str, other: str) -> str:
 
 
 def _joined(database: tuple[DatabaseResult, Evidence] | None, log: LogResult | None) -> Evidence:
-    """Return the evidence of a server, of logs, or of both."""
     if database is None:
         return evidence_of_log(log) if log is not None else Evidence(1.0, (), {})
     return database[1] if log is None else _with_log(database[1], log)
@@ -136,7 +134,6 @@ def _with_log(evidence: Evidence, log: LogResult) -> Evidence:
 
 
 def _missing(database: tuple[DatabaseResult, Evidence] | None, log: LogResult | None) -> tuple[Missing, ...]:
-    """Return what could not be observed."""
     if database is not None:
         return database[0].missing
     return () if log is None else log.missing

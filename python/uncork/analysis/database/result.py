@@ -63,6 +63,15 @@ MOST_TEMPLATES: Final = 1_000
 """The most templates that a report lists; the tables of the run hold all of them."""
 _NOBODYS: Final = frozenset({"default", "override"})
 """Sources of settings that nobody chose: the server computed them."""
+_OF_WATCH: Final = (
+    "begun_us",
+    "ended_us",
+    "rate_hz",
+    "missed",
+    "longest_ns",
+    "client_cpu_ns",
+    "round_trip_ns",
+)
 _WAITS: Final = ("state", "wait_class", "wait_event")
 _BY_PROCESS: Final = ("pid", "application", "user", "template", *_WAITS)
 _KEYS: Final = ("backend", "state", "wait_class", "wait_event", "template", "application", "user", "database")
@@ -191,7 +200,6 @@ _BY_MOMENT: Final = ("database_statements", "database_counters", "database_relat
 
 
 def _times(result: DatabaseResult) -> dict[int, float]:
-    """Return the time of each template: of its executions if they were counted, else of its sessions."""
     if result.counted_ns:
         return {
             template.number: template.statements.execution_ns
@@ -202,13 +210,11 @@ def _times(result: DatabaseResult) -> dict[int, float]:
 
 
 def _elsewhere(statements: Iterable[Row], result: DatabaseResult) -> set[int]:
-    """Return the templates that ran in other databases only."""
     here = {row["template"] for row in statements if row["database"] == result.database}
     return {row["template"] for row in statements} - here
 
 
 def _texts(table: pa.Table) -> Mapping[int, Sequence[str]]:
-    """Return statements as sessions sent them, by template."""
     found: dict[int, list[str]] = defaultdict(list)
     for template, text in _columns(table, "template", "text"):
         found[template].append(text)
@@ -272,7 +278,6 @@ def _connections(counters: tuple[Rows, Rows]) -> int | None:
 
 
 def _last_look(tables: Tables, samples: Sequence[Row]) -> list[Row]:
-    """Return the rows of the last sample."""
     last = samples[-1]["sample"] if samples else -1
     table = tables["database_activity"]
     rows: list[Row] = table.filter(pc.equal(table["sample"], last)).to_pylist()
@@ -280,7 +285,6 @@ def _last_look(tables: Tables, samples: Sequence[Row]) -> list[Row]:
 
 
 def _idle(table: pa.Table) -> list[Row]:
-    """Return the rows of sessions that are idle in transaction."""
     names = ("pid", "application", "user", "template", "state_us", "transaction_us", "held_age")
     idle = table.filter(pc.starts_with(table["state"], IDLE))
     rows: list[Row] = idle.select(list(names)).to_pylist()
@@ -292,7 +296,6 @@ def _usage(rows: Sequence[Row], name: str, whole: float, sessions: float) -> Any
 
 
 def _databases(rows: Sequence[Row], whole: float) -> Any:
-    """Return the busy sessions of each database, with its share of those of the server."""
     found = activity.averages(rows, lambda row: row["database"] or "", whole)
     return activity.usage(found, sum(found.values()))
 
@@ -302,29 +305,21 @@ def _watch(
 ) -> WatchFacts:
     whole = max(1, watched["ended_us"] - watched["begun_us"])
     return WatchFacts(
-        begun_us=watched["begun_us"],
-        ended_us=watched["ended_us"],
-        rate_hz=watched["rate_hz"],
+        **{name: watched[name] for name in _OF_WATCH},
         samples=len(samples),
-        missed=watched["missed"],
-        longest_ns=watched["longest_ns"],
         answer_ns=sum(row["query_ns"] for row in samples) / len(samples) if samples else 0.0,
-        client_cpu_ns=watched["client_cpu_ns"],
         server_ns=server_ns,
         blockers_asked=sum(row["asked"] for row in samples),
         hidden=sum(row["hidden"] * share for row, share in zip(samples, shares, strict=True)) / whole,
-        round_trip_ns=watched["round_trip_ns"],
     )
 
 
 def _failed(facts: Mapping[str, Any], moment: str) -> Mapping[str, str]:
-    """Return what could not be read in a snapshot, with the server's reasons."""
     failed: Mapping[str, str] = facts["snapshots"].get(moment, {}).get("failed", {})
     return failed
 
 
 def _counts_statements(facts: Mapping[str, Any]) -> bool:
-    """Say whether pg_stat_statements was read in both snapshots."""
     return (
         facts["server"]["statements"] == "counting"
         and "after" in facts["snapshots"]

@@ -49,6 +49,11 @@ _TABLE_COUNTERS: Final = (
     *("seq_scans", "seq_rows", "index_scans", "index_rows", "inserted", "updated", "hot_updated", "deleted"),
     *("heap_read", "heap_hit"),
 )
+_OF_TABLE: Final = (
+    *("oid", "kind", "rows", "live", "dead", "vacuumed_us", "analysed_us", "frozen_age"),
+    *("modified", "autovacuum"),
+)
+"""Columns of the stored table that `TableFacts` has as they are."""
 NEEDED_BEFORE: Final = {
     "database_relations": ("oid", *_TABLE_COUNTERS),
     "database_indexes": ("oid", "scans"),
@@ -153,7 +158,6 @@ def qualified_name(schema: str, name: str) -> str:
 
 
 def _sizes(rows: Sequence[Row]) -> dict[int, int]:
-    """Return the size of each table with its indexes; a partitioned table includes its partitions."""
     own = {row["oid"]: (row["bytes"] or 0) + (row["index_bytes"] or 0) for row in rows}
     parents = {row["oid"]: row["partition_of"] for row in rows}
     sizes = dict(own)
@@ -175,26 +179,15 @@ def _islands(keys: Sequence[Row], sizes: Mapping[int, int], names: Mapping[int, 
 
 
 def _table(row: Row, island_of: Mapping[int, int], sizes: Mapping[int, int], block: int) -> TableFacts:
-    counted = {name: row[name] for name in _TABLE_COUNTERS}
     whole = sizes[row["oid"]] if row["kind"] == "partitioned table" else row["bytes"]
     return TableFacts(
-        oid=row["oid"],
+        **{name: row[name] for name in (*_OF_TABLE, *_TABLE_COUNTERS)},
         name=qualified_name(row["schema"], row["name"]),
-        kind=row["kind"],
         bytes=whole,
         index_bytes=row["index_bytes"] or 0,
-        rows=row["rows"],
-        live=row["live"],
-        dead=row["dead"],
-        **counted,
-        vacuumed_us=row["vacuumed_us"],
-        analysed_us=row["analysed_us"],
-        frozen_age=row["frozen_age"],
         bloat_bytes=relations.table_bloat(row, block),
         island=island_of.get(row["oid"]),
         whole_reads=relations.whole_reads(row, block),
-        modified=row["modified"],
-        autovacuum=row["autovacuum"],
     )
 
 
@@ -301,7 +294,6 @@ def _relations(table: pa.Table) -> dict[int, Row]:
 
 
 def _rows(table: pa.Table, kind: type[OfTable], names: Mapping[int, str]) -> Iterable[OfTable]:
-    """Return rows of tables whose names are known."""
     return (row for row in typed_rows(table, kind) if row.table_oid in names)
 
 

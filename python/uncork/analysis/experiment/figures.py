@@ -111,7 +111,6 @@ def _size_figures(reader: RunReader, known: Mapping[str, Cell]) -> Iterator[Figu
 
 
 def _own_figures(reader: RunReader, spec: Spec, known: Mapping[str, Cell]) -> Iterator[Figure]:
-    """Yield the means of the metrics of the file."""
     by_levels = {cell.levels: cell for cell in known.values()}
     for metric_fact in own_metric_facts(reader, spec, known):
         subject = f"{metric_fact.variant} on {metric_fact.workload}{by_levels[metric_fact.cell].at}"

@@ -115,7 +115,6 @@ def beside_ours(entry: Mapping[str, Any], measured: Measured) -> PublishedFigure
 
 
 def _database_share(cost: Cost) -> float | None:
-    """Return the database's share of the processor time of services and database."""
     database = _sum(cost.server_user_ns, cost.server_system_ns)
     both = _sum(database, _sum(cost.service_user_ns, cost.service_system_ns))
     return database / both if database is not None and both else None

@@ -124,7 +124,6 @@ def _evidence(result: RunResult, sides: tuple[str, str]) -> Iterator[SideDiffere
 
 
 def _settings(result: RunResult, sides: tuple[str, str]) -> Iterator[EnvironmentDifference]:
-    """Yield the differences of the sides' servers, if there are two, and of their variants' configuration."""
     yield from differing("server", *(_server(result, side) for side in sides))
     variants = {variant.name: variant for variant in result.variants}
     one, other = variants.get(sides[0]), variants.get(sides[1])
@@ -135,7 +134,6 @@ def _settings(result: RunResult, sides: tuple[str, str]) -> Iterator[Environment
 
 
 def _server(result: RunResult, side: str) -> Mapping[str, str]:
-    """Return the facts of the server that a side ran on: its own, or the run's."""
     for section, facts in result.environment.items():
         if section.startswith(_SERVER_OF) and side in section.removeprefix(_SERVER_OF).split(", "):
             return facts

@@ -148,7 +148,6 @@ class GateJudge:
 
     @staticmethod
     def _refused(place: Place, stored: _Stored) -> Judged:
-        """Say why the candidate was not measured: a wrong answer, or a failure."""
         reason = stored.refusals[place.cell.name, place.workload]
         skipped = reason.startswith(SKIPPING)
         outcome = GateOutcome.UNDECIDED if skipped else GateOutcome.BROKEN
@@ -228,7 +227,6 @@ class _Stored:
 
 
 def _with_own(row: Row) -> Row:
-    """Return a trial's row with the metrics of the experiment file as columns."""
     own = json.loads(row["own"] or "{}")
     return {**row, **{f"{OWN_METRIC}{name}": value for name, value in own.items()}} if own else row
 

@@ -326,7 +326,6 @@ def _of(measured: LoadMeasurement, kind: str) -> LoadTimes | None:
 
 
 def _distribution(row: LoadTimes | None) -> Distribution:
-    """Return a row of times as a distribution; an empty one if nothing succeeded."""
     succeeded = 0 if row is None else row.executions - row.errors
     if row is None or succeeded <= 0 or row.p50_ns is None:
         return Distribution(0)
@@ -626,7 +625,6 @@ def _part(
 
 
 def _node_facts(node: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what the coordinator knew about a part's node."""
     if node is None:
         return {}
     return {
@@ -675,7 +673,6 @@ def _factors(
 
 
 def _throughputs(measured: LoadMeasurement, intervals: int, shift: int) -> list[int | None]:
-    """Return how many operations succeeded in each interval of the load; None if none did."""
     found = Counter[int]()
     for row in measured.series:
         found[row.interval + shift] += row.succeeded

@@ -162,7 +162,6 @@ def _verified(found: Verification, spec: SweepSpec) -> VerifiedFacts:
 def _bottlenecks(
     steps: Sequence[LoadStep], found: SweepFindings, pressed: Sequence[Pressed]
 ) -> Iterator[BottleneckFacts]:
-    """Yield the bottleneck past the knee, then what refuses operations at the cliff."""
     told = set()
     for at in pressed:
         for bottleneck in find_bottlenecks(at.seen):

@@ -121,7 +121,6 @@ def kind_of(text: str) -> str:
 
 
 def _outer_words(text: str) -> Iterator[str]:
-    """Return the words and quoted names outside of brackets."""
     depth = 0
     for token in _TOKEN.finditer(text):
         word = token[0]

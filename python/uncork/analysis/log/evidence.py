@@ -160,7 +160,6 @@ def _all_pieces(result: LogResult, found: Sequence[TemplateFacts], seconds: floa
 
 
 def _locked(result: LogResult) -> Mapping[int, int]:
-    """Return how long each template waited for locks, in nanoseconds."""
     found: dict[int, int] = {}
     for blocking in result.blocking:
         if blocking.waiting_number is not None:
@@ -171,7 +170,6 @@ def _locked(result: LogResult) -> Mapping[int, int]:
 def _pieces(
     template: TemplateFacts, seconds: float, locked_ns: int, steady: Sequence[float]
 ) -> Iterator[Piece]:
-    """Yield the time of a template by application, in equal parts of the log."""
     user = template.users[0].name if len(template.users) == 1 else ""
     shares = [(part.name, part.share) for part in template.applications] or [("", 1.0)]
     waited_ns = min(template.sum_ns, locked_ns)

@@ -189,7 +189,6 @@ def _times(row: Row) -> LogTimes:
 
 
 def _points(table: pa.Table, numbers: Sequence[int]) -> Mapping[int | None, tuple[Point, ...]]:
-    """Return executions over time: of all (None), and of some templates."""
     kinds, templates = table["kind"], table["template"]
     wanted = pc.or_kleene(
         pc.equal(kinds, "execution"), pc.is_in(templates, pa.array(numbers, templates.type))
@@ -229,7 +228,6 @@ def _timelines(
 
 
 def _also(templates: pa.Table, keys: Collection[str]) -> set[int]:
-    """Return the positions of the templates with these keys."""
     if not keys:
         return set()
     found = map(template_key, templates["identity"].to_pylist(), templates["text"].to_pylist())
@@ -306,7 +304,6 @@ def _templates(
 def _grouped(
     table: pa.Table, kind: type[OfTemplate], numbers: Sequence[int]
 ) -> Mapping[int, list[OfTemplate]]:
-    """Return the rows of some templates, by template."""
     templates = table["template"]
     found: dict[int, list[OfTemplate]] = defaultdict(list)
     for row in typed_rows(table.filter(pc.is_in(templates, pa.array(numbers, templates.type))), kind):

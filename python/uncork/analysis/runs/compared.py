@@ -74,7 +74,6 @@ def practical_share(text: str) -> float:
 
 
 def _sides(wanted: Sequence[str], against: str | None, runs: Path) -> tuple[str, list[str]]:
-    """Return the run to compare with, and the others."""
     if against is not None:
         return against, list(wanted)
     if len(wanted) > 1:

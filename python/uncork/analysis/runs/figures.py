@@ -286,7 +286,6 @@ def statement_subjects(result: DatabaseResult) -> dict[int, str]:
 def _statement_figures(
     template_activity: TemplateActivity, result: DatabaseResult, subjects: Mapping[int, str]
 ) -> Iterator[Figure]:
-    """Yield the metrics of a statement that pg_stat_statements counted."""
     seconds, facts = (result.watch.ended_us - result.watch.begun_us) / 1e6, template_activity.statements
     if facts is None or not facts.calls or seconds <= 0:
         return

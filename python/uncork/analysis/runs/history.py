@@ -165,7 +165,6 @@ def _reference(
     like: str | None,
     selected: Sequence[Manifest | StoreError],
 ) -> tuple[RunFigures, Figure]:
-    """Return the reference run, and its metric."""
     if like is not None:
         run = remembered_figures(find_run(root, like))
         return run, _chosen(run, metric, subject)
@@ -180,7 +179,6 @@ def _reference(
 
 
 def _nothing(root: Path, listed: Sequence[Manifest | StoreError], selection: RunSelection) -> str:
-    """Say that no run is selected, and by what."""
     since = "" if selection.since is None else f" since {selection.since:%Y-%m-%d %H:%M}"
     if not selection.branch:
         return f"there is no run in {root}{since}"

@@ -144,7 +144,6 @@ def _load(result: LoadResult, begun: int) -> Iterator[Metric]:
 
 
 def _answers(result: LoadResult, begun: int) -> Metric:
-    """Return the answers of each second, by status."""
     return Metric(
         "uncork.load.answers",
         "Answers of each second, by status.",

@@ -208,7 +208,6 @@ def _without_traces(
 
 
 def _pool(counted: Mapping[str, float] | None) -> PoolUse | None:
-    """Return what the console of PgBouncer counted; None if it was not read."""
     if counted is None:
         return None
     elapsed_ns, many = max(1.0, counted["elapsed_ns"]), counted["transactions"]
@@ -267,7 +266,6 @@ def _templates(
 
 
 def _rows(templates: Sequence[SentTemplate]) -> float | None:
-    """Return the rows of one request; None if those of a statement are unknown."""
     rows = [None if template.rows is None else template.calls * template.rows for template in templates]
     known = [row for row in rows if row is not None]
     return sum(known) if len(known) == len(rows) else None

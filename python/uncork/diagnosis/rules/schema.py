@@ -178,7 +178,6 @@ def _within(statement: Statement, evidence: Evidence) -> float:
 
 
 def _costs(number: int, volume: float, outside: float, piece: Piece) -> float:
-    """Return which part of a piece of time random keys cost."""
     if piece.template != number:
         return 0.0
     if piece.waits_for_wal:
@@ -218,13 +217,11 @@ def _indexes(column: ColumnFacts, evidence: Evidence) -> tuple[Existing, ...]:
 
 
 def _part_of_indexes(column: ColumnFacts, evidence: Evidence) -> float:
-    """Return the indexes that begin with a column as a part of all indexes of its table, by size."""
     whole = sum(each.facts.bytes or 0 for each in evidence.indexes.get(column.table, ()))
     return sum(index.facts.bytes or 0 for index in _indexes(column, evidence)) / whole if whole else 0.0
 
 
 def _full_pages(statement: Statement, evidence: Evidence) -> tuple[int, float]:
-    """Return the full-page images that a statement wrote, and their part of its WAL."""
     templates = () if evidence.database is None else evidence.database.templates
     facts = next((template.statements for template in templates if template.number == statement.number), None)
     if facts is None or not statement.wal_bytes or evidence.database is None:
@@ -393,7 +390,6 @@ def _wide_evidence(column: ColumnFacts, better: _Better) -> str:
 
 
 def _own_types(columns: Sequence[tuple[ColumnFacts, _Better]]) -> Candidate:
-    """Return the change of all columns at once: joined columns must have the same type."""
     return ddl_change(
         "Give the columns their own type, and all columns that refer to them.",
         "The change rewrites the tables and their indexes under a lock against reading and writing.",

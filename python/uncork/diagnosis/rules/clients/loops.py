@@ -162,7 +162,6 @@ def find_one_by_one(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _caused(piece: Piece, *, numbers: Collection[int | None], application: str, waiting: float) -> float:
-    """Return the part of a piece of time that a loop causes."""
     if piece.wait_class == "Lock":
         return waiting
     return float(piece.template in numbers and piece.application == application)

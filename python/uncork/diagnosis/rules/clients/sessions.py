@@ -210,7 +210,6 @@ def find_slow_steps(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _candidate(who: str) -> Candidate:
-    """Return what to do about a slow step of an application."""
     return client_change(
         f"Move what application {who} does between these statements (a remote call, a computation) "
         "before BEGIN or after COMMIT.",

@@ -75,7 +75,6 @@ class _Split:
 
 
 def _across_tables(evidence: Evidence) -> Iterator[Finding]:
-    """Yield the findings about ORs over columns of several tables."""
     for statement in evidence.costliest():
         found = None if statement.number < 0 else _split(statement, evidence)
         if found is None:

@@ -174,7 +174,6 @@ def find_foreign_keys(evidence: Evidence) -> Iterator[Finding]:
 def _part(
     statement: Statement, key: ForeignKeyFacts, table: TableFacts, referred: TableFacts, evidence: Evidence
 ) -> float:
-    """Return the fraction of a statement's time in the scans for a foreign key; 0 if it does none."""
     if not _checks(statement, key, evidence):
         scans, _ = _within(statement, key, table, evidence)
         return part_of_scans(statement, scans, table, evidence)

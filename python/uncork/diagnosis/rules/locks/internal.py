@@ -85,7 +85,6 @@ def _places(evidence: Evidence) -> int:
 
 
 def _locks(statement: Statement, evidence: Evidence) -> int:
-    """Estimate how many tables and indexes a call locks, by its plan and the indexes of its tables."""
     found = 0
     for node in statement.nodes:
         if node.kind in _JOINED:
@@ -360,7 +359,6 @@ def find_advisory(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _waiting(matches: Callable[[Piece], bool], evidence: Evidence) -> list[Statement]:
-    """Return the statements of matching pieces, the one that waits most for locks first."""
     found = evidence.chosen({piece.template for piece in filter(matches, evidence.pieces)})
     return sorted(found, key=lambda statement: -evidence.busy(statement.number, {"Lock"}))
 

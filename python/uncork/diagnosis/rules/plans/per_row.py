@@ -111,7 +111,6 @@ def _saved_by_anti_join(statement: Statement, part: Subquery, evidence: Evidence
 
 
 def _subplans(root: PlanNode) -> Iterator[tuple[PlanNode, PlanNode, bool]]:
-    """Yield the nodes that test NOT IN with their subplans, and whether these are hashed."""
     for node in root.walk():
         condition = node.condition("Filter") or node.condition("Join Filter")
         for child in node.children:
@@ -260,7 +259,6 @@ def stored_in_vain(statement: Statement, evidence: Evidence) -> Iterator[tuple[C
 
 
 def _saved_by_merging(root: PlanNode, common: CommonTable, evidence: Evidence) -> float:
-    """Return which fraction of the time is spent on rows that no scan of the common table needs."""
     source = next((node for node in root.walk() if node.subplan == f"CTE {common.name}"), None)
     scans = [node for node in root.walk() if node.kind == "CTE Scan" and node.common == common.name]
     if source is None or not scans or any(not node.condition("Filter") for node in scans):

@@ -159,7 +159,6 @@ def _skewed(statement: Statement, evidence: Evidence) -> _Skewed | None:
 
 
 def _named(node: PlanNode) -> str:
-    """Return the scans and joins of a plan in a few words."""
     names = [
         f"{each.kind} on {each.relation}"
         for each in node.walk()
@@ -471,7 +470,6 @@ def find_stale(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _saved(statement: Statement, table: str, evidence: Evidence) -> float:
-    """Return which fraction of a statement's time a plan with the right numbers of rows would save."""
     mean = duration_ns(statement, evidence) or 0.0
     if statement.plan is None:
         once = once_ns(relations(statement), evidence)

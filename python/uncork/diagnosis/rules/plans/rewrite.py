@@ -205,7 +205,6 @@ def union_of_parts(sql: str, parts: int) -> str:
 
 
 def _inside(condition: str) -> str:
-    """Return a condition without parentheses around the whole."""
     text = condition.strip()
     while text.startswith("(") and _end_of_first(text) == len(text):
         text = text[1:-1].strip()
@@ -352,7 +351,6 @@ def _side(column: str) -> str:
 
 
 def _casts(column: str, kind: str) -> list[str]:
-    """Return the forms in which a statement casts a column."""
     written, side = _WRITTEN.get(kind, re.escape(kind)), _side(column)
     return [
         rf"{side}\s*::\s*{written}\b",

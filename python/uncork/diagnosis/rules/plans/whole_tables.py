@@ -65,7 +65,6 @@ def find_count(statement: Statement, evidence: Evidence) -> Finding | None:
 
 
 def _counted_table(shape: StatementShape) -> str | None:
-    """Return the only table of a query that does nothing but count rows."""
     if shape.kind != "select" or shape.aggregates != ("count",) or shape.grouping or shape.windows:
         return None
     if shape.unions or shape.subqueries or shape.common_tables or shape.outputs or len(shape.tables) != 1:
@@ -203,7 +202,6 @@ def _loose_scan(
 
 
 def _loose(column: ColumnFacts, order: str) -> str:
-    """Return the recursive query for the values of a column, in the order of the query that it replaces."""
     table, name = sql_name(column.table), quoted(column.name)
     parts = [
         f"WITH RECURSIVE each_value AS ((SELECT {name} FROM {table} ORDER BY {name} LIMIT 1) UNION ALL "  # noqa: S608
@@ -354,7 +352,6 @@ def _tables(statement: Statement) -> tuple[str, ...]:
 
 
 def _large(statement: Statement, table: str, evidence: Evidence) -> tuple[ColumnFacts, ...]:
-    """Return the columns that the statement returns whose values may be stored out of line."""
     shape = statement.shape
     if shape is None:
         return ()

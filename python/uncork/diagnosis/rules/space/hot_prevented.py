@@ -78,7 +78,6 @@ def _updates(statement: Statement, table: str, evidence: Evidence) -> bool:
 
 
 def _changed(statement: Statement, indexes: Sequence[Existing], evidence: Evidence) -> tuple[Existing, ...]:
-    """Return the indexes with a column that a statement sets."""
     columns = () if statement.shape is None else statement.shape.set_columns
     before_16 = 0 < evidence.major < 16  # from then on, BRIN indexes prevent no heap-only updates
     return tuple(
@@ -104,7 +103,6 @@ def _height(existing: Existing, evidence: Evidence) -> int:
 def _bill(
     updates: Sequence[Statement], share: float, indexes: Sequence[Existing], evidence: Evidence
 ) -> Bill:
-    """Return what the upkeep of indexes costs: its part of the blocks that the updates touch."""
     heights = sum(_height(index, evidence) for index in indexes)
     parts: dict[int, float] = {}
     for update in updates:
@@ -121,7 +119,6 @@ def _by_index(
     indexes: Sequence[Existing],
     evidence: Evidence,
 ) -> Finding | None:
-    """Return the finding that indexes which nothing reads prevent heap-only updates."""
     idle = [index for index in indexes if _idle(index, table) and not serves_key(index, evidence)]
     names = {existing.facts.name for existing in idle}
     freed = [
@@ -188,7 +185,6 @@ def _drop(existing: Existing, evidence: Evidence) -> Candidate:
 def _by_room(
     table: TableFacts, updates: Sequence[Statement], indexes: Sequence[Existing], evidence: Evidence
 ) -> Finding | None:
-    """Return the finding that pages have no room for new versions of rows."""
     rows = sum(update.rows or 0 for update in updates)
     options = evidence.options(table.name)
     fill = int(options.get("fillfactor", "100"))

@@ -537,7 +537,6 @@ def find_empty_indexes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _bill(readers: Collection[int], part: float, index: Existing, evidence: Evidence) -> Bill:
-    """Return what empty pages cost: their part of waiting for blocks, and of the other time by `_PAGE`."""
     visits = _PAGE * (index.facts.bytes or 0) / evidence.block_bytes
     entries = evidence.rows(index.facts.table)
     rest = part * visits / (visits + entries)
@@ -551,7 +550,6 @@ def _bill(readers: Collection[int], part: float, index: Existing, evidence: Evid
 
 
 def _reads_most(statement: Statement, index: Existing, evidence: Evidence) -> bool:
-    """Return whether each call reads most of an index, by its plan and the number of blocks."""
     blocks, name = statement.a_call(statement.blocks) or 0.0, index.facts.name.rpartition(".")[2]
     scans = [node for node in statement.nodes if node.index and node.index.rpartition(".")[2] == name]
     only = all(node.kind == "Index Only Scan" for node in scans)

@@ -162,7 +162,6 @@ def _wasted(piece: Piece, *, number: int, part: float) -> float:
 
 
 def _by_text(statement: Statement, write: Written, evidence: Evidence) -> _Redundant | None:
-    """Return the proof that each assignment gives a column its own value."""
     found = (_UPSERT if write.upsert else _UPDATE).fullmatch(statement.text)
     if found is None:
         return None
@@ -329,7 +328,6 @@ def _candidates(statement: Statement, found: _Redundant, evidence: Evidence) -> 
 
 
 def _returns(statement: Statement, table: str) -> bool:
-    """Return whether a statement returns the rows of a table that it updates."""
     write = written(statement) if _RETURNING.search(statement.text) else None
     return write is not None and write.table == table and (write.kind == "update" or write.upsert)
 

@@ -140,7 +140,6 @@ def _evidence(writer: RowWriter, evidence: Evidence) -> Iterator[str]:
 
 
 def _fewer_commits(write: Written, statement: Statement, evidence: Evidence) -> tuple[Candidate, ...]:
-    """Return what a client that commits each row can do instead."""
     return (
         client_change(
             f"{_VERBS[write.kind]} many rows with one statement, or commit once for many rows.",
@@ -155,7 +154,6 @@ def _fewer_commits(write: Written, statement: Statement, evidence: Evidence) -> 
 
 
 def _spent(writer: RowWriter, control: Collection[int | None], piece: Piece) -> float:
-    """Return whether a piece of time is that of a writer."""
     return float(
         piece.user == writer.user and (piece.template == writer.template or piece.template in control)
     )
@@ -292,7 +290,6 @@ def find_triggers(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _single_rows_dominate(trigger: TriggerFacts, evidence: Evidence) -> bool:
-    """Return whether statements of single rows would lose more time than the others save."""
     events = set(map(str.lower, trigger.events))
     single, many = 0, 0
     for statement in evidence.statements.values():
