@@ -47,7 +47,7 @@ from uncork.model.results.load import (
 )
 from uncork.model.server import is_local
 from uncork.model.system import DATABASE, SERVICE, SystemUse
-from uncork.model.tables.load import LoadInterval, LoadTimes, LoadTotals
+from uncork.model.tables.load import LoadInterval, LoadTimes
 from uncork.profile.system import system_use
 from uncork.stats.load.generator import GeneratorLoad, GeneratorVerdict, Lateness, generator_verdict
 from uncork.stats.load.parts import disagreements
@@ -136,18 +136,40 @@ def load_result(
     totals, settings = measured.totals, _settings(plan)
     operation = _distribution(_of(measured, "operation"))
     series = tuple(_series(measured))
+    opened = totals.connections_opened
     return LoadResult(
-        run=_run(manifest, totals),
+        run=build_from(
+            LoadRunFacts,
+            manifest,
+            outcome=totals.outcome,
+            message=totals.message,
+            elapsed_ns=totals.elapsed_ns,
+            reproduce=str(manifest.options.get("command", "uncork load sql")),
+            start_late_ns=totals.start_late_ns,
+        ),
         answer="",
         warnings=(),
         settings=settings,
         operations_per_second=totals.succeeded / (totals.elapsed_ns / 1e9) if totals.elapsed_ns else 0.0,
-        counts=_counts(totals),
+        counts=build_from(
+            LoadCounts,
+            totals,
+            errors=dict(totals.errors),
+            connect_errors=dict(totals.connect_errors),
+            retries=dict(totals.retries),
+            failures=tuple(FailureFacts(**asdict(failure)) for failure in totals.failures),
+        ),
         operation=operation,
         service=_distribution(_of(measured, "service")) if settings.open_loop else operation,
         lateness=_distribution(_of(measured, "lateness")) if settings.open_loop else None,
         connect=_distribution(_of(measured, "connect")),
-        connections=_connections(totals),
+        connections=Connections(
+            opened=opened,
+            lost=totals.connections_lost,
+            most=totals.connections_most,
+            mean_ns=totals.connect_sum_ns / opened if opened else None,
+            max_ns=totals.connect_max_ns if opened else None,
+        ),
         generator=_generator(plan, measured, environment, system),
         scripts=tuple(_scripts(plan, measured)),
         statements=tuple(_statements(measured.times)),
@@ -190,18 +212,6 @@ def _http(measured: LoadMeasurement) -> HttpFacts | None:
     )
 
 
-def _run(manifest: Manifest, totals: LoadTotals) -> LoadRunFacts:
-    return build_from(
-        LoadRunFacts,
-        manifest,
-        outcome=totals.outcome,
-        message=totals.message,
-        elapsed_ns=totals.elapsed_ns,
-        reproduce=str(manifest.options.get("command", "uncork load sql")),
-        start_late_ns=totals.start_late_ns,
-    )
-
-
 def _settings(plan: Mapping[str, Any]) -> LoadSettings:
     arrivals, stop = plan["arrivals"] or {}, plan["stop"]
     clients, http = plan["clients"], plan.get("http") or {}
@@ -237,28 +247,6 @@ def _recorded(plan: Mapping[str, Any]) -> Literal["replay", "mix"] | None:
     if recorded is None:
         return None
     return "replay" if recorded["clients"] else "mix"
-
-
-def _counts(totals: LoadTotals) -> LoadCounts:
-    return build_from(
-        LoadCounts,
-        totals,
-        errors=dict(totals.errors),
-        connect_errors=dict(totals.connect_errors),
-        retries=dict(totals.retries),
-        failures=tuple(FailureFacts(**asdict(failure)) for failure in totals.failures),
-    )
-
-
-def _connections(totals: LoadTotals) -> Connections:
-    opened = totals.connections_opened
-    return Connections(
-        opened=opened,
-        lost=totals.connections_lost,
-        most=totals.connections_most,
-        mean_ns=totals.connect_sum_ns / opened if opened else None,
-        max_ns=totals.connect_max_ns if opened else None,
-    )
 
 
 def _generator(

@@ -85,13 +85,9 @@ def sweep_result(
             _level([step for step in steps if step.level == level], spec.confidence)
             for level in sorted({step.level for step in steps})
         ),
-        knee=None
-        if found.knee is None
-        else KneeFacts(found.knee.level, found.knee.low, found.knee.high, found.knee.rounds),
+        knee=None if found.knee is None else build_from(KneeFacts, found.knee),
         most=found.most,
-        saturation=None
-        if found.saturation is None
-        else SaturationFacts(found.saturation.level, found.saturation.top, found.saturation.growth),
+        saturation=None if found.saturation is None else build_from(SaturationFacts, found.saturation),
         law=_law(steps, spec),
         objectives=tuple(_objective(text, found) for text in found.objectives),
         cliff=_cliff(steps, found),
@@ -166,19 +162,14 @@ def _bottlenecks(
     for at in pressed:
         for bottleneck in find_bottlenecks(at.seen):
             if at.level is not None and bottleneck.resource not in told:
-                yield BottleneckFacts(
-                    at.level, bottleneck.resource, bottleneck.sentence, bottleneck.remedy, bottleneck.weight
-                )
+                yield build_from(BottleneckFacts, bottleneck, level=at.level)
                 told.add(bottleneck.resource)
     broken = next((step for step in steps if step.level == found.cliff.gives_way and not step.works), None)
     if broken is not None:
         load = LoadUse(0.0, 0.0, errors=broken.errors, message=broken.message or "")
         for bottleneck in find_bottlenecks(Seen(load, MachineUse(1))):
-            if bottleneck.resource in told:
-                continue
-            yield BottleneckFacts(
-                broken.level, bottleneck.resource, bottleneck.sentence, bottleneck.remedy, bottleneck.weight
-            )
+            if bottleneck.resource not in told:
+                yield build_from(BottleneckFacts, bottleneck, level=broken.level)
 
 
 def _median(values: Sequence[float | None]) -> float | None:

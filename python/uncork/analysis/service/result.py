@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,7 +48,7 @@ from uncork.model.tables.service import (
 from uncork.profile.stacks import beside, sum_frames
 from uncork.stats.load.per_request import Rise, background_rate, per_request
 from uncork.stats.load.stall import waits_for_acknowledgements
-from uncork.store.layout import Manifest, read_manifest
+from uncork.store.layout import read_manifest
 from uncork.store.profile_tables import read_evidence
 from uncork.store.rows import typed_rows
 
@@ -103,7 +103,13 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
     return build_from(
         ServiceResult,
         parts,
-        run=_run(manifest, facts),
+        run=build_from(
+            ServiceRunFacts,
+            manifest,
+            elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
+            database=facts["database"],
+            reproduce=manifest.options.get("command", ""),
+        ),
         answer="",
         reasons=(),
         warnings=(),
@@ -129,16 +135,6 @@ def stored_service_result(folder: Path, parts: ServiceParts) -> ServiceResult:
         origins=_origins(parts.activity, parts.database),
         missing=(*facts["missing"], *_without_traces(facts["trace"], requests, parts)),
         pool=pool,
-    )
-
-
-def _run(manifest: Manifest, facts: Mapping[str, Any]) -> ServiceRunFacts:
-    return build_from(
-        ServiceRunFacts,
-        manifest,
-        elapsed_ns=sum(attempt.elapsed_ns for attempt in manifest.attempts),
-        database=facts["database"],
-        reproduce=manifest.options.get("command", ""),
     )
 
 
@@ -646,12 +642,11 @@ _LEAST_CALLS = 0.01
 """Executions for each request below which a template does not belong to it."""
 
 
-class Join:
+class Join(NamedTuple):
     """The statements of each request, and how well they explain the time when all were sent together."""
 
-    def __init__(self, templates: Mapping[str, tuple[SentTemplate, ...]], explained: float | None) -> None:
-        self.templates = templates
-        self.explained = explained
+    templates: Mapping[str, tuple[SentTemplate, ...]]
+    explained: float | None
 
 
 def join_requests(

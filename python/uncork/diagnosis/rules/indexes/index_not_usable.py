@@ -352,9 +352,8 @@ def _candidates(mine: Sequence[Problem], why: Obstacle, evidence: Evidence) -> I
     if why.kind == "operator":
         yield contained(first, evidence)
         return
-    rewritten = _rewritten(why.predicate, first, evidence)
+    rewritten, sql = _rewritten(why.predicate, first, evidence)
     if rewritten:
-        sql = _rewritten_sql(why.predicate, first, evidence)
         yield statement_change(
             rewritten,
             "The statement has to be changed wherever it is sent.",
@@ -450,53 +449,41 @@ def _all_of(indexes: Sequence[Candidate]) -> Candidate:
     )
 
 
-def _rewritten(predicate: Predicate, problem: Problem, evidence: Evidence) -> str:
-    """Return the condition that means the same and compares the column itself; empty if there is none."""
+def _rewritten(predicate: Predicate, problem: Problem, evidence: Evidence) -> tuple[str, str]:
+    """Return the condition that means the same and compares the column itself, and the statement with it.
+
+    Both are empty if there is none; the statement is empty if its text is not recognised.
+    """
     column = predicate.column or (predicate.columns[0] if len(predicate.columns) == 1 else "")
     facts = evidence.column(problem.use.table.name, column)
-    text = predicate.expression.lower().replace(" ", "")
-    dated = facts is not None and facts.type.startswith("timestamp")
-    if predicate.operator == "=" and dated and (predicate.cast == "date" or text == f"date({column})"):
-        return f"Compare the column with a range: {column} >= $1::date AND {column} < $1::date + 1."
-    if predicate.operator == "=" and dated and _DAY_TEXT.fullmatch(text):
+    if facts is None:
+        return "", ""
+    text, sql = predicate.expression.lower().replace(" ", ""), problem.statement.sql
+    equal, dated = predicate.operator == "=", facts.type.startswith("timestamp")
+    if equal and dated and (predicate.cast == "date" or text == f"date({column})"):
+        words = f"Compare the column with a range: {column} >= $1::date AND {column} < $1::date + 1."
+        return words, as_range(sql, column)
+    if equal and dated and _DAY_TEXT.fullmatch(text):
         day = "$1::text::date"
-        return (
+        words = (
             f"Compare the column with the bounds of the day, too: {column} >= {day} AND {column} < {day} + 1."
             " The old condition stays, because a text in another format of dates could match another row."
         )
-    if predicate.operator == "=" and dated and text.startswith("date_trunc('"):
-        unit = text.split("'")[1]
+        return words, also_in_day(sql, column)
+    if equal and dated and text.startswith("date_trunc('"):
         zone = re.search(r" AT TIME ZONE '[^']+'", predicate.expression, re.IGNORECASE)
+        unit = text.split("'")[1]
         first, end = "$1", f"$1 + interval '1 {unit}'"
         if zone is not None:
             first, end = f"($1{zone[0]})", f"(({end}){zone[0]})"
-        return f"Compare the column with a range: {column} >= {first} AND {column} < {end}."
-    if (
-        predicate.cast in ("text", "character varying")
-        and facts is not None
-        and facts.type not in ("text", "json")
-    ):
-        return f"Cast the value instead of the column: {column} {_sign(predicate)} $1::{facts.type}."
-    if predicate.cast in ("numeric", "double precision", "bigint") and facts is not None:
-        return f"Cast the value instead of the column: {column} {_sign(predicate)} $1::{facts.type}."
-    return ""
-
-
-def _rewritten_sql(predicate: Predicate, problem: Problem, evidence: Evidence) -> str:
-    """Return the statement with the condition of `_rewritten`; empty if its text is not recognised."""
-    column = predicate.column or (predicate.columns[0] if len(predicate.columns) == 1 else "")
-    facts = evidence.column(problem.use.table.name, column)
-    text = predicate.expression.lower().replace(" ", "")
-    if facts is None or predicate.operator != "=":
-        return ""
-    if facts.type.startswith("timestamp"):
-        if _DAY_TEXT.fullmatch(text):
-            return also_in_day(problem.statement.sql, column)
-        dated = predicate.cast == "date" or text == f"date({column})"
-        return as_range(problem.statement.sql, column) if dated else ""
-    if predicate.cast and facts.type not in _SHORTENED:
-        return also_as_stored(problem.statement.sql, column, facts.type, cast=predicate.cast)
-    return ""
+        return f"Compare the column with a range: {column} >= {first} AND {column} < {end}.", ""
+    texts = () if facts.type in ("text", "json") else ("text", "character varying")
+    if predicate.cast not in (*texts, "numeric", "double precision", "bigint"):
+        return "", ""
+    stored = ""
+    if equal and not dated and facts.type not in _SHORTENED:
+        stored = also_as_stored(sql, column, facts.type, cast=predicate.cast)
+    return f"Cast the value instead of the column: {column} {_sign(predicate)} $1::{facts.type}.", stored
 
 
 def _strict(predicate: Predicate) -> Iterator[str]:
