@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from uncork.diagnosis.evidence import Evidence, Statement
@@ -63,14 +64,11 @@ def statement_rule(
 ) -> Callable[[Judge], Rule]:
     """Return the decorator that makes a function a rule: it judges each statement, the costliest first."""
 
-    def decorate(judge: Judge) -> Rule:
-        def search(evidence: Evidence) -> Iterator[Finding]:
-            judged = (judge(statement, evidence) for statement in evidence.costliest())
-            return (found for found in judged if found is not None)
+    def search(evidence: Evidence, judge: Judge) -> Iterator[Finding]:
+        judged = (judge(statement, evidence) for statement in evidence.costliest())
+        return (found for found in judged if found is not None)
 
-        return Rule(name, search, depth, of_tables, least_share)
-
-    return decorate
+    return lambda judge: Rule(name, partial(search, judge=judge), depth, of_tables, least_share)
 
 
 def finding(

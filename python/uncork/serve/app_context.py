@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from uncork import __version__
-from uncork.analysis.runs.comparable_series import ComparableSeries
+from uncork.analysis.runs.comparable_runs import ComparableSeries
 from uncork.analysis.runs.figures import FIGURED, remembered_figures
 from uncork.errors import UncorkError
 from uncork.model.results.figure import RunFigures

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uncork.analysis.runs.comparable_series import comparable_series, figure_entries
+from uncork.analysis.runs.comparable_runs import comparable_series, figure_entries
 from uncork.errors import UncorkError
 from uncork.model.stored_run import BASELINE, StoredRun
 from uncork.report.figures import figure_value

@@ -114,7 +114,11 @@ def database_evidence(
     own = [row for row in grown if deltas.statement_key(row) in own_entries]
     kernel = _kernel(tables["database_kernel"], facts)
     templates = _templates(rows, whole, tables["database_templates"], statements, kernel)
-    counting = _counts_statements(facts)
+    counting = (
+        facts["server"]["statements"] == "counting"
+        and "after" in facts["snapshots"]
+        and not any("pg_stat_statements" in _failed(facts, moment) for moment in ("before", "after"))
+    )
     counted = counted_time(statements, facts["snapshots"]) if counting else None
     horizons = [{**row, "now_us": ended} for row in tables["database_horizons"].to_pylist()]
     counter_facts = deltas.counter_deltas(*counters, unread=_failed(facts, "before"))
@@ -317,14 +321,6 @@ def _watch(
 def _failed(facts: Mapping[str, Any], moment: str) -> Mapping[str, str]:
     failed: Mapping[str, str] = facts["snapshots"].get(moment, {}).get("failed", {})
     return failed
-
-
-def _counts_statements(facts: Mapping[str, Any]) -> bool:
-    return (
-        facts["server"]["statements"] == "counting"
-        and "after" in facts["snapshots"]
-        and not any("pg_stat_statements" in _failed(facts, moment) for moment in ("before", "after"))
-    )
 
 
 def _own_count(

@@ -21,9 +21,8 @@ from uncork.analysis.experiment.engines import (
     request_counts,
     shares_of_success,
 )
-from uncork.analysis.experiment.evidence import evidence_facts
 from uncork.analysis.experiment.published import Measured, published_in_costs
-from uncork.analysis.experiment.stored import judged_ledger, own_metric_facts
+from uncork.analysis.experiment.stored import evidence_facts, judged_ledger, own_metric_facts
 from uncork.experiment.guard.gate_evidence import cost_evidence
 from uncork.experiment.plan.order import cells
 from uncork.experiment.plan.skip_rules import SKIPPING

@@ -134,6 +134,7 @@ def load_result(
 ) -> LoadResult:
     """Build the result of a load from the contents of its run. Pure, except that it decodes histograms."""
     totals, settings = measured.totals, _settings(plan)
+    verdict, http = _verdict(plan, measured, environment, system), totals.http is not None
     operation = _distribution(_of(measured, "operation"))
     series = tuple(_series(measured))
     opened = totals.connections_opened
@@ -170,7 +171,15 @@ def load_result(
             mean_ns=totals.connect_sum_ns / opened if opened else None,
             max_ns=totals.connect_max_ns if opened else None,
         ),
-        generator=_generator(plan, measured, environment, system),
+        generator=build_from(
+            GeneratorFacts,
+            totals,
+            user_ns=totals.client_user_ns,
+            system_ns=totals.client_system_ns,
+            limit=None if verdict is None else verdict.limit,
+            # The option for threads has h2load's name there.
+            sentence="" if verdict is None else verdict.reason.replace("(-j ", "(-t " if http else "(-j "),
+        ),
         scripts=tuple(_scripts(plan, measured)),
         statements=tuple(_statements(measured.times)),
         series=series,
@@ -247,25 +256,6 @@ def _recorded(plan: Mapping[str, Any]) -> Literal["replay", "mix"] | None:
     if recorded is None:
         return None
     return "replay" if recorded["clients"] else "mix"
-
-
-def _generator(
-    plan: Mapping[str, Any],
-    measured: LoadMeasurement,
-    environment: Mapping[str, Mapping[str, str]],
-    system: SystemUse | None,
-) -> GeneratorFacts:
-    totals, verdict = measured.totals, _verdict(plan, measured, environment, system)
-    http = totals.http is not None
-    return build_from(
-        GeneratorFacts,
-        totals,
-        user_ns=totals.client_user_ns,
-        system_ns=totals.client_system_ns,
-        limit=None if verdict is None else verdict.limit,
-        # The option for threads has h2load's name there.
-        sentence="" if verdict is None else verdict.reason.replace("(-j ", "(-t " if http else "(-j "),
-    )
 
 
 def _verdict(

@@ -7,8 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from uncork.analysis.experiment.evidence import best_variant
-from uncork.analysis.experiment.stored import processor_stacks
+from uncork.analysis.experiment.stored import best_variant, processor_stacks
 from uncork.model.results.experiment import RunResult
 from uncork.model.results.stacks import LEAST_SAMPLES
 from uncork.profile.stacks import beside
