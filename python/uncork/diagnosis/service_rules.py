@@ -553,9 +553,8 @@ def _service(
     code, waiting = causes.code, causes.waiting
     pool = next((bottleneck for bottleneck in bottlenecks if bottleneck.resource == "pool"), None)
     threads = next((bottleneck for bottleneck in bottlenecks if bottleneck.resource == "service cpu"), None)
-    locked = next(
-        (worker for worker in workers if worker.runtime == "python" and worker.cpus >= _LOCKED), None
-    )
+    full = (worker for worker in workers if worker.runtime == "python" and worker.cpus >= _LOCKED)
+    locked = next(full, None)
     if pool is not None:
         yield ServiceFinding("bottleneck", pool.sentence, pool.remedy, max(pool.weight, waiting) * left)
         waiting = 0.0

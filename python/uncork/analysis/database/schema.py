@@ -94,15 +94,10 @@ def schema_facts(
     facts.sort(key=lambda fact: (fact.island is None, -(fact.bytes or 0) - fact.index_bytes, fact.name))
     shown = facts[: max(MOST_TABLES, len(island_of))]
     shown.sort(key=lambda one: (-(one.bytes or 0) - one.index_bytes, one.name))
-    reset = next(
-        (
-            row["value"]
-            for row in moments["database_counters"][1]
-            if (row["view"], row["counter"], row["object"])
-            == ("pg_stat_database", deltas.RESET, server["database"])
-        ),
-        None,
-    )
+    of_reset = ("pg_stat_database", deltas.RESET, server["database"])
+    after = moments["database_counters"][1]
+    resets = (row["value"] for row in after if (row["view"], row["counter"], row["object"]) == of_reset)
+    reset = next(resets, None)
     return {
         "tables": tuple(shown),
         "tables_more": len(facts) - len(shown),

@@ -323,9 +323,7 @@ class _Assembly:
             for cell in self.cells.values() if workload.batch is not None else ():
                 for variant in self.spec.compared(name):
                     carried = batch_of(self.spec, cell, name, variant)
-                    taken = next(
-                        statement.batch for statement in carried.statements if statement.batch is not None
-                    )
+                    taken = next(found.batch for found in carried.statements if found.batch is not None)
                     yield build_from(
                         BatchFacts,
                         carried,

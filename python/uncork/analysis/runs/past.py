@@ -144,10 +144,10 @@ def held_against(
     own = [one for run in new if (one := place.find(run)) is not None]
     if len(own) < len(new):
         return Found(GateQuestion(gate, Unknown(place.missing)))
-    known = [
-        (run, one) for run in comparable_past.runs if (one := _counterpart(place, run, own[0])) is not None
-    ]
-    base = next((figure for run, figure in known if run is comparable_past.baseline), None)
+    pairs = ((run, _counterpart(place, run, own[0])) for run in comparable_past.runs)
+    known = [(run, figure) for run, figure in pairs if figure is not None]
+    named = next((pair for pair in known if pair[0] is comparable_past.baseline), None)
+    base = None if named is None else named[1]
     if not known:
         needed = "one is" if own[0].scale in ("effect", "exact") else f"{KNOWN_RUNS} are"
         reason = f"no stored comparable run has it, and {needed} needed{_how(comparable_past)}"
@@ -156,17 +156,9 @@ def held_against(
         return _effect(gate, _in_the_middle(own), [figure for _, figure in known], base, confidence)
     stretch = past_of([ComparableRun(seconds_of(run), _log(figure)) for run, figure in known])
     since = known[stretch.before :]
-    like = next(
-        (
-            comparable_run
-            for comparable_run, (run, _) in zip(stretch.runs, since, strict=True)
-            if run is comparable_past.baseline
-        ),
-        None,
-    )
-    if base is not None and like is None:  # it is older than the last change, and counts all the same
-        run = next(run for run, _ in known if run is comparable_past.baseline)
-        like = ComparableRun(seconds_of(run), _log(base))
+    like = next((run for run, pair in zip(stretch.runs, since, strict=True) if pair is named), None)
+    if named is not None and like is None:  # it is older than the last change, and counts all the same
+        like = ComparableRun(seconds_of(named[0]), _log(named[1]))
     before = [base] if base is not None else [figure for _, figure in since]
     evidence = _evidence(gate, new, own, before, stretch, like, confidence)
     if isinstance(evidence, Beside) and evidence.unknown:

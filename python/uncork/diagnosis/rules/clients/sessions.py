@@ -277,8 +277,5 @@ def find_slow_steps_in_log(evidence: Evidence) -> Iterator[Finding]:
 
 def _share(server: str, log: LogResult) -> float:
     """Return the fraction of all executions that a server ran; 1 unless there are several."""
-    count = next(
-        (log_server.executions for log_server in log.servers if log_server.name == server),
-        log.executions.count,
-    )
-    return count / max(1, log.executions.count)
+    whole = log.executions.count
+    return next((part.executions for part in log.servers if part.name == server), whole) / max(1, whole)
