@@ -73,12 +73,8 @@ def find_json_parsed(evidence: Evidence) -> Iterator[Finding]:
 
 def _parsing_part(statement: Statement, column: ColumnFacts, evidence: Evidence) -> float:
     """Return the fraction of a statement's time that it parses a column's values; 0 if it does not."""
-    if (
-        column.width is None
-        or not statement.mean_ns
-        or not _parses(statement, column)
-        or not statement.uses(column.table)
-    ):
+    parses = statement.uses(column.table) and _parses(statement, column)
+    if column.width is None or not statement.mean_ns or not parses:
         return 0.0
     rows = _rows(statement, column.table, evidence)
     return min(_MOST, _NS_PER_BYTE * column.width * rows / statement.mean_ns)

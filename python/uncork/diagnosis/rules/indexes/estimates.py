@@ -239,15 +239,9 @@ def _of_value(
     predicate: Predicate, table: str, facts: ColumnFacts | None, evidence: Evidence
 ) -> float | None:
     rows = evidence.rows(table)
-    if (
-        predicate.value == "constant"
-        and predicate.literal is not None
-        and facts is not None
-        and predicate.operator == "="
-    ):
-        known = _of_literal(
-            {"true": "t", "false": "f"}.get(predicate.literal, predicate.literal), facts, rows
-        )
+    value = predicate.literal
+    if predicate.value == "constant" and value is not None and predicate.operator == "=":
+        known = _of_literal({"true": "t", "false": "f"}.get(value, value), facts, rows)
         if known is not None:
             return known
     each = (

@@ -117,18 +117,12 @@ def _split(statement: Statement, evidence: Evidence) -> _Split | None:
         parts = tuple(each for each in known if each is not None and each.role == "equal")
         if len(tables) < 2 or len(parts) < len(group) or any(each.clause != "where" for each in group):
             continue
-        largest = max(
-            (large[name] for name in tables if name in large),
-            key=lambda table: table.bytes or 0,
-            default=None,
-        )
-        if (
-            largest is None
-            or blocks < _READS_WHOLE * pages(largest, evidence)
-            or not _is_joined(shape, group)
-        ):
+        found = (large[name] for name in tables if name in large)
+        largest = max(found, key=lambda table: table.bytes or 0, default=None)
+        if largest is None or not _is_joined(shape, group):
             continue
-        if (_returned(statement, shape) or 0.0) > _SELECTIVE * evidence.rows(largest.name):
+        returned, most = _returned(statement, shape) or 0.0, _SELECTIVE * evidence.rows(largest.name)
+        if blocks < _READS_WHOLE * pages(largest, evidence) or returned > most:
             continue
         node = _tested(statement, group)
         if statement.plan is not None and node is None:
@@ -166,15 +160,11 @@ def _steps(table: str, shape: StatementShape) -> Iterator[tuple[str, str]]:
     while waiting:
         current = waiting.popleft()
         for predicate in shape.predicates:
-            if (
-                predicate.operator != "="
-                or predicate.other is None
-                or predicate.alternative
-                or predicate.cast
-                or not predicate.column
-            ):
+            other = predicate.other
+            plain = predicate.operator == "=" and not predicate.alternative and not predicate.cast
+            if not plain or other is None or not predicate.column:
                 continue
-            sides = [(predicate.table, predicate.column), (predicate.other.table, predicate.other.column)]
+            sides = [(predicate.table, predicate.column), (other.table, other.column)]
             for (start, _), (end, column) in (sides, sides[::-1]):
                 if start == current and end and end not in reached:
                     reached.add(end)

@@ -89,13 +89,9 @@ def served_by(predicate: Predicate, table: str, evidence: Evidence) -> Served | 
     facts = evidence.column(table, predicate.column) if predicate.column else None
     plain = bool(predicate.column) and not predicate.cast
     key = IndexKey(predicate.column) if plain else collated_key(_expression(predicate), table, evidence)
-    unknown = not predicate.column and not predicate.expression
-    if (
-        predicate.negated
-        or predicate.barred
-        or unknown
-        or not (plain or (not _HOLE.search(key.expression) and can_be_indexed(predicate, table, evidence)))
-    ):
+    if predicate.negated or predicate.barred or not (predicate.column or predicate.expression):
+        return None
+    if not plain and (_HOLE.search(key.expression) or not can_be_indexed(predicate, table, evidence)):
         return None
     if predicate.operator in ("=", "in") or (
         plain and predicate.operator in ("is null", "is true", "is false")

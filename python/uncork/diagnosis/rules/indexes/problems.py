@@ -60,12 +60,9 @@ def scans_a_call(
         return 0.0
     blocks, left = 0.0, reads
     for statement in evidence.statements.values():
-        if (
-            not evidence.busy(statement.number)
-            or not statement.calls
-            or not statement.blocks
-            or not _large(statement, whole)
-        ):
+        if not evidence.busy(statement.number) or not _large(statement, whole):
+            continue
+        if not statement.calls or not statement.blocks:
             continue
         within = any(scans(each.statement) for each in executed_within(statement, evidence))
         blocks += statement.blocks if within else 0
@@ -101,12 +98,8 @@ def bill_of_scans(parts: Mapping[int, float], within: Collection[int], evidence:
 
 def within_sentences(within: Within, scans: float, table: TableFacts) -> Iterator[str]:
     """Yield which function executes a statement, and how often a call of the outer one scans the table."""
-    how = (
-        f"Trigger {within.trigger} executes function {within.function}"
-        if within.trigger
-        else f"Calls execute function {within.function}"
-    )
-    yield f"{how}, which executes: {short_template(within.statement.sql)}"
+    how = f"Trigger {within.trigger} executes" if within.trigger else "Calls execute"
+    yield f"{how} function {within.function}, which executes: {short_template(within.statement.sql)}"
     yield (
         f"The counters of {table.name} show {format_count(round(table.whole_reads or 0))} full "
         f"scans, about {scans:.2g} for each call."
@@ -320,12 +313,9 @@ def fractions_of(found: Sequence[Problem]) -> dict[int, float]:
 
 def scanned_within(outer: Statement, function: str, part: float, evidence: Evidence) -> bool:
     """Return whether scans that an index would save take most of a function's part of the time."""
-    found = (
-        within_function
-        for within_function in _within_functions(outer, evidence)
-        if within_function.within and within_function.within.function == function
-    )
-    return sum(problem.fraction for problem in found) >= _LEAST_SAVED * part
+    inside = _within_functions(outer, evidence)
+    found = (each.fraction for each in inside if each.within and each.within.function == function)
+    return sum(found) >= _LEAST_SAVED * part
 
 
 def _within_functions(outer: Statement, evidence: Evidence) -> Iterator[Problem]:

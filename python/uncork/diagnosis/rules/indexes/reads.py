@@ -222,12 +222,8 @@ def read_of(use: Use, statement: Statement, evidence: Evidence) -> Read | None:
         return Read("scan", part, _own(node, evidence) * times, times, partners, node)
     if found and not use.alone:
         return None
-    if (
-        found
-        and filtered is not None
-        and statement.plan is not None
-        and statement.plan.source in ("seen", "executed")
-    ):
+    plan = statement.plan
+    if found and filtered is not None and plan is not None and plan.source in ("seen", "executed"):
         return filtered
     return _counted(use, statement, evidence, planned=bool(found)) or filtered
 

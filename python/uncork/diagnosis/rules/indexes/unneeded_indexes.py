@@ -157,11 +157,8 @@ def find_unused_indexes(seen: Evidence) -> Iterator[Finding]:
             f"No scan of {'it' if len(found) == 1 else 'them'} was counted{period}.",
             f"Table {table.name} has {number} {'index' if number == 1 else 'indexes'}.",
         )
-        against = (
-            (f"Scans are not known to have been counted for {GRACE_DAYS:.0f} days: a rare job may need it.",)
-            if young
-            else ()
-        )
+        doubt = f"Scans are not known to have been counted for {GRACE_DAYS:.0f} days: a rare job may need it."
+        against = (doubt,) if young else ()
         why = why_unprovable(found, seen)
         yield from _finding(headline, table, found, evidence, against, seen, bare=not young, unprovable=why)
 

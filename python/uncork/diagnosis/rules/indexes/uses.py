@@ -204,22 +204,17 @@ def _turned(shape: StatementShape) -> Iterator[Predicate]:
     levels = {use.name: use.level for use in shape.tables}
     aliases = {use.name: use.alias for use in shape.tables}
     for predicate in shape.predicates:
-        if (
-            predicate.value == "column"
-            and predicate.other is not None
-            and predicate.column
-            and predicate.operator == "="
-            and not predicate.cast
-            and predicate.other.table
-            and predicate.other.table != predicate.table
-            and levels.get(predicate.other.table) == predicate.level
-        ):
+        other = predicate.other
+        plain = predicate.value == "column" and predicate.operator == "=" and not predicate.cast
+        if not plain or other is None or not predicate.column:
+            continue
+        if other.table and other.table != predicate.table and levels.get(other.table) == predicate.level:
             yield replace(
                 predicate,
-                table=predicate.other.table,
-                column=predicate.other.column,
+                table=other.table,
+                column=other.column,
                 other=ColumnName(predicate.table, predicate.column),
-                alias=aliases[predicate.other.table],
+                alias=aliases[other.table],
             )
 
 

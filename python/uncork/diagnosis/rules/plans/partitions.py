@@ -107,11 +107,9 @@ def _not_pruned(statement: Statement, parts: Partitioned, alias: str, evidence: 
     if not worth(bill):
         return None
     key = ", ".join(parts.columns)
-    why = (
-        f"as their key {key} is in an expression"
-        if wrapped is not None
-        else f"as no condition compares their key {key}"
-    )
+    why = f"as no condition compares their key {key}"
+    if wrapped is not None:
+        why = f"as their key {key} is in an expression"
     return finding(
         f"All {format_count(number)} partitions of {parts.table} are read, {why}",
         *_candidates(wrapped, parts),

@@ -54,14 +54,8 @@ def find_not_in(statement: Statement, evidence: Evidence) -> Finding | None:
         and ((column := evidence.column(name.table, name.column)) is None or not column.not_null)
     ]
     same = not nullable and part.compared is not None and part.returns is not None
-    against = (
-        ()
-        if same
-        else (
-            f"{' and '.join(nullable) or 'A compared column'} can be NULL: NOT IN then returns no "
-            "row, NOT EXISTS does.",
-        )
-    )
+    null = f"{' and '.join(nullable) or 'A compared column'} can be NULL: NOT IN then returns no "
+    against = () if same else (f"{null}row, NOT EXISTS does.",)
     outer = "" if part.compared is None else sql_name(part.compared.table)
     return finding(
         f"NOT IN compares {compared} with rows of {table} instead of an anti-join",
@@ -287,11 +281,9 @@ def _pass(condition: str, keys: Sequence[str]) -> bool:
 def _materialised(statement: Statement, root: PlanNode, common: CommonTable, bill: Bill) -> Finding:
     source = next(node for node in root.walk() if node.subplan == f"CTE {common.name}")
     scan = next(node for node in root.walk() if node.kind == "CTE Scan" and node.common == common.name)
-    why = (
-        "It is declared MATERIALIZED."
-        if common.materialized
-        else f"It is used {common.references} times, so PostgreSQL computes it separately."
-    )
+    why = f"It is used {common.references} times, so PostgreSQL computes it separately."
+    if common.materialized:
+        why = "It is declared MATERIALIZED."
     tables = tuple(dict.fromkeys(common.tables))
     return finding(
         f"Common table {common.name} is computed completely before its rows are filtered",
@@ -480,17 +472,12 @@ def _index_lost(
 ) -> tuple[float, str] | None:
     """Return the wasted fraction of a full scan, if an index cannot be compared with a volatile result."""
     place = None if statement.plan is None else _place(statement.plan.root, function)
-    if (
-        place is None
-        or place.kind != "Seq Scan"
-        or function.volatility != "volatile"
-        or statement.shape is None
-    ):
+    if place is None or place.kind != "Seq Scan" or function.volatility != "volatile":
         return None
     rows = evidence.rows(place.relation)
     compared = {
         predicate.column
-        for predicate in statement.shape.predicates
+        for predicate in statement.predicates
         if predicate.table == place.relation
         and predicate.value == "expression"
         and predicate.operator in _INDEXED
@@ -535,16 +522,10 @@ def _function(
 ) -> Finding:
     constant = _same_for_all(statement, function)
     reads = bool(_QUERY.search(function.source))
-    cause = (
-        f"Function {function.name} is executed again for each row, though its arguments are the same"
-        if constant
-        else f"Function {function.name} is executed for each row"
-        + (", with a query of its own" if reads else "")
-    )
-    large = [
-        name for name, rows in ((table, seen.rows(table)) for table in seen.tables) if rows >= LARGE_ROWS
-    ]
-    read = [name for name in large if statement.uses(name)]
+    cause = f"Function {function.name} is executed for each row{', with a query of its own' if reads else ''}"
+    if constant:
+        cause = f"Function {function.name} is executed again for each row, though its arguments are the same"
+    read = [name for name in seen.tables if seen.rows(name) >= LARGE_ROWS and statement.uses(name)]
     return finding(
         cause,
         *_function_once(function, constant=constant, reads=reads),

@@ -109,13 +109,8 @@ def _own_cost(
         return own.root.cost
     found = statement.a_call(statement.rows)
     scan = next((node for node in generic.root.walk() if node.relation == skewed.table), None)
-    if (
-        found is None
-        or scan is None
-        or statement.shape is None
-        or statement.shape.aggregates
-        or statement.shape.limit
-    ):
+    shape = statement.shape
+    if found is None or scan is None or shape is None or shape.aggregates or shape.limit:
         return None
     if scan.kind != "Seq Scan" or len(relations(statement)) > 1 or scan.rows < _FEWER * (found + 1):
         return None
@@ -138,9 +133,7 @@ def _operations(node: PlanNode) -> tuple[Any, ...]:
 
 def _skewed(statement: Statement, evidence: Evidence) -> _Skewed | None:
     """Return the first condition on a column whose values are unevenly frequent."""
-    if statement.shape is None:
-        return None
-    for predicate in statement.shape.predicates:
+    for predicate in statement.predicates:
         column = evidence.column(predicate.table, predicate.column)
         distinct = evidence.distinct(predicate.table, predicate.column)
         if column is None or not column.common or not distinct:
@@ -484,27 +477,18 @@ def _saved(statement: Statement, table: str, evidence: Evidence) -> float:
 def _read_in_vain(statement: Statement, table: str, evidence: Evidence) -> float:
     """Return the wasted fraction of a full scan that the planner prefers to an index by mistake."""
     found = statement.a_call(statement.rows)
-    plan = statement.plan
-    if (
-        plan is None
-        or found is None
-        or statement.shape is None
-        or statement.shape.aggregates
-        or statement.shape.limit
-    ):
+    plan, shape = statement.plan, statement.shape
+    if plan is None or found is None or shape is None or shape.aggregates or shape.limit:
         return 0.0
     scan = next((node for node in plan.root.walk() if node.relation == table), None)
     rows = evidence.rows(table)
-    if (
-        scan is None
-        or scan.kind != "Seq Scan"
-        or rows < LARGE_ROWS
-        or scan.rows < _FEWER_ROWS * max(1.0, found)
-    ):
+    if scan is None or scan.kind != "Seq Scan" or rows < LARGE_ROWS:
+        return 0.0
+    if scan.rows < _FEWER_ROWS * max(1.0, found):
         return 0.0
     compared = {
         predicate.column
-        for predicate in statement.shape.predicates
+        for predicate in shape.predicates
         if predicate.table == table and predicate.operator == "="
     }
     served = any(evidence.indexed(table, column) for column in compared)

@@ -38,15 +38,10 @@ def find_count(statement: Statement, evidence: Evidence) -> Finding | None:
     """
     shape = statement.shape
     table = None if shape is None or not _OF_ROWS.search(statement.text) else _counted_table(shape)
-    if (
-        shape is None
-        or table is None
-        or not evidence.is_traffic(statement)
-        or evidence.rows(table) < LARGE_ROWS
-    ):
+    if shape is None or table is None or not evidence.is_traffic(statement):
         return None
     counted = _counted(statement, shape, table, evidence)
-    if counted is None or counted < _PART * evidence.rows(table):
+    if counted is None or counted < _PART * evidence.rows(table) or evidence.rows(table) < LARGE_ROWS:
         return None
     return finding(
         f"Each call counts {format_count(float(f'{counted:.2g}'))} rows of {table} one by one",
@@ -132,14 +127,10 @@ def find_values(statement: Statement, evidence: Evidence) -> Finding | None:
         return None
     table, name = named
     column = evidence.column(table, name)
-    if column is None or column.type not in _TYPES or column.collation:
+    if column is None or column.type not in _TYPES or column.collation or not evidence.is_traffic(statement):
         return None
     descents_ns = (values + 2) * _DESCENT_NS
-    if (
-        evidence.rows(table) < LARGE_ROWS
-        or not evidence.is_traffic(statement)
-        or descents_ns > _MOST * statement.mean_ns
-    ):
+    if evidence.rows(table) < LARGE_ROWS or descents_ns > _MOST * statement.mean_ns:
         return None
     rows = format_count(float(f"{evidence.rows(table):.2g}"))
     descents, few = round(values) + 2, count_words(round(values), "value")
@@ -607,21 +598,12 @@ def find_unbounded(statement: Statement, evidence: Evidence) -> Finding | None:
 
 def _open(statement: Statement, evidence: Evidence) -> Predicate | None:
     """Return the only range on a large table that has one bound, if nothing else restricts the table."""
-    if statement.shape is None:
-        return None
-    for predicate in statement.shape.predicates:
-        if (
-            predicate.operator not in _LOWER | _UPPER
-            or not predicate.column
-            or predicate.value not in {"parameter", "constant"}
-        ):
+    for predicate in statement.predicates:
+        bounded = predicate.operator in _LOWER | _UPPER and predicate.value in {"parameter", "constant"}
+        if not bounded or not predicate.column or predicate.alternative:
             continue
-        others = [
-            other
-            for other in statement.shape.predicates
-            if other.table == predicate.table and other is not predicate
-        ]
-        if evidence.rows(predicate.table) >= LARGE_ROWS and not predicate.alternative and not others:
+        of_table = [other for other in statement.predicates if other.table == predicate.table]
+        if evidence.rows(predicate.table) >= LARGE_ROWS and len(of_table) == 1:
             return predicate
     return None
 

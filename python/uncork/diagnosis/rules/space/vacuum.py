@@ -180,11 +180,9 @@ def find_dead_rows(evidence: Evidence) -> Iterator[Finding]:
         if not worth(bill) and (dead < _ROWS or dead < _PART * rows):
             continue
         since_us = None if table.vacuumed_us is None else evidence.database.watch.ended_us - table.vacuumed_us
-        reason = (
-            "and autovacuum is off"
-            if delay == "off" or since_us is None
-            else f"and was last vacuumed {format_duration(1000.0 * max(0, since_us))} ago"
-        )
+        reason = "and autovacuum is off"
+        if delay != "off" and since_us is not None:
+            reason = f"and was last vacuumed {format_duration(1000.0 * max(0, since_us))} ago"
         yield finding(
             f"Table {table.name} has {format_count(dead)} dead rows ({share_text(dead / rows)} of "
             f"all), {reason}",
@@ -609,12 +607,7 @@ def find_expired(evidence: Evidence) -> Iterator[Finding]:
 def _expired(statement: Statement, evidence: Evidence) -> tuple[str, str] | None:
     """Return the table and the column of time if a statement deletes all rows that are older than a time."""
     shape = statement.shape
-    if (
-        shape is None
-        or shape.kind != "delete"
-        or not statement.calls
-        or (statement.a_call(statement.rows) or 0) < _DELETED_ROWS
-    ):
+    if shape is None or shape.kind != "delete" or (statement.a_call(statement.rows) or 0) < _DELETED_ROWS:
         return None
     names = {use.name for use in shape.tables}
     if len(names) != 1:
@@ -622,11 +615,9 @@ def _expired(statement: Statement, evidence: Evidence) -> tuple[str, str] | None
     name = names.pop()
     rest = [predicate for predicate in shape.predicates if predicate.value != "subquery"]
     columns = {each.column for each in rest}
-    if (
-        name not in evidence.tables
-        or len(columns) != 1
-        or any(each.alternative or each.negated for each in rest)
-    ):
+    if name not in evidence.tables or len(columns) != 1:
+        return None
+    if any(each.alternative or each.negated for each in rest):
         return None
     column = evidence.column(name, columns.pop())
     if column is None or column.type not in _TIME_TYPES or any(each.operator not in _OLDER for each in rest):
@@ -638,17 +629,13 @@ def _can_be_partitioned(table: TableFacts, column: str, evidence: Evidence) -> b
     """Return whether partitions by a column of time would serve the deletes, and nothing forbids them."""
     options = evidence.catalogue.options.get(table.name)
     is_part = options is not None and bool(options.parent or options.partition_key)
-    if (
-        table.kind != "table"
-        or is_part
-        or _size(table) < max(_PARTITIONED_BYTES, evidence.setting_bytes("shared_buffers") or 0)
-    ):
+    least = max(_PARTITIONED_BYTES, evidence.setting_bytes("shared_buffers") or 0)
+    if table.kind != "table" or is_part or _size(table) < least:
         return False
     if any(key.referred == table.name for key in evidence.foreign_keys):
         return False
-    if any(
-        trigger.table == table.name and "delete" in trigger.events for trigger in evidence.catalogue.triggers
-    ):
+    of_table = (trigger for trigger in evidence.catalogue.triggers if trigger.table == table.name)
+    if any("delete" in trigger.events for trigger in of_table):
         return False
     changes = any(
         statement.shape is not None

@@ -221,12 +221,8 @@ def _by_order(statement: Statement, write: Written, evidence: Evidence) -> _Redu
 
     A log without short statements proves nothing: it may lack an update that set another value in between.
     """
-    if (
-        statement.repeated is None
-        or evidence.log is None
-        or not any(evidence.log.histogram[:1])
-        or not write.sets
-    ):
+    log = evidence.log
+    if statement.repeated is None or log is None or not any(log.histogram[:1]) or not write.sets:
         return None
     unchanged, updates = statement.repeated
     if not is_unchanged(unchanged, updates):
