@@ -68,8 +68,8 @@ def _file_descriptors(seen: Seen) -> Iterator[Bottleneck]:
 def _connection_limit(seen: Seen) -> Iterator[Bottleneck]:
     """Report that the database accepts no more connections.
 
-    The evidence is the database's own error, or failures of the service while all connections are taken,
-    except one that may be changing clients.
+    The evidence is the database's own error, or failures of the service while all connections are
+    taken, except one that may be changing clients.
     """
     words = ("too many clients", "too many connections", "remaining connection slots")
     failed, sessions = _errors(seen, ("53300",), *words), seen.sessions
@@ -94,8 +94,8 @@ def _listen_backlog(seen: Seen) -> Iterator[Bottleneck]:
         most = "" if seen.machine.backlog is None else f" (at most {seen.machine.backlog} waited in it)"
         yield Bottleneck(
             "listen backlog",
-            f"the queue of connections waiting to be accepted overflowed {overflows} times{most}: each "
-            "client turned away waits a second or more before it retries",
+            f"the queue of connections waiting to be accepted overflowed {overflows} times{most}: "
+            "each client turned away waits a second or more before it retries",
             "raise the service's backlog and net.core.somaxconn, accept faster, or keep connections open",
             _REFUSAL_WEIGHT,
         )
@@ -240,8 +240,8 @@ def _queues(seen: Seen) -> Iterator[Bottleneck]:
             "commit",
             sum(many for (_, event), many in waits.items() if event in COMMIT_EVENTS),
             "wait for the write-ahead log to be safe on disk",
-            "commit less often (more rows per transaction), consider synchronous_commit = off, or use "
-            "a faster log device",
+            "commit less often (more rows per transaction), consider synchronous_commit = off, or "
+            "use a faster log device",
         ),
         (
             "storage",
@@ -303,9 +303,9 @@ def _threads(seen: Seen) -> Iterator[Bottleneck]:
     share = sum(full) / len(full) * 100
     yield Bottleneck(
         "service cpu",
-        f"the service computes in {which}, busy {share:.0f} % of the time, and uses {component.cpus:.1f} of "
-        f"the machine's {seen.machine.processors} processors ({_modes(component)}); {outside:.1f} "
-        "requests are in it",
+        f"the service computes in {which}, busy {share:.0f} % of the time, and uses "
+        f"{component.cpus:.1f} of the machine's {seen.machine.processors} processors "
+        f"({_modes(component)}); {outside:.1f} requests are in it",
         "find what it computes (uncork profile cpu), or run more of its processes or threads",
         outside / max(seen.load.in_flight, 1.0) * (0.9 if (seen.machine.busy or 0.0) >= _BUSY else 1.0),
     )

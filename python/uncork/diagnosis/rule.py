@@ -87,8 +87,8 @@ def finding(
 ) -> Finding:
     """Return a finding, of the rule that yields it unless `rule` names another one.
 
-    `candidates` are the changes that could cure it, the best first, and `evidence` a sentence or several.
-    `statements` are what it is about, the costliest first; or else the known ones of these
+    `candidates` are the changes that could cure it, the best first, and `evidence` a sentence or
+    several. `statements` are what it is about, the costliest first; or else the known ones of these
     `templates`, and the `text` of the first.
     """
     about = tuple(statements)

@@ -582,8 +582,8 @@ def _service(
     if waiting:
         yield ServiceFinding(
             "service wait",
-            f"requests wait {_percent(waiting)} of their time in the service, where it does not compute"
-            f"{_explained(left)}",
+            f"requests wait {_percent(waiting)} of their time in the service, where it does not "
+            f"compute{_explained(left)}",
             "look for a full pool of connections, too few workers, a lock of the interpreter, or a "
             "call to another service",
             waiting * left,

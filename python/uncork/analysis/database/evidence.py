@@ -53,8 +53,8 @@ def evidence_of(
 ) -> Evidence:
     """Return the evidence of a watched server. `templates` is the stored table of that name. Pure.
 
-    `texts` are statements as sessions sent them, by template. A shape has the keys of documents that all
-    texts of its statement have. `roles` are the roles that ran each template most.
+    `texts` are statements as sessions sent them, by template. A shape has the keys of documents
+    that all texts of its statement have. `roles` are the roles that ran each template most.
     """
     tables = {one.name: one for one in result.tables}
     columns = {name: [column.name for column in found] for name, found in catalogue.columns.items()}
@@ -276,8 +276,8 @@ def unplanned(
 ) -> tuple[Unplanned, ...]:
     """Return the statements without a plan by reason, those with the most time first. Pure.
 
-    `rows` are the stored plans and refusals. `times` is the time of each template, in any unit; `elsewhere`
-    are the templates of other databases, and `server` are the facts of the server.
+    `rows` are the stored plans and refusals. `times` is the time of each template, in any unit;
+    `elsewhere` are the templates of other databases, and `server` are the facts of the server.
     """
     refused: dict[int, Row] = {}
     planned: set[int] = set()

@@ -504,10 +504,10 @@ def hidden_work(
 ) -> HiddenWork | None:
     """Return what other roles did unseen; None if the role may see everything, or missed nothing. Pure.
 
-    `statements` are the differences of the entries that the role may see, `counters` the rows before and
-    after. `sessions` are the time of busy sessions by place (`weight`), and `own_active` the number of active
-    ones by the server's count. If the counters of hidden statements fell (a reset, or entries that were
-    evicted), their share is unknown.
+    `statements` are the differences of the entries that the role may see, `counters` the rows
+    before and after. `sessions` are the time of busy sessions by place (`weight`), and `own_active`
+    the number of active ones by the server's count. If the counters of hidden statements fell (a
+    reset, or entries that were evicted), their share is unknown.
     """
     if server["sees_all"]:
         return None
@@ -553,9 +553,9 @@ def horizon_holders(
 ) -> tuple[HorizonHolder, ...]:
     """Return what keeps dead rows of a database, the oldest first.
 
-    `sessions` are the rows of the last sample: a transaction that lasts is in every one. `others` are the
-    rows of the table database_horizons, with the time of reading (`now_us`). Transactions in other databases
-    keep nothing here; a physical slot and a standby have no database.
+    `sessions` are the rows of the last sample: a transaction that lasts is in every one. `others`
+    are the rows of the table database_horizons, with the time of reading (`now_us`). Transactions
+    in other databases keep nothing here; a physical slot and a standby have no database.
     """
     found = [
         *_sessions([session for session in sessions if session["database"] in (database, None)], texts),

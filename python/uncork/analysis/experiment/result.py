@@ -481,9 +481,9 @@ Rounds = Sequence[tuple[int, float | None]]
 def rounds_warning(arms: Iterable[tuple[Rounds, bool]]) -> str | None:
     """Return a warning if the baseline was not steady over the rounds; None if it was, or if it is unknown.
 
-    `arms` are the baseline's arms in all cells and workloads, each with whether larger values are better.
-    They are judged together, as the mean change of a round from each arm's own mean, so that one run has one
-    test. Arms that miss a round do not count.
+    `arms` are the baseline's arms in all cells and workloads, each with whether larger values are
+    better. They are judged together, as the mean change of a round from each arm's own mean, so
+    that one run has one test. Arms that miss a round do not count.
     """
     series = [
         [-math.log(value) if inverse else math.log(value) for _, value in arm if value]
@@ -508,8 +508,8 @@ def _words(found: Steadiness, means: Sequence[float]) -> str:
         size = f"{abs(change):.2g} % {word} than later"
         opening = f"in the first {many} of {rounds}, the baseline's metric was {size}"
     return (
-        f"{opening}: the machine or the data were not steady. Effects compare within blocks, where this "
-        "cancels if it affects all variants alike; the values themselves include it. Raise "
+        f"{opening}: the machine or the data were not steady. Effects compare within blocks, where "
+        "this cancels if it affects all variants alike; the values themselves include it. Raise "
         "warmup_operations, or let the machine do the same work before the experiment"
     )
 
@@ -583,8 +583,8 @@ def host_scopes(ledger: Ledger, item: Judged) -> HostScopes | None:
 def host_facts(folder: Path, ledger: Ledger, confidence: float) -> Iterator[HostFacts]:
     """Yield the hosts of a merged run; none for other runs.
 
-    A host is odd if its baseline differs from itself: the e-value of one of its cells and workloads reaches
-    the number of all such tests divided by the error rate (Bonferroni).
+    A host is odd if its baseline differs from itself: the e-value of one of its cells and workloads
+    reaches the number of all such tests divided by the error rate (Bonferroni).
 
     Raises:
         StoreError: if the list of hosts is damaged.

@@ -150,8 +150,8 @@ def plan_differences(
 ) -> tuple[PlanDifference, ...]:
     """Return the statements whose plans differ between the sides, in the order of `after`.
 
-    Statements are matched by cell, workload and name. `names` are the sides' names in the text of a changed
-    plan.
+    Statements are matched by cell, workload and name. `names` are the sides' names in the text of a
+    changed plan.
     """
     known = {(plan.cell, plan.workload, plan.statement): plan for plan in before}
     differences = []

@@ -59,8 +59,8 @@ class Judged:
 class GateJudge:
     """Judges gates over what a run has stored so far; the runner asks it what still needs trials.
 
-    If several hosts measured the run, its evidence is about hosts like these and other times too: see
-    `gate_evidence`.
+    If several hosts measured the run, its evidence is about hosts like these and other times too:
+    see `gate_evidence`.
 
     Args:
         folder: the run's.

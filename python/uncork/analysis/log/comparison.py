@@ -26,9 +26,9 @@ _NONE: Final = (0,) * len(DURATION_PARTS)
 def compare_logs(before: LogResult, after: LogResult) -> LogComparison:
     """Return the changes between two logs, template by template and application by application.
 
-    Templates are matched by their identity, or by their text if the grammar rejects it. A template that one
-    result lacks is new or gone, so a result that leaves some out (`templates_more`) must at least have those
-    of the other one: `absent_from` names them.
+    Templates are matched by their identity, or by their text if the grammar rejects it. A template
+    that one result lacks is new or gone, so a result that leaves some out (`templates_more`) must
+    at least have those of the other one: `absent_from` names them.
     """
     seconds = (_seconds(before), _seconds(after))
     old, new = _by_key(before), _by_key(after)

@@ -31,8 +31,8 @@ def contributions(
 ) -> tuple[Contribution, ...]:
     """Add up executions by their names, in descending order of time; empty if there are no names.
 
-    `counts` has the columns of `COUNTED`. Names beyond the first `most` are added up. Plain loops: to load
-    Arrow's own grouping takes longer than they take for 50 000 rows.
+    `counts` has the columns of `COUNTED`. Names beyond the first `most` are added up. Plain loops:
+    to load Arrow's own grouping takes longer than they take for 50 000 rows.
     """
     sums = _sums(list(names), *(counts[name] for name in COUNTED))
     if not any(sums):
@@ -166,9 +166,9 @@ def routes_of(
 ) -> tuple[RouteFacts, ...]:
     """Return who sent statements, the one with the most time first. Pure.
 
-    `routes` are statements whose comment names their sender, `origins` all statements. Those without such a
-    comment count for the application of their session. `texts` are those of all templates, by number, and
-    `total` is the time of all statements in microseconds.
+    `routes` are statements whose comment names their sender, `origins` all statements. Those
+    without such a comment count for the application of their session. `texts` are those of all
+    templates, by number, and `total` is the time of all statements in microseconds.
     """
     found: dict[Key, _Route] = defaultdict(_Route)
     tagged: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])

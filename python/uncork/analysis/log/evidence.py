@@ -226,8 +226,8 @@ class _Seen:
 def tables_of(plans: Iterable[StatementPlan]) -> Mapping[str, TableFacts]:
     """Return the tables that executed plans scan as a whole. Pure.
 
-    A scan that LIMIT ended early has read fewer rows than the table has, so of several scans the largest
-    counts. What statements did to the tables is unknown, so all counters are 0.
+    A scan that LIMIT ended early has read fewer rows than the table has, so of several scans the
+    largest counts. What statements did to the tables is unknown, so all counters are 0.
     """
     found: dict[str, _Seen] = {}
     for node in (node for plan in plans for node in _scans(plan.root)):

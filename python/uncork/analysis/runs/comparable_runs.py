@@ -62,8 +62,8 @@ class ComparableRuns:
     def std_dev(self, figure: Figure, before: RunFigures, after: RunFigures) -> RunToRun | None:
         """Return how much a metric differs between other comparable runs; None if there are too few.
 
-        Runs that were asked the same as either, on the machine of either, without the two themselves: their
-        groups are pooled, each around its own mean.
+        Runs that were asked the same as either, on the machine of either, without the two
+        themselves: their groups are pooled, each around its own mean.
         """
         groups = []
         for (asked, _), runs in self._groups.items():
@@ -79,8 +79,8 @@ class ComparableRuns:
 def alike(runs: Mapping[Path, Manifest], asked: Collection[Mapping[str, str]]) -> Iterator[Path]:
     """Yield the folders of runs that were asked one of these things, in the order of the runs.
 
-    Unreadable runs are skipped. Of runs at an address only these are fetched completely, many at once and in
-    advance.
+    Unreadable runs are skipped. Of runs at an address only these are fetched completely, many at
+    once and in advance.
 
     Raises:
         SetupError, ConnectError: if the address cannot be reached.

@@ -72,9 +72,9 @@ def compare_stored(
 ) -> RunComparison:
     """Compare stored runs with one of them (`before`).
 
-    `root` is the folder that is searched for comparable runs; `manifests` are those of its runs, oldest
-    first, if the caller has listed them already. `any_machine` compares runs of different machines too,
-    without verdicts.
+    `root` is the folder that is searched for comparable runs; `manifests` are those of its runs,
+    oldest first, if the caller has listed them already. `any_machine` compares runs of different
+    machines too, without verdicts.
 
     Raises:
         UsageError: if the runs are the same, or have different kinds or machines, or no metrics.
@@ -128,8 +128,8 @@ def _refuse(before: RunFigures, after: RunFigures, *, any_machine: bool) -> None
         )
     if before.kind != after.kind:
         raise UsageError(
-            f"{before.id} is a run of kind {before.kind}, {after.id} one of kind {after.kind}: they have no "
-            "metric in common; compare runs of one kind"
+            f"{before.id} is a run of kind {before.kind}, {after.id} one of kind {after.kind}: "
+            "they have no metric in common; compare runs of one kind"
         )
     tools = [run.asked.get("tool") for run in (before, after)]
     if tools[0] != tools[1]:
@@ -167,14 +167,14 @@ def _refuse_other_requests(before: RunFigures, after: RunFigures) -> None:
     sent = [_requests(run) for run in (before, after)]
     if sent[0] != sent[1]:
         raise UsageError(
-            f"{before.id} sent {sent[0]}, {after.id} sent {sent[1]}: their metrics cannot be compared; "
-            "compare loads of one kind"
+            f"{before.id} sent {sent[0]}, {after.id} sent {sent[1]}: their metrics cannot be "
+            "compared; compare loads of one kind"
         )
     raised = [run.asked.get("raised") for run in (before, after)]
     if raised[0] != raised[1]:
         raise UsageError(
-            f"{before.id} is a sweep of {raised[0]}, {after.id} one of {raised[1]}: their levels count "
-            "different things; compare sweeps of one kind"
+            f"{before.id} is a sweep of {raised[0]}, {after.id} one of {raised[1]}: their levels "
+            "count different things; compare sweeps of one kind"
         )
 
 

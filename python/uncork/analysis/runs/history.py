@@ -37,8 +37,8 @@ _LEAST_ABBREVIATED: Final = 7
 class RunSelection:
     """Which runs a history is about: those since a time, and those of a branch; by default all.
 
-    A run belongs to the branch that was recorded with it. A run without a recorded branch belongs to each
-    branch that contains its commit, by git in the current folder.
+    A run belongs to the branch that was recorded with it. A run without a recorded branch belongs
+    to each branch that contains its commit, by git in the current folder.
     """
 
     since: datetime | None = None

@@ -217,9 +217,9 @@ def load_durations(
 ) -> Iterator[Metric]:
     """Yield the histogram of all successes in a load; nothing if the load does not have it.
 
-    A request or statement lasts from when it is sent, whatever was due before. For requests with several
-    methods that arrive at times of their own, only latencies from the intended start are known by method, so
-    they have none. Pure, except that it decodes histograms.
+    A request or statement lasts from when it is sent, whatever was due before. For requests with
+    several methods that arrive at times of their own, only latencies from the intended start are
+    known by method, so they have none. Pure, except that it decodes histograms.
     """
     whole = (begun, begun + result.run.elapsed_ns)
     if result.http is not None:

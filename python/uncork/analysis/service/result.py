@@ -66,8 +66,8 @@ _MOSTLY: Final = 0.5
 class ServiceParts:
     """The parts of a profile that are runs of their own; None if they were not recorded.
 
-    `routes` is the table of the log with that name, and `log_texts` are its templates. `apart` are the stacks
-    that were recorded while one kind of request was sent at a time.
+    `routes` is the table of the log with that name, and `log_texts` are its templates. `apart` are
+    the stacks that were recorded while one kind of request was sent at a time.
     """
 
     load: LoadResult | None
@@ -316,8 +316,8 @@ def _hottest(code: StackResult | None) -> HotFunction | None:
 def _unindexed(database: DatabaseResult | None) -> dict[str, str]:
     """Return the tables that statements read without a fitting index, by the template's text.
 
-    A statement that counts or sums a range of rows is left out: only its values show whether it needs most of
-    the table, and then an index cannot help.
+    A statement that counts or sums a range of rows is left out: only its values show whether it
+    needs most of the table, and then an index cannot help.
     """
     if database is None:
         return {}
@@ -351,8 +351,8 @@ def _origins(activity: pa.Table | None, database: DatabaseResult | None) -> tupl
 class Traced:
     """What a log shows of one kind of request.
 
-    `requests` is how many of its requests have a statement with their trace: exactly up to a thousand, and to
-    3 % beyond. `templates` come with the longest time first.
+    `requests` is how many of its requests have a statement with their trace: exactly up to a
+    thousand, and to 3 % beyond. `templates` come with the longest time first.
     """
 
     requests: int
@@ -368,10 +368,10 @@ def join_traces(
 ) -> dict[str, Traced]:
     """Return the statements of each request that the log shows with its trace, by the request's name.
 
-    `routes` is the table ``log_routes``, and `texts` are its templates. `trace` names the load, and `sent`
-    has its requests in their order, with how often each was sent. `known` are the statements that slices
-    show, by request and text: they supply the rows of an execution if no plan does. A template that they do
-    not have gets a number above theirs.
+    `routes` is the table ``log_routes``, and `texts` are its templates. `trace` names the load, and
+    `sent` has its requests in their order, with how often each was sent. `known` are the statements
+    that slices show, by request and text: they supply the rows of an execution if no plan does. A
+    template that they do not have gets a number above theirs.
     """
     numbers = {template.text: template.template for of in known.values() for template in of.values()}
     beyond = 1 + max(numbers.values(), default=-1)
@@ -528,9 +528,9 @@ def with_branches(
 ) -> tuple[TimePlace, ...]:
     """Take the time of parsing, planning, and waiting for a pooler, out of the places that contain them.
 
-    `parsing` and `planning` are how many sessions parse and plan on average: they compute, or wait for a
-    processor. `waiting_for_pool` is how many clients of a pooler wait for a connection: to the service, that
-    is a wait.
+    `parsing` and `planning` are how many sessions parse and plan on average: they compute, or wait
+    for a processor. `waiting_for_pool` is how many clients of a pooler wait for a connection: to
+    the service, that is a wait.
     """
     found = {place.kind: place for place in time}
     branches: tuple[tuple[PlaceKind, float, tuple[PlaceKind, ...]], ...] = (
@@ -654,11 +654,11 @@ def join_requests(
 ) -> Join:
     """Return the statements of each request by its name.
 
-    `slices` and `counts` are rows of the tables ``service_slices`` and ``service_counts``; `sent` is how
-    often each request was sent while all were sent together.
+    `slices` and `counts` are rows of the tables ``service_slices`` and ``service_counts``; `sent`
+    is how often each request was sent while all were sent together.
 
-    The execution time of a template in that time is divided among requests in proportion to their executions,
-    each weighed with the mean execution time that it had for that request alone.
+    The execution time of a template in that time is divided among requests in proportion to their
+    executions, each weighed with the mean execution time that it had for that request alone.
     """
     by_slice: dict[int, dict[int, CountRow]] = defaultdict(dict)
     for counted in counts:

@@ -49,13 +49,13 @@ def find_json_parsed(evidence: Evidence) -> Iterator[Finding]:
                 statements = evidence.by_cost(parts)
                 rows = format_count(round(_rows(statements[0], table, evidence)))
                 yield finding(
-                    f"Column {column.name} of table {table} stores JSON as {column.type}, which each "
-                    "read parses",
+                    f"Column {column.name} of table {table} stores JSON as {column.type}, which "
+                    "each read parses",
                     ddl_change(
                         f"Store {table}.{column.name} as jsonb, which is parsed once when it is written.",
                         "The change rewrites the table under a lock against reading and writing.",
-                        "jsonb keeps neither the order of keys, nor duplicate keys, nor white space. "
-                        "Values that are not JSON make the change fail.",
+                        "jsonb keeps neither the order of keys, nor duplicate keys, nor white "
+                        "space. Values that are not JSON make the change fail.",
                         sql=column_type(column, "jsonb"),
                         undo=column_type(column, column.storage_type),
                         same_answers=False,
@@ -187,13 +187,13 @@ def _random_evidence(
     rows = format_count(statement.rows or 0)
     if reads:
         yield (
-            f"{format_count(statement.blocks_read or 0)} blocks read from outside shared buffers for {rows} "
-            "inserted rows: each row goes to another page of the index."
+            f"{format_count(statement.blocks_read or 0)} blocks read from outside shared buffers "
+            f"for {rows} inserted rows: each row goes to another page of the index."
         )
     if writes:
         yield (
-            f"{format_count(pages)} full-page images for {rows} inserted rows are {share_text(share)} of its "
-            "WAL: each row goes to another page of the index."
+            f"{format_count(pages)} full-page images for {rows} inserted rows are "
+            f"{share_text(share)} of its WAL: each row goes to another page of the index."
         )
 
 
@@ -380,8 +380,8 @@ def _wide_evidence(column: ColumnFacts, better: _Better) -> str:
         return f"Each value of {name} takes {width} bytes, most of them spaces ({known} are known)."
     size = 16 if better is _UUIDS else 8
     return (
-        f"All {known} of {name} in its statistics are {better.what.removesuffix(' as text')}: {width} bytes "
-        f"each as {column.type}, {size} as {better.type}."
+        f"All {known} of {name} in its statistics are {better.what.removesuffix(' as text')}: "
+        f"{width} bytes each as {column.type}, {size} as {better.type}."
     )
 
 

@@ -137,8 +137,8 @@ def find_one_by_one(evidence: Evidence) -> Iterator[Finding]:
         write = None if statement is None else written(statement)
         objects = (who,) if write is None else (who, write.table)
         sentences = [
-            f"The client waits {format_duration(float(top.gap_ns))} between two statements of such a "
-            "transaction.",
+            f"The client waits {format_duration(float(top.gap_ns))} between two statements of such "
+            "a transaction.",
             f"A transaction executes the costliest of them about {per} times.",
         ]
         if len(templates) > 1:

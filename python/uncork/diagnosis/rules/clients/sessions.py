@@ -44,8 +44,8 @@ def find_connections(seen: Evidence) -> Iterator[Finding]:
     who = f" by application {applications[0]}" if len(applications) == 1 else ""
     number = format_count(round(opened))
     evidence = [
-        f"The server starts a process for each connection, which takes about {format_duration(_CPU_S * 1e9)} "
-        "of its processor time, and the client waits for it."
+        "The server starts a process for each connection, which takes about "
+        f"{format_duration(_CPU_S * 1e9)} of its processor time, and the client waits for it."
     ]
     if commits:
         evidence.append(f"A connection executes {commits / opened:.1f} transactions on average.")

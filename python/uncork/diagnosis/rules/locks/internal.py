@@ -285,8 +285,8 @@ def _evidence(evidence: Evidence) -> Iterator[str]:
     if holder is not None and holder.open_ns:
         opened = format_duration(float(holder.open_ns))
         yield (
-            f"The oldest open transaction ({holder.name or holder.user or holder.kind}) is {opened} old: the "
-            "longer it stays open, the more subtransactions others look up."
+            f"The oldest open transaction ({holder.name or holder.user or holder.kind}) is "
+            f"{opened} old: the longer it stays open, the more subtransactions others look up."
         )
 
 

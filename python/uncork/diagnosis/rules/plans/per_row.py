@@ -379,8 +379,8 @@ def _filtered_column(scan: PlanNode, evidence: Evidence) -> str | None:
 
 def _filter_inside(what: str, table: str, column: str, computed: str) -> Iterator[Candidate]:
     yield statement_change(
-        f"Write the condition on {column} inside: query {sql_name(table)} directly with WHERE {column} = "
-        f"..., or make {what} a function with {column} as its parameter.",
+        f"Write the condition on {column} inside: query {sql_name(table)} directly with WHERE "
+        f"{column} = ..., or make {what} a function with {column} as its parameter.",
         f"Rows may differ: {computed} then considers only rows with this {column}.",
         same_answers=False,
     )

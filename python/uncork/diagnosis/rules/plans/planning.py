@@ -89,8 +89,8 @@ def find_generic_plan(statement: Statement, evidence: Evidence) -> Finding | Non
         bill=evidence.bill_of({statement.number: 1 - believed_ns(cost) / spent}),
         statements=[statement],
         evidence=(
-            f"The generic plan ({_named(generic.root)}) has an estimated cost of {generic.root.cost:.0f}, a "
-            f"plan for the values of the calls has about {cost:.0f}.",
+            f"The generic plan ({_named(generic.root)}) has an estimated cost of "
+            f"{generic.root.cost:.0f}, a plan for the values of the calls has about {cost:.0f}.",
             f"{share_text(skewed.frequency)} of the rows have {skewed.value}, the most common "
             f"value of {column}.",
             f"A call takes {format_duration(statement.mean_ns)}; a plan for its values would take "

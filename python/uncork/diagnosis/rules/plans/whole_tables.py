@@ -427,8 +427,8 @@ def find_offset(statement: Statement, evidence: Evidence) -> Finding | None:
     keys = tuple(key for key in shape.order if key.level == 0)
     use = next(use for use in shape.tables if use.kind == "table" and use.level == 0)
     return finding(
-        f"OFFSET reads {format_count(round(read))} rows of {use.name} for {format_count(round(returned))} "
-        "rows",
+        f"OFFSET reads {format_count(round(read))} rows of {use.name} for "
+        f"{format_count(round(returned))} rows",
         _next_page(statement, use.name, use.alias, keys, evidence),
         objects=(use.name, *(key.column for key in keys if key.column)),
         bill=evidence.bill_of({statement.number: 1 - returned / read}),

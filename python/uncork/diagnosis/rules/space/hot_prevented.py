@@ -144,8 +144,8 @@ def _by_index(
             f"The updates set column {column}, which is part of index {first}; nothing scanned "
             "that index during the watch.",
         ),
-        proof="Compare the update with and without the index in uncork run, and pg_stat_user_tables."
-        "n_tup_hot_upd with n_tup_upd.",
+        proof="Compare the update with and without the index in uncork run, and "
+        "pg_stat_user_tables.n_tup_hot_upd with n_tup_upd.",
     )
 
 

@@ -234,13 +234,13 @@ def find_behind(evidence: Evidence) -> Iterator[Finding]:
             top = statements[0]
             blocks, rows = top.a_call(top.blocks), top.a_call(top.rows)
             sentences = [
-                f"{share_text(dead / max(1, dead + (table.live or 0)))} of the table's rows are dead. "
-                f"Autovacuum starts at {format_count(round(limit))} dead rows."
+                f"{share_text(dead / max(1, dead + (table.live or 0)))} of the table's rows are "
+                f"dead. Autovacuum starts at {format_count(round(limit))} dead rows."
             ]
             if blocks is not None and rows is not None:
                 sentences.append(
-                    f"A call of the statement touches {format_count(round(blocks))} blocks and returns or "
-                    f"changes {format_count(round(rows))} rows."
+                    f"A call of the statement touches {format_count(round(blocks))} blocks and "
+                    f"returns or changes {format_count(round(rows))} rows."
                 )
             if slow:
                 sentences.append(
@@ -528,8 +528,8 @@ def find_empty_indexes(evidence: Evidence) -> Iterator[Finding]:
                     bill=bill,
                     statements=readers,
                     cost=f"{format_bytes(bloat)} of disk",
-                    evidence=f"{format_bytes(bloat)} of {format_bytes(size)} is space of entries that "
-                    "are gone.",
+                    evidence=f"{format_bytes(bloat)} of {format_bytes(size)} is space of entries "
+                    "that are gone.",
                     proof="Compare the statements on a copy before and after REINDEX.",
                 )
 
@@ -599,8 +599,8 @@ def find_expired(evidence: Evidence) -> Iterator[Finding]:
                     f"The table has {format_bytes(_size(table))} with its indexes"
                     + (f", and {format_count(table.dead)} dead rows." if table.dead else "."),
                 ),
-                proof="Compare both layouts with uncork run, with the reads and the writes of the table,"
-                " as in the case message-archive.",
+                proof="Compare both layouts with uncork run, with the reads and the writes of the "
+                "table, as in the case message-archive.",
             )
 
 

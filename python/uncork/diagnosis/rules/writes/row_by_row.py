@@ -375,8 +375,8 @@ def _turned(trigger: TriggerFacts, function: FunctionFacts, evidence: Evidence) 
     by_key = _BY_KEY if body.joins else ""
     return ddl_change(
         f"Replace {trigger.name} by a trigger FOR EACH STATEMENT that handles all rows at once.",
-        "It runs after all rows of the statement were written, so other triggers of these rows "
-        f"do not see what it writes. Function {function.name} stays, in case other triggers use it.",
+        "It runs after all rows of the statement were written, so other triggers of these rows do "
+        f"not see what it writes. Function {function.name} stays, in case other triggers use it.",
         "A statement that writes a single row becomes slower.",
         "If the old one is ENABLE ALWAYS or REPLICA, rows of logical replication do not fire this one.",
         sql=f"CREATE FUNCTION {new_function} RETURNS trigger LANGUAGE plpgsql{by_key} AS $body$\n"
