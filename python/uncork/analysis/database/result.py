@@ -64,13 +64,8 @@ MOST_TEMPLATES: Final = 1_000
 _NOBODYS: Final = frozenset({"default", "override"})
 """Sources of settings that nobody chose: the server computed them."""
 _OF_WATCH: Final = (
-    "begun_us",
-    "ended_us",
-    "rate_hz",
-    "missed",
-    "longest_ns",
-    "client_cpu_ns",
-    "round_trip_ns",
+    *("begun_us", "ended_us", "rate_hz", "missed", "longest_ns"),
+    *("client_cpu_ns", "round_trip_ns"),
 )
 _WAITS: Final = ("state", "wait_class", "wait_event")
 _BY_PROCESS: Final = ("pid", "application", "user", "template", *_WAITS)

@@ -74,11 +74,8 @@ def _failure_figures(reader: RunReader, spec: Spec, known: Mapping[str, Cell]) -
     """Yield the shares of requests that failed, also if the compared metric is their complement."""
     for row in reader.requests() if spec.http_workloads else ():
         if row.workload in spec.http_workloads:
-            subject, failed, of = (
-                f"{row.variant} on {row.workload}{known[row.cell].at}",
-                row.failed,
-                row.started,
-            )
+            subject = f"{row.variant} on {row.workload}{known[row.cell].at}"
+            failed, of = row.failed, row.started
             yield Figure(subject, "failed", failed / of, "share", "lower", "share", count=failed, of=of)
 
 

@@ -238,18 +238,14 @@ def _places_of(gate: Gate, spec: Spec, cell: Cell) -> Iterable[Place]:
 
 
 def _plan_evidence(stored: _Stored, cell: Cell, workload: str) -> Same | Unknown:
+    rows = (stored.plans.get((cell.name, workload, side), ()) for side in (BASELINE, CANDIDATE))
     before, after = (
-        [
-            PlanFacts(**{**row, "cell": cell.levels, "difference": ""})
-            for row in stored.plans.get((cell.name, workload, side), ())
-        ]
-        for side in (BASELINE, CANDIDATE)
+        [PlanFacts(**{**row, "cell": cell.levels, "difference": ""}) for row in side] for side in rows
     )
     if not before or not after:
         return Unknown("no statement has a plan on both sides: the engine may not report plans")
-    changed = [
-        difference.statement for difference in plan_differences(before, after) if difference.kind == "changed"
-    ]
+    differences = plan_differences(before, after)
+    changed = [difference.statement for difference in differences if difference.kind == "changed"]
     if not changed:
         return Same(holds=True, reason="the plan is unchanged")
     return Same(holds=False, reason=f"the plan changed for {', '.join(dict.fromkeys(changed))}")

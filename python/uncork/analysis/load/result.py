@@ -732,10 +732,8 @@ def steady_facts(
     kept = [second for second in whole if second.start_ns >= start_ns]
     if not any(second.succeeded for second in kept):
         return None  # the server went away: what came before was no warm-up
-    histograms = [
-        interval.histogram for interval in intervals if interval.histogram and interval.start_ns >= start_ns
-    ]
-    points = merge_histograms(histograms)
+    later = (interval.histogram for interval in intervals if interval.start_ns >= start_ns)
+    points = merge_histograms([histogram for histogram in later if histogram])
     return SteadyFacts(
         verdict="warm-up",
         metric=facts.metric,

@@ -336,10 +336,8 @@ def _judged(template: TemplateFacts) -> tuple[bool, str]:
     if executed is None or not is_typical:
         return False, "the log has no plan of a typical execution"
     scans = (node for node in executed.root.walk() if node.relation and node.kind != "ModifyTable")
-    read, returned = (
-        sum((node.actual_rows or 0.0) + (node.removed or 0.0) for node in scans),
-        _rows_returned(executed),
-    )
+    read = sum((node.actual_rows or 0.0) + (node.removed or 0.0) for node in scans)
+    returned = _rows_returned(executed)
     rows = (
         f"its logged plan reads {count_words(round(read), 'row')} and returns or changes "
         f"{count_words(round(returned), 'row')}"
