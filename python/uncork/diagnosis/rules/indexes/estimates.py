@@ -244,14 +244,11 @@ def _of_value(
         known = _of_literal({"true": "t", "false": "f"}.get(value, value), facts, rows)
         if known is not None:
             return known
-    each = (
-        rows_per_value(table, predicate.column, evidence) if predicate.column and not predicate.cast else None
-    )
-    if each is not None and rows:
+    each = rows_per_value(table, predicate.column, evidence) if predicate.column else None
+    if each is not None and rows:  # a cast seldom makes different values equal
         return min(1.0, each / rows)
-    if predicate.column and predicate.cast:  # a cast seldom makes different values equal
-        each = rows_per_value(table, predicate.column, evidence)
-        return None if each is None or not rows else min(1.0, each / rows)
+    if predicate.column and predicate.cast:
+        return None
     if predicate.columns and rows:  # an expression of a column has at most as many values as the column
         each = rows_per_value(table, predicate.columns[0], evidence)
         if each is None or len(predicate.columns) > 1:

@@ -373,15 +373,9 @@ def _problem(use: Use, statement: Statement, read: Read, want: Want, evidence: E
         if obstacle is None:
             return None
     else:
-        broken = (
-            each.shape.name
-            for each in evidence.indexes.get(use.table.name, ())
-            if each.shape is not None
-            and each.facts.warning == "invalid"
-            and serves(each.shape, want.wanted)
-            and want.served
-        )
-        name = next(broken, "")
+        indexes = evidence.indexes.get(use.table.name, ()) if want.served else ()
+        invalid = (each.shape for each in indexes if each.facts.warning == "invalid")
+        name = next((shape.name for shape in invalid if shape and serves(shape, want.wanted)), "")
         obstacle = Obstacle("invalid", name, want.served[0].predicate) if name else None
         obstacle = obstacle or obstacle_of(use, want, evidence)
     return Problem(statement, use, read, want, saved(read, want, use, statement, evidence), obstacle)

@@ -191,10 +191,8 @@ def _skip_locked(statement: Statement) -> Candidate:
 def _draws(statement: Statement, write: Written) -> bool:
     """Return whether a statement returns the counter that it raises: its value is a number for the client."""
     returned = (statement.sql or statement.text).lower().rpartition(" returning ")
-    return (
-        bool(returned[1])
-        and re.search(rf"\*|\b{re.escape(write.counter.lower())}\b", returned[2]) is not None
-    )
+    name = re.escape(write.counter.lower())
+    return bool(returned[1]) and re.search(rf"\*|\b{name}\b", returned[2]) is not None
 
 
 def _sequence(table: str, write: Written) -> Candidate:

@@ -97,11 +97,8 @@ def find_redundant_updates(statement: Statement, evidence: Evidence) -> Finding 
         return None
     if any(trigger.fires_for(write.table, {"update"}) for trigger in evidence.catalogue.triggers):
         return None  # the trigger can be the purpose of the updates, or suppress them
-    found = (
-        _by_text(statement, write, evidence)
-        or _by_values(statement, write, evidence)
-        or _by_order(statement, write, evidence)
-    )
+    found = _by_text(statement, write, evidence) or _by_values(statement, write, evidence)
+    found = found or _by_order(statement, write, evidence)
     rows = statement.rows or statement.calls or 0
     if found is None or found.part < _LEAST or (statement.blocks or 0) > _BLOCKS * rows:
         return None
