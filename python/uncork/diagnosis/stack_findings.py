@@ -35,34 +35,24 @@ def find_system_time(result: StackResult) -> tuple[StackFinding, ...]:
     if share is None or share <= SYSTEM_TIME:
         return ()
     measure = next((measure for measure in result.measures if measure.name == "cpu"), None)
-    entries = (
-        []
-        if measure is None
-        else [entry for entry in measure.entries if entry.share >= _LEAST * share][:_MOST]
-    )
+    every = () if measure is None else measure.entries
+    entries = [entry for entry in every if entry.share >= _LEAST * share][:_MOST]
     if result.method.tool == "/proc" or not entries or measure is None or not measure.kernel:
         text = (
             f"The kernel takes {share_text(share)} of the CPU, for system calls, page faults or "
             "waking other processes. Run perf as root to see which."
         )
         return (StackFinding("system time", text, share, ()),)
-    ways = entry_words(measure, entries)
-    hot = [
-        frame
-        for frame in sorted(measure.frames, key=lambda frame: -frame.own)
-        if frame.kernel and frame.own >= _LEAST / 5
-    ][:_MOST]
+    of_kernel = [frame for frame in measure.frames if frame.kernel and frame.own >= _LEAST / 5]
+    hot = sorted(of_kernel, key=lambda frame: -frame.own)[:_MOST]
     hottest = series_words([f"{frame.name} {share_text(frame.own)}" for frame in hot])
     frames = f". Its hottest frames: {hottest}" if hot else ""
-    text = f"The kernel takes {share_text(share)} of the CPU: {'; '.join(ways)}{frames}."
-    names = [
-        name for entry in entries for name in (entry.caller or entry.user, entry.user, entry.kernel) if name
-    ]
-    return (
-        StackFinding(
-            "system time", text, share, tuple(dict.fromkeys([*names, *(frame.name for frame in hot)]))
-        ),
-    )
+    ways = "; ".join(entry_words(measure, entries))
+    text = f"The kernel takes {share_text(share)} of the CPU: {ways}{frames}."
+    names = [(entry.caller or entry.user, entry.user, entry.kernel) for entry in entries]
+    named = dict.fromkeys(name for of_entry in names for name in of_entry if name)
+    places = dict.fromkeys([*named, *(frame.name for frame in hot)])
+    return (StackFinding("system time", text, share, tuple(places)),)
 
 
 def _call_words(kernel: str) -> str:
