@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import psycopg
 
-from uncork.engines.copying.ddl import Step, identifier
+from uncork.engines.copying.objects import Step, identifier
 from uncork.errors import SetupError
 from uncork.model.database.copy import NotCopied
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import psycopg
 
 from uncork.engines.connecting import connect_error, connect_to_watch
-from uncork.engines.copying.ddl import identifier
+from uncork.engines.copying.objects import identifier
 from uncork.model.database.copy import NotCopied
 from uncork.model.database.names import literal
 from uncork.model.database.role_settings import (

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import psycopg
 
-from uncork.engines.copying.ddl import identifier
-from uncork.engines.copying.objects import Constraint, Table
+from uncork.engines.copying.objects import ForeignKey, Table, identifier
 from uncork.engines.copying.pace import Pace
 from uncork.engines.copying.rows import transfer
 from uncork.model.database.copy import NotCopied
@@ -60,7 +59,7 @@ class Link:
 
 
 def links(
-    constraints: Sequence[Constraint],
+    keys: Sequence[ForeignKey],
     tables: Mapping[int, Table],
     read: Mapping[int, tuple[str, ...]],
     whole: set[int],
@@ -75,26 +74,26 @@ def links(
     """
     return tuple(
         Link(
-            child=identifier(tables[constraint.table].schema, tables[constraint.table].name),
-            parent=identifier(tables[constraint.references].schema, tables[constraint.references].name),
-            columns=tuple(map(identifier, constraint.columns)),
-            referenced=tuple(map(identifier, constraint.referenced)),
-            types=tuple(constraint.types),
-            read=read[constraint.references],
-            own=constraint.table == constraint.references,
-            cut=_nullable(constraint, not_null),
-            loose=(constraint.table, constraint.references) in loose,
-            shown=f"{tables[constraint.table].schema}.{tables[constraint.table].name}",
+            child=tables[key.table].quoted,
+            parent=tables[key.references].quoted,
+            columns=tuple(map(identifier, key.columns)),
+            referenced=tuple(map(identifier, key.referenced)),
+            types=tuple(key.types),
+            read=read[key.references],
+            own=key.table == key.references,
+            cut=_nullable(key, not_null),
+            loose=(key.table, key.references) in loose,
+            shown=tables[key.table].shown,
         )
-        for constraint in constraints
-        if constraint.kind == "f" and constraint.valid and constraint.plain and not constraint.derived
-        if constraint.table in read and constraint.references in read and constraint.references not in whole
+        for key in keys
+        if key.valid and key.plain and not key.derived
+        if key.table in read and key.references in read and key.references not in whole
     )
 
 
-def _nullable(constraint: Constraint, not_null: Collection[tuple[int, str]]) -> tuple[str, ...]:
-    found = [column for column in constraint.columns if (constraint.table, column) not in not_null]
-    if "MATCH FULL" in constraint.definition and len(found) < len(constraint.columns):
+def _nullable(key: ForeignKey, not_null: Collection[tuple[int, str]]) -> tuple[str, ...]:
+    found = [column for column in key.columns if (key.table, column) not in not_null]
+    if "MATCH FULL" in key.definition and len(found) < len(key.columns):
         return ()
     return tuple(map(identifier, found))
 

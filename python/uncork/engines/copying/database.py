@@ -21,9 +21,8 @@ from uncork.engines.conninfo import Address
 from uncork.engines.copying.applying import Applier, fatal, refusal
 from uncork.engines.copying.chosen_settings import ChosenSetting, apply_settings, read_settings
 from uncork.engines.copying.closing import close_sample, links
-from uncork.engines.copying.ddl import after_rows, before_rows, identifier, materialise
 from uncork.engines.copying.lost import read_lost, without
-from uncork.engines.copying.objects import Column, Constraint, Schema, Table
+from uncork.engines.copying.objects import Column, ForeignKey, Schema, Table, identifier
 from uncork.engines.copying.pace import Pace
 from uncork.engines.copying.rows import SourceFailed, Transferred, transfer
 from uncork.engines.copying.schema import read_schema
@@ -184,7 +183,7 @@ def _read(
 
 
 def _needless(schema: Schema, names: Collection[str]) -> set[int]:
-    known = {name for table in schema.tables for name in (table.name, f"{table.schema}.{table.name}")}
+    known = {name for table in schema.tables for name in (table.name, table.shown)}
     if unknown := sorted(set(names) - known):
         raise UsageError(f'the source has no table "{unknown[0]}"; name tables as name or schema.name')
     return without(schema, names)
@@ -228,7 +227,7 @@ class _Copy:
         )
         applier = Applier(self.writer, path)
         self.told(f"creating {count_words(len(self.schema.tables), 'table')}")
-        applier.apply(before_rows(self.schema, target))
+        applier.apply(self.schema.before_rows)
         plan = self._plan(needless, disk)
         restores = not (needless or plan.sampled) and min(target, self.schema.version) >= RESTORES
         sizes = self._sizes() if restores else None
@@ -236,15 +235,15 @@ class _Copy:
         extra, cut = self._close(plan, done, disk) if plan.sampled else (0, ())
         self._leave()
         self.told("creating indexes and constraints")
-        applier.apply(after_rows(self.schema))
-        applier.apply(materialise(self.schema))
+        applier.apply(self.schema.after_rows)
+        applier.apply(self.schema.filling)
         self.told("analysing the copy")
         applier.analyse()
         kept = sizes is not None and self._with_statistics(plan, sizes)
         absent = apply_settings(self.writer, settings)
         unneeded = tuple(
             NotCopied(
-                f"rows of table {table.schema}.{table.name}",
+                f"rows of table {table.shown}",
                 "the request does not need them",
                 "the table is empty on the copy, so statements on it cannot be measured",
             )
@@ -307,7 +306,7 @@ class _Copy:
             if not column.generated:
                 columns.setdefault(column.table, []).append(column)
         top = roots(chosen)
-        by_unit = shares(units(chosen, self.schema.constraints), disk)
+        by_unit = shares(units(chosen, self.schema.foreign_keys), disk)
         return _Plan(
             chosen,
             {table.oid: by_unit[top[table.oid]] for table in chosen},
@@ -320,21 +319,20 @@ class _Copy:
         for table in plan.tables:
             if table.kind != "r" or not plan.columns.get(table.oid):
                 continue
-            shown = f"{table.schema}.{table.name}"
             reason = "the role may not read it"
             if table.readable:
-                self.told(f"copying rows of {shown}, {table.bytes / _MILLION:,.0f} MB")
+                self.told(f"copying rows of {table.shown}, {table.bytes / _MILLION:,.0f} MB")
                 try:
                     done[table.oid] = self._one(table, plan, binary=binary)
                     continue
                 except (SourceFailed, psycopg.Error) as error:
                     reason = self._continue(error)
             lost = "the table is empty on the copy, so statements on it cannot be measured"
-            missing.append(NotCopied(f"rows of table {shown}", reason, lost))
+            missing.append(NotCopied(f"rows of table {table.shown}", reason, lost))
         return done, missing
 
     def _one(self, table: Table, plan: _Plan, *, binary: bool) -> Transferred:
-        name = identifier(table.schema, table.name)
+        name = table.quoted
         columns = ", ".join(plan.names(table.oid))
         share = plan.shares[table.oid]
         fast = binary and all(column.binary for column in plan.columns[table.oid])
@@ -388,14 +386,13 @@ class _Copy:
         whole = {oid for oid, share in plan.shares.items() if share >= 1}
         not_null = {(column.table, column.name) for column in self.schema.columns if column.not_null}
         top = roots(plan.tables)
-        cycles = cyclic(units(plan.tables, self.schema.constraints))
+        cycles = cyclic(units(plan.tables, self.schema.foreign_keys))
         loose = {
-            (constraint.table, constraint.references)
-            for constraint in self.schema.constraints
-            if constraint.kind == "f"
-            and (top.get(constraint.table), top.get(constraint.references)) in cycles
+            (key.table, key.references)
+            for key in self.schema.foreign_keys
+            if (top.get(key.table), top.get(key.references)) in cycles
         }
-        found = links(self.schema.constraints, tables, read, whole, not_null, loose)
+        found = links(self.schema.foreign_keys, tables, read, whole, not_null, loose)
         left = max(0, disk - sum(moved.bytes for moved in done.values()))
         self.told(f"copying the rows that {len(found)} foreign keys reference")
         with closing(connect_to_watch(self.place, client_encoding="UTF8")) as keys:
@@ -403,15 +400,15 @@ class _Copy:
             size, cut = close_sample(found, self.source, self.writer, keys, self.pace, left)
         for oid, moved in list(done.items()):
             if plan.shares[oid] < 1:
-                name = identifier(tables[oid].schema, tables[oid].name)
-                row = self.writer.execute(f"SELECT count(*) FROM ONLY {name}".encode()).fetchone()
+                count = f"SELECT count(*) FROM ONLY {tables[oid].quoted}"
+                row = self.writer.execute(count.encode()).fetchone()
                 done[oid] = Transferred(int(row[0]) if row else 0, moved.bytes)
         return size, cut
 
     def _table(self, table: Table, moved: Transferred, plan: _Plan) -> CopiedTable:
         whole = plan.shares[table.oid] >= 1
         rows = float(moved.rows) if whole or table.rows < 0 else max(table.rows, float(moved.rows))
-        return CopiedTable(f"{table.schema}.{table.name}", moved.rows, rows, moved.bytes)
+        return CopiedTable(table.shown, moved.rows, rows, moved.bytes)
 
 
 # ---- empty database ----
@@ -562,7 +559,7 @@ class Unit:
 
 def roots(tables: Iterable[Table]) -> dict[int, int]:
     """Return for each table the partitioned table at the top of its tree, or itself."""
-    parents = {table.oid: table.parents[0] for table in tables if table.bound is not None and table.parents}
+    parents = {table.oid: table.parents[0] for table in tables if table.partition and table.parents}
     found = {}
     for table in tables:
         top = table.oid
@@ -572,7 +569,7 @@ def roots(tables: Iterable[Table]) -> dict[int, int]:
     return found
 
 
-def units(tables: Sequence[Table], constraints: Iterable[Constraint]) -> tuple[Unit, ...]:
+def units(tables: Sequence[Table], keys: Iterable[ForeignKey]) -> tuple[Unit, ...]:
     """Return the units of tables, with the references of their foreign keys."""
     top = roots(tables)
     sizes = dict.fromkeys(top.values(), 0)
@@ -582,14 +579,9 @@ def units(tables: Sequence[Table], constraints: Iterable[Constraint]) -> tuple[U
         sizes[top[table.oid]] += table.bytes
         if table.kind == "r":
             rows[top[table.oid]] += table.rows if table.rows >= 0 else table.bytes / _ROW_BYTES
-    for constraint in constraints:
-        if (
-            constraint.kind == "f"
-            and not constraint.derived
-            and constraint.table in top
-            and constraint.references in top
-        ):
-            references.setdefault(top[constraint.table], []).append(top[constraint.references])
+    for key in keys:
+        if not key.derived and key.table in top and key.references in top:
+            references.setdefault(top[key.table], []).append(top[key.references])
     return tuple(Unit(oid, sizes[oid], rows[oid], tuple(references.get(oid, ()))) for oid in sizes)
 
 

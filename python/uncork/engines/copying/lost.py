@@ -112,23 +112,21 @@ def read_lost(connection: psycopg.Connection[Any], schema: Schema) -> tuple[NotC
         for kind, query, why, lost in _KINDS
         for (name,) in connection.execute(query.encode()).fetchall()
     ]
-    if any(extension.name == "pg_cron" for extension in schema.extensions):
+    if any(step.what == "extension pg_cron" for step in schema.before_rows):
         lost = "the copy has no load of scheduled jobs"
         found.append(NotCopied("jobs of pg_cron", "they would run on the copy", lost))
     for table in schema.tables:
-        name = f"{table.schema}.{table.name}"
         if table.row_security:
             lost = "statements to which its policies add a condition are not measured"
             why = "the copy's role is a superuser, to whom policies do not apply"
-            found.append(NotCopied(f"row security of table {name}", why, lost))
+            found.append(NotCopied(f"row security of table {table.shown}", why, lost))
         if table.tablespace:
             lost = "the tablespace's own costs of pages, if any, have no effect on plans"
-            found.append(NotCopied(f"tablespace of table {name}", "the copy has one tablespace", lost))
+            found.append(NotCopied(f"tablespace of table {table.shown}", "the copy has one tablespace", lost))
         if table.method not in (None, "heap"):
             lost = "its size and its plans differ"
-            found.append(
-                NotCopied(f"access method {table.method} of table {name}", "the copy uses heap", lost)
-            )
+            what = f"access method {table.method} of table {table.shown}"
+            found.append(NotCopied(what, "the copy uses heap", lost))
     return (*found, *_ALWAYS)
 
 
@@ -138,16 +136,10 @@ def without(schema: Schema, names: Collection[str]) -> set[int]:
     A name is ``table`` or ``schema.table``. Partitions belong to their table, and referenced tables are
     needed too.
     """
-    wanted = {
-        table.oid for table in schema.tables if table.name in names or f"{table.schema}.{table.name}" in names
-    }
-    links = [
-        (constraint.table, constraint.references)
-        for constraint in schema.constraints
-        if constraint.kind == "f"
-    ]
+    wanted = {table.oid for table in schema.tables if table.name in names or table.shown in names}
+    links = [(key.table, key.references) for key in schema.foreign_keys]
     links += [(parent, table.oid) for table in schema.tables for parent in table.parents]
-    links += [(table.oid, parent) for table in schema.tables for parent in table.parents if table.bound]
+    links += [(table.oid, parent) for table in schema.tables for parent in table.parents if table.partition]
     while more := {to for start, to in links if start in wanted} - wanted:
         wanted |= more
     return {table.oid for table in schema.tables} - wanted
