@@ -28,8 +28,7 @@ import psycopg
 
 from uncork.engines.conninfo import resolve
 from uncork.engines.copying.database import copy_source
-from uncork.engines.copying.pace import Pace
-from uncork.engines.copying.rows import _blocks
+from uncork.engines.copying.rows import Pace, _blocks
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.tpcb import initialise
 from uncork.load.builtin import find

@@ -11,8 +11,7 @@ import pytest
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.watch.connection import ServerWatch
-from uncork.engines.watch.lock_probe import LockProbe
-from uncork.engines.watch.observing import create_extension
+from uncork.engines.watch.observing import LockProbe, create_extension
 from uncork.model.server import Target
 from uncork.workbench.overhead.catalogue import WATCH_S, catalogue_cost, read_catalogue_once
 from uncork.workbench.overhead.switched import STATEMENTS_COUNTED

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from uncork.engines import process
-from uncork.engines.children import Child
 from uncork.engines.drivers.dbapi import MYSQL_DSN, DbapiEngine, remove_folders
+from uncork.engines.drivers.dbapi_load import Child
 from uncork.engines.places import server_account, servers_folder
 from uncork.errors import LoadError, SetupError
 from uncork.model.answer import canonical
@@ -239,7 +239,7 @@ def test_trials_of_a_round_share_the_clients_process_and_a_restart_ends_it(fille
             super().__init__(job)
             started.append((job["kind"], self.pid))
 
-    monkeypatch.setattr("uncork.engines.children.Child", Counted)
+    monkeypatch.setattr("uncork.engines.drivers.dbapi_load.Child", Counted)
     for clients in (2, 2):
         found = run(filled, LOOKUP, parameters=IDS, clients=clients)
         assert (found.outcome, found.started) == (Outcome.COMPLETE, 40)
@@ -331,7 +331,7 @@ def test_an_engine_that_dies_is_a_lost_connection_with_its_last_words(duckdb, mo
                 begun.append(self.pid)
                 self._process.kill()
 
-    monkeypatch.setattr("uncork.engines.children.Child", Dying)
+    monkeypatch.setattr("uncork.engines.drivers.dbapi_load.Child", Dying)
     found = run(duckdb, SLOW, operations=3, warmup_operations=0)
     assert found.outcome == Outcome.CONNECTION_LOST
     assert "the engine's process ended (signal 9" in found.message

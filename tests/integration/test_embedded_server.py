@@ -18,8 +18,7 @@ import pytest
 
 from fakes.reapers import ends, kill_with_reaper, reaper_of
 from uncork.engines import process
-from uncork.engines.embedded import EmbeddedServer, other_runs, remove_leftovers
-from uncork.engines.page_cache import _resident, emptied
+from uncork.engines.embedded import EmbeddedServer, _resident, emptied, other_runs, remove_leftovers
 from uncork.engines.places import servers_folder
 from uncork.errors import SetupError
 from uncork.spawn.reaper import start_of

@@ -3,9 +3,9 @@
 import psycopg
 import pytest
 
-from uncork.engines import extensions
-from uncork.engines.extensions import extensions_lacking, libraries_to_load
+from uncork.engines import setting_check
 from uncork.engines.postgres import embedded_server
+from uncork.engines.setting_check import extensions_lacking, libraries_to_load
 
 pytestmark = pytest.mark.postgres
 
@@ -19,7 +19,7 @@ def test_what_a_server_has_not_got_is_told(embedded):
 
 
 def test_a_library_that_is_not_loaded_is_told(embedded, monkeypatch):
-    monkeypatch.setitem(extensions.LIBRARIES, "pg_prewarm", "pg_prewarm")
+    monkeypatch.setitem(setting_check.LIBRARIES, "pg_prewarm", "pg_prewarm")
     with psycopg.connect(embedded.conninfo(), autocommit=True) as control:
         told = extensions_lacking(control, ["pg_prewarm"])
         assert "add pg_prewarm to shared_preload_libraries, and restart the server" in told
@@ -27,7 +27,7 @@ def test_a_library_that_is_not_loaded_is_told(embedded, monkeypatch):
 
 
 def test_a_server_of_our_own_loads_it(monkeypatch):
-    monkeypatch.setitem(extensions.LIBRARIES, "pg_prewarm", "pg_prewarm")
+    monkeypatch.setitem(setting_check.LIBRARIES, "pg_prewarm", "pg_prewarm")
     server = embedded_server({"shared_buffers": "32MB"})
     server.start()
     try:

@@ -15,10 +15,9 @@ import pytest
 
 from fakes.reapers import kill_with_reaper
 from uncork.engines.places import servers_folder
-from uncork.engines.services import process as service_process
-from uncork.engines.services.local import LocalServices, remove_leftover_services
-from uncork.engines.services.process import session_of
-from uncork.engines.services.running_program import listening_program
+from uncork.engines.services import local as service_process
+from uncork.engines.services.inspection import listening_program
+from uncork.engines.services.local import LocalServices, remove_leftover_services, session_of
 from uncork.errors import ServiceCrash
 from uncork.load.http_trials import HttpLoad
 from uncork.model.http import HttpServer, HttpSpec, Request

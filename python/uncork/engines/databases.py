@@ -24,7 +24,7 @@ from uncork.engines import process
 from uncork.engines.conninfo import Address
 from uncork.engines.database_copy import AS_TEMPLATE, copy_database, give_settings, read_source
 from uncork.engines.planner_statistics import vacuum_only
-from uncork.engines.settings import setting_text
+from uncork.engines.setting_check import setting_text
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.trial import Arm, Cell
 

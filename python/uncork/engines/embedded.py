@@ -15,7 +15,10 @@ folder.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import hashlib
 import json
+import mmap
 import os
 import re
 import shutil
@@ -24,21 +27,19 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg.conninfo import make_conninfo
 
 from uncork import _native
 from uncork.engines import process
-from uncork.engines.cluster import InitdbFailed, new_cluster
 from uncork.engines.connecting import connect_to_watch
-from uncork.engines.page_cache import emptied
 from uncork.engines.places import Account, cache_folder, server_account, servers_folder
 from uncork.engines.ports import free_port
-from uncork.engines.settings import DEFAULT_SETTINGS, configuration_text
+from uncork.engines.setting_check import DEFAULT_SETTINGS, configuration_text
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.service import LOOPBACK
 from uncork.spawn.child import Child, Done, remove_at_death, run, start
@@ -384,3 +385,149 @@ def _explain(what: str, output: str) -> str:
     if "No space left" in output:
         reason += "; free some space, or set UNCORK_SERVERS to a folder on a larger disk"
     return f"{what}: {reason}"
+
+
+# ---- create a cluster: run initdb once for each build of PostgreSQL, and copy its result afterwards ----
+#
+# initdb always makes the same cluster, and takes seconds on a slow machine. PostgreSQL's own tests also
+# copy it, since version 17. Only its owner can read the cached cluster. It never runs, and is made again
+# when the binaries change.
+
+
+_OPTIONS = (
+    *("-U", "uncork", "-E", "UTF8", "--locale=C", "--no-sync"),
+    *("--auth-local=trust", "--auth-host=scram-sha-256"),
+)
+
+
+class InitdbFailed(Exception):
+    """initdb could not create a cluster."""
+
+
+Run = Callable[[list[str]], Done]
+
+
+def new_cluster(data: Path, binaries: Path, account: Account, run: Run) -> None:
+    """Create a cluster with the superuser ``uncork`` in an empty folder that belongs to `account`.
+
+    The superuser can connect over the Unix socket, and has no password. Over TCP, only roles that are created
+    later can connect. `run` runs a command as that account.
+
+    Raises:
+        InitdbFailed: with the output of initdb.
+    """
+    kept = cache_folder() / "clusters" / _key(binaries)
+    with contextlib.suppress(OSError, shutil.Error):
+        _copy(kept, data, account.uid if account.change else None, account.gid)
+        return
+    _empty(data)
+    done = run([str(binaries / "initdb"), "-D", str(data), *_OPTIONS])
+    if done.returncode != 0:
+        raise InitdbFailed(done.stderr or done.stdout)
+    # If the cache cannot be written, the next run only takes longer.
+    with contextlib.suppress(OSError, shutil.Error):
+        _keep(data, kept)
+
+
+def _key(binaries: Path) -> str:
+    """Return a key for everything that determines a new cluster: the build, and the options of initdb."""
+    facts = [str(binaries.resolve()), *_OPTIONS]
+    for name in ("initdb", "postgres"):
+        status = (binaries / name).stat()
+        facts += [str(status.st_size), str(status.st_mtime_ns)]
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
+
+
+def _keep(data: Path, kept: Path) -> None:
+    """Add a copy to the cache; its name appears only when the copy is complete."""
+    kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    making = Path(tempfile.mkdtemp(prefix="making-", dir=kept.parent))
+    try:
+        _copy(data, making, None, 0)
+        # If two processes do this at the same time, the first one wins.
+        making.rename(kept)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+def _copy(source: Path, target: Path, uid: int | None, gid: int) -> None:
+    """Copy a cluster with its modes, for another owner if one is given."""
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+    if uid is None:
+        return
+    for folder, _, files in os.walk(target):
+        os.chown(folder, uid, gid)
+        for name in files:
+            os.chown(Path(folder, name), uid, gid, follow_symlinks=False)
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+# ---- empty the page cache ----
+
+
+_PIECE: Final = 1 << 30
+"""Bytes of a file whose pages are looked up at once."""
+
+
+def emptied(folder: Path) -> float:
+    """Write a folder's files to disk and drop them from the page cache; return the fraction that stayed.
+
+    Needs no privileges, but files that others have mapped or that live in memory (tmpfs) stay. Caches of a
+    hypervisor or a disk are out of reach. See posix_fadvise(2), POSIX_FADV_DONTNEED, and mincore(2).
+
+    Raises:
+        OSError: if a file cannot be read.
+    """
+    pages = stayed = 0
+    for path in _files(folder):
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            many, left = _dropped(file.fileno())
+            if left:  # the kernel drops only pages that are on disk
+                os.fsync(file.fileno())
+                many, left = _dropped(file.fileno())
+            pages += many
+            stayed += left
+    return stayed / pages if pages else 0.0
+
+
+def _dropped(file: int) -> tuple[int, int]:
+    """Drop the pages of a file; return how many pages it has, and how many are still in the page cache."""
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    found = list(_resident(file))
+    return sum(many for many, _ in found), sum(many for _, many in found)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for base, _, names in os.walk(folder):
+        for name in names:
+            path = Path(base, name)
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _resident(file: int) -> Iterator[tuple[int, int]]:
+    """Yield the number of pages of each piece of an open file, and how many of them are in memory."""
+    size = os.fstat(file).st_size
+    mincore = ctypes.CDLL(None, use_errno=True).mincore
+    mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
+    for offset in range(0, size, _PIECE):
+        length = min(_PIECE, size - offset)
+        with mmap.mmap(
+            file, length, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE, offset=offset
+        ) as piece:
+            many = -(-length // mmap.PAGESIZE)
+            states = ctypes.create_string_buffer(many)
+            first = ctypes.c_char.from_buffer(piece)
+            try:
+                if mincore(ctypes.addressof(first), length, states) != 0:
+                    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            finally:
+                del first  # else the piece could not be closed
+            yield many, sum(state & 1 for state in states.raw)

@@ -17,11 +17,10 @@ from uncork.engines.connecting import connect_error
 from uncork.engines.conninfo import Address, resolve
 from uncork.engines.databases import Databases
 from uncork.engines.embedded import EmbeddedServer, other_runs
-from uncork.engines.extensions import extensions_lacking, libraries_to_load
 from uncork.engines.host import machine_facts
 from uncork.engines.postmaster import local_postmaster
 from uncork.engines.services.commands import last_line_of
-from uncork.engines.setting_check import ServerCheck, refused_by_server
+from uncork.engines.setting_check import ServerCheck, extensions_lacking, libraries_to_load, refused_by_server
 from uncork.engines.watch import observe
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.answer import Answer

@@ -1,4 +1,4 @@
-"""Check the names and values of server settings without starting a server."""
+"""Settings of servers: their defaults, and which names, values and extensions a server accepts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,50 @@ import psycopg
 
 from uncork import _native
 from uncork.engines.places import cache_folder
-from uncork.engines.settings import setting_text
 from uncork.spawn.child import run
+
+DEFAULT_SETTINGS: dict[str, object] = {
+    # A trial starts from a known state: vacuumed and checkpointed. Background work that starts at random
+    # times is off; an experiment about it can turn it on again.
+    "autovacuum": False,
+    "checkpoint_timeout": "1h",
+    "max_wal_size": "8GB",
+    # Exact costs per operation and per statement.
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.track": "top",
+    "pg_stat_statements.save": False,
+    "track_io_timing": True,
+    # Enough for the data of all arms at once.
+    "shared_buffers": "512MB",
+    "max_connections": 200,
+    # Data is restored by copying files, or by cloning them if the file system can.
+    "wal_compression": False,
+}
+
+
+def configuration_text(settings: Mapping[str, object], *, port: int, socket_folder: Path) -> str:
+    """Return the text of postgresql.conf. An experiment cannot change the address and the socket."""
+    fixed = {
+        "listen_addresses": "127.0.0.1",
+        "port": port,
+        "unix_socket_directories": str(socket_folder),
+        "unix_socket_permissions": "0700",
+    }
+    return "".join(f"{name} = {_literal(value)}\n" for name, value in {**settings, **fixed}.items())
+
+
+def setting_text(value: object) -> str:
+    """Return a value of an experiment file as PostgreSQL writes it."""
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, int | float):
+        return str(value)
+    return "'" + str(value).replace("'", "''") + "'"
+
 
 _FATAL: Final = re.compile(r"(?:FATAL|HINT):\s+(.*)")
 _CONTEXTS_OF_A_SERVER: Final = frozenset({"postmaster", "sighup", "internal"})
@@ -117,3 +159,49 @@ def refused_by_server(
             if isinstance(error, psycopg.errors.CantChangeRuntimeParam):
                 hint = "; without --dsn, uncork starts a server of its own for such a variant"
             yield name, reason + hint
+
+
+# ---- extensions ----
+
+
+LIBRARIES = {
+    "citus": "citus",
+    "pg_cron": "pg_cron",
+    "pg_stat_statements": "pg_stat_statements",
+    "pgaudit": "pgaudit",
+    "timescaledb": "timescaledb",
+}
+"""Extensions that work only if the server loads their library at start, with the library's name."""
+
+
+def extensions_lacking(control: psycopg.Connection, extensions: Sequence[str]) -> str | None:
+    """Return which extension is not available on the server, and why; None if all are."""
+    here = _available(control, extensions)
+    loaded = _loaded(control)
+    for name in extensions:
+        if name not in here:
+            return f"the extension {name} is not installed on the server"
+        if LIBRARIES.get(name, name) not in loaded and name in LIBRARIES:
+            return (
+                f"the extension {name} is installed but not loaded: add {LIBRARIES[name]} to "
+                "shared_preload_libraries, and restart the server"
+            )
+    return None
+
+
+def libraries_to_load(control: psycopg.Connection, extensions: Sequence[str]) -> list[str]:
+    """Return the libraries of available extensions that the server must load at start, but does not."""
+    loaded = _loaded(control)
+    here = _available(control, extensions)
+    needed = (LIBRARIES[name] for name in extensions if name in LIBRARIES and name in here)
+    return [library for library in dict.fromkeys(needed) if library not in loaded]
+
+
+def _available(control: psycopg.Connection, extensions: Sequence[str]) -> set[str]:
+    query = "SELECT name FROM pg_available_extensions WHERE name = ANY(%s)"
+    return {str(name) for (name,) in control.execute(query, [list(extensions)]).fetchall()}
+
+
+def _loaded(control: psycopg.Connection) -> set[str]:
+    (text,) = control.execute("SELECT current_setting('shared_preload_libraries')").fetchone() or ("",)
+    return {name.strip().strip('"') for name in str(text).split(",")}

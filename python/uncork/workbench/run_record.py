@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 
 from uncork import __version__
 from uncork.engines import process
-from uncork.engines.checkout import current_branch, current_commit
+from uncork.engines.checkouts import current_branch, current_commit
 from uncork.errors import SetupError, StoreError, UncorkError
 from uncork.model.stored_run import RunStatus
 from uncork.store.layout import Manifest, RunKind, closed, new_run_folder, write_atomically, write_manifest

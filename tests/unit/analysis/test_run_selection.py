@@ -10,7 +10,7 @@ import pytest
 from fakes.answered import read_history
 from fakes.stored_loads import store_load
 from uncork.analysis.runs.history import RunSelection, branches_of
-from uncork.engines.checkout import commits_of_branch, current_branch
+from uncork.engines.checkouts import commits_of_branch, current_branch
 from uncork.errors import UsageError
 from uncork.model.results.guard import GateOutcome
 from uncork.model.results.history import history_status

@@ -5,10 +5,9 @@ import pytest
 
 from uncork.engines.copying.applying import refusal
 from uncork.engines.copying.database import Unit, cyclic, shares, units
-from uncork.engines.copying.lost import without
 from uncork.engines.copying.objects import ForeignKey, Schema, Table, identifier
-from uncork.engines.copying.pace import Pace
-from uncork.engines.copying.schema import SAFE_EXTENSIONS
+from uncork.engines.copying.rows import Pace
+from uncork.engines.copying.schema import SAFE_EXTENSIONS, without
 
 
 def table(oid, name="t", **facts):

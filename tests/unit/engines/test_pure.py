@@ -10,7 +10,7 @@ import pytest
 
 from uncork.engines import process
 from uncork.engines.places import server_account
-from uncork.engines.settings import configuration_text
+from uncork.engines.setting_check import configuration_text
 from uncork.engines.watch.observe import _shape, _without_literals
 from uncork.errors import SetupError
 

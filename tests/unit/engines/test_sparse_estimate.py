@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from uncork.engines.sparse.copy import btree_levels, extend
 from uncork.engines.sparse.estimate import (
     Entries,
     KeyColumn,
@@ -12,7 +13,6 @@ from uncork.engines.sparse.estimate import (
     entries_of,
     other_pages,
 )
-from uncork.engines.sparse.files import btree_levels, extend
 
 INT = KeyColumn(4, 4, 4, distinct=1e9)
 MD5 = KeyColumn(33, -1, 4, distinct=1e9, sizes=(33,))

@@ -18,7 +18,7 @@ from uncork.analysis.runs.comparison import CONFIDENCE, PRACTICAL, verdict_of
 from uncork.analysis.runs.environments import differences, same_machine
 from uncork.analysis.runs.figures import FIGURED, asked_of, remembered_figures
 from uncork.analysis.runs.past import BROKEN
-from uncork.engines.checkout import commits_of_branch
+from uncork.engines.checkouts import commits_of_branch
 from uncork.errors import StoreError, UncorkError, UsageError
 from uncork.model.records import build_from
 from uncork.model.results.figure import Figure, RunFigures

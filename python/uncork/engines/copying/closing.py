@@ -16,8 +16,7 @@ from typing import Any, Final
 import psycopg
 
 from uncork.engines.copying.objects import ForeignKey, Table, identifier
-from uncork.engines.copying.pace import Pace
-from uncork.engines.copying.rows import transfer
+from uncork.engines.copying.rows import Pace, transfer
 from uncork.model.database.copy import NotCopied
 
 _ROUNDS: Final = 12

@@ -21,11 +21,9 @@ from uncork.engines.conninfo import Address
 from uncork.engines.copying.applying import Applier, fatal, refusal
 from uncork.engines.copying.chosen_settings import ChosenSetting, apply_settings, read_settings
 from uncork.engines.copying.closing import close_sample, links
-from uncork.engines.copying.lost import read_lost, without
 from uncork.engines.copying.objects import Column, ForeignKey, Schema, Table, identifier
-from uncork.engines.copying.pace import Pace
-from uncork.engines.copying.rows import SourceFailed, Transferred, transfer
-from uncork.engines.copying.schema import read_schema
+from uncork.engines.copying.rows import Pace, SourceFailed, Transferred, transfer
+from uncork.engines.copying.schema import read_lost, read_schema, without
 from uncork.engines.planner_statistics import RESTORES, replace_statistics
 from uncork.engines.sparse.source_sizes import SourceSizes, read_sizes
 from uncork.errors import SetupError, UsageError

@@ -22,8 +22,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from uncork.engines import process
-from uncork.engines.children import Crew, ask
-from uncork.engines.drivers.dbapi_load import run_driven
+from uncork.engines.drivers.dbapi_load import Crew, ask, run_driven
 from uncork.engines.drivers.dialect import may_write, split_script
 from uncork.engines.places import servers_folder
 from uncork.errors import ServerCrash, SetupError

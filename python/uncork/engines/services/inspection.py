@@ -6,17 +6,21 @@ be accepted. What cannot be read is reported as unknown, never guessed.
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
+import shutil
 import socket
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from uncork.model.results.service import Runtime, WorkerFacts
+from uncork.model.services.program import RunningProgram, stored_program
 from uncork.spawn.reaper import all_pids
 
 _LISTENS: Final = "0A"
@@ -293,3 +297,192 @@ def _thread_times(pids: Iterable[int]) -> Iterator[tuple[tuple[int, int], tuple[
                 with suppress(OSError, ValueError, IndexError):
                     fields = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()
                     yield (pid, int(thread)), (int(fields[0]), int(fields[1]))
+
+
+# ---- how the program was started ----
+
+
+def listening_program(host: str, port: int, wanted: Sequence[int] = ()) -> RunningProgram | None:
+    """Return the program that listens on a port of this machine, or of the processes given by id.
+
+    If several processes listen, because a server has started workers, it is the one that started the others.
+    None if the host is another machine, or if no process can be seen.
+    """
+    pids = list(wanted) or ([pid for pid in listeners(port) if pid != os.getpid()] if is_here(host) else [])
+    for pid in sorted(pids, key=lambda pid: parent_of(pid) in pids):
+        with suppress(OSError):
+            return _program(pid)
+    return None
+
+
+def _program(pid: int) -> RunningProgram:
+    words = [os.fsdecode(word) for word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")][:-1]
+    folder = _link(f"/proc/{pid}/cwd") or "/"
+    environment: dict[str, str] | None = None
+    with suppress(OSError):
+        pairs = os.fsdecode(Path(f"/proc/{pid}/environ").read_bytes()).split("\0")
+        environment = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+    first = _resolved(pid, words[0] if words else "", folder, (environment or {}).get("PATH"))
+    if first is None:
+        return stored_program((), folder, environment, " ".join(words))
+    return stored_program((first, *words[1:]), folder, environment)
+
+
+def _resolved(pid: int, word: str, folder: str, path: str | None) -> str | None:
+    """Return the absolute path by which a program was started; None if its first word is not a program.
+
+    The path matters: Python finds a virtual environment by it, although the file is the same.
+    """
+    file = _link(f"/proc/{pid}/exe")
+    if file is None or not word:
+        return None
+    named = (
+        str(Path(folder, word)) if "/" in word else shutil.which(word, path=path or os.environ.get("PATH"))
+    )
+    if named is not None and Path(named).exists():
+        return named
+    return file if Path(word).name == Path(file).name else None
+
+
+def _link(path: str) -> str | None:
+    try:
+        return str(Path(path).readlink())
+    except OSError:
+        return None
+
+
+# ---- the processes one by one ----
+
+
+_NS_A_TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_BY_NAME: Final[tuple[tuple[str, Runtime], ...]] = (
+    *(("python", "python"), ("pypy", "python"), ("uwsgi", "python"), ("node", "node"), ("nodejs", "node")),
+    *(("java", "java"), ("ruby", "ruby"), ("php", "php"), ("dotnet", ".net"), ("beam", "erlang")),
+)
+_BY_LIBRARY: Final[tuple[tuple[str, Runtime], ...]] = (
+    *(("libpython", "python"), ("libjvm", "java"), ("libruby", "ruby"), ("libcoreclr", ".net")),
+    *(("libnode", "node"), ("libphp", "php")),
+)
+_GO: Final = b"\xff Go buildinf:"
+"""The magic number of the build information in every Go program (package debug/buildinfo)."""
+_GO_WITHIN: Final = 1 << 28
+
+
+class WorkerWatch:
+    """Watch processes and their descendants from now on, until `end`."""
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._roots = tuple(pids)
+        self._begun_ns = time.monotonic_ns()
+        self._before = {pid: _times(pid) for pid in process_tree(self._roots)}
+
+    def end(self, ports: Iterable[int] | None = None) -> tuple[WorkerFacts, ...]:
+        """Return the processes that are alive, parents before children.
+
+        `ports` are the client's ports of the database's connections over TCP, None if unknown.
+        """
+        elapsed = max(1, time.monotonic_ns() - self._begun_ns)
+        found = []
+        wanted = None if ports is None else frozenset(ports)
+        for pid in process_tree(self._roots):
+            with suppress(OSError, ValueError, IndexError):
+                after, before = _times(pid), self._before.get(pid)
+                name, parent = _name(pid)
+                used = _difference(before, after)
+                sessions = None if wanted is None else sum(1 for port in socket_ports(pid) if port in wanted)
+                found.append(
+                    WorkerFacts(
+                        pid,
+                        parent,
+                        name,
+                        runtime_of(pid),
+                        used.user_ns,
+                        used.system_ns,
+                        sum(waited for _, waited in used.threads.values()),
+                        len(after.threads),
+                        max((ran for ran, _ in used.threads.values()), default=0) / elapsed,
+                        sessions,
+                        elapsed,
+                    )
+                )
+        return tuple(found)
+
+
+def runtime_of(pid: int) -> Runtime:
+    """Return the runtime of a process, from its program and libraries; ``native`` if it is none we know."""
+    program = ""
+    with suppress(OSError):
+        program = Path(f"/proc/{pid}/exe").readlink().name.lower()
+    for word, runtime in _BY_NAME:
+        if re.match(rf"{word}[\d.]*\b", program):
+            return runtime
+    with suppress(OSError):
+        libraries = Path(f"/proc/{pid}/maps").read_text()
+        for word, runtime in _BY_LIBRARY:
+            if f"/{word}" in libraries:
+                return runtime
+    with suppress(OSError, ValueError), Path(f"/proc/{pid}/exe").open("rb") as file:
+        size = min(os.fstat(file.fileno()).st_size, _GO_WITHIN)
+        with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as content:
+            if content.find(_GO) >= 0:
+                return "go"
+    return "native"
+
+
+def socket_ports(pid: int) -> Iterator[int]:
+    """Yield the local port of each TCP connection that a process has open."""
+    inodes: Counter[str] = Counter()
+    with suppress(OSError):
+        for text in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 -- names only, and many of them
+            with suppress(OSError):
+                target = str(Path(f"/proc/{pid}/fd/{text}").readlink())
+                if target.startswith("socket:["):
+                    inodes[target[8:-1]] += 1
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]:
+                parts = line.split()
+                if len(parts) > 9 and parts[9] in inodes:
+                    yield int(parts[1].rpartition(":")[2], 16)
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """Processor time of a process, and how long each of its threads ran and waited to run, by thread."""
+
+    user_ns: int
+    system_ns: int
+    threads: dict[int, tuple[int, int]]
+
+
+def _difference(before: _Times | None, after: _Times) -> _Times:
+    if before is None:
+        return after
+    threads = {
+        thread: (ran - before.threads.get(thread, (0, 0))[0], waited - before.threads.get(thread, (0, 0))[1])
+        for thread, (ran, waited) in after.threads.items()
+    }
+    return _Times(after.user_ns - before.user_ns, after.system_ns - before.system_ns, threads)
+
+
+def _times(pid: int) -> _Times:
+    user = system = 0
+    with suppress(OSError, ValueError, IndexError):
+        fields = _stat(pid)
+        user, system = int(fields[11]) * _NS_A_TICK, int(fields[12]) * _NS_A_TICK
+    threads: dict[int, tuple[int, int]] = {}
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 -- names only
+            with suppress(OSError, ValueError, IndexError):
+                words = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()
+                threads[int(thread)] = int(words[0]), int(words[1])
+    return _Times(user, system, threads)
+
+
+def _name(pid: int) -> tuple[str, int]:
+    return Path(f"/proc/{pid}/comm").read_text().strip(), int(_stat(pid)[1])
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat after the command: state, parent, ..., utime (11), stime (12)."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -12,36 +12,39 @@ If the reaper was killed too, the next start finds that the owner is dead and cl
 from __future__ import annotations
 
 import contextlib
+import http.client
 import importlib.util
 import json
 import os
 import re
 import shutil
 import signal
+import socket
+import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from uncork.engines import process
 from uncork.engines.conninfo import Address
 from uncork.engines.places import servers_folder
-from uncork.engines.services.process import (
-    ServiceProcess,
-    end_together,
-    of_folder,
-    session_cpu_ns,
-    session_of,
-)
+from uncork.engines.ports import free_port
+from uncork.engines.process import identity
+from uncork.engines.services.inspection import receives_datagrams
 from uncork.errors import ServiceCrash
 from uncork.model.extras import install_modules
 from uncork.model.redaction import is_secret
 from uncork.model.server import Target
-from uncork.model.service import Served, ServiceJob
+from uncork.model.service import LOOPBACK, Served, ServiceJob
+from uncork.model.services.tls import own_service_tls, speaks_only_http2
 from uncork.model.units import series_words
-from uncork.spawn.child import remove_at_death
+from uncork.spawn.child import remove_at_death, start
+from uncork.spawn.reaper import all_pids
 
 _LEAST_SECRET = 4
 _OWN = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -278,3 +281,320 @@ def _has_module(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
+
+
+# ---- one service ----
+
+
+END_S: Final = 10.0
+"""How long a service may take to end after SIGTERM before it is killed."""
+LOG_BYTES: Final = 1 << 20
+"""The most bytes of a service's output to keep in its log. The last lines are kept in memory besides."""
+_LAST_LINES: Final = 5
+_LINE_BYTES: Final = 4096
+_LOOK_S: Final = 0.02
+_NS_A_TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+class ServiceProcess:
+    """A running service. `ended` describes how it ended, if it has.
+
+    Args:
+        job: what to start.
+        label: the owner's name, for messages.
+        environment: its environment variables besides `HOST`, `PORT` and `FOLDER`.
+        words: texts that replace ``{name}`` in its command and its variables, besides the service's own.
+        base: the folder in which its own folder is created.
+        log: the file for its output.
+        secrets: texts to redact in that file.
+
+    Raises:
+        ServiceCrash: if its program cannot be started.
+    """
+
+    def __init__(
+        self,
+        job: ServiceJob,
+        *,
+        label: str,
+        environment: Mapping[str, str],
+        words: Mapping[str, str],
+        base: Path,
+        log: Path,
+        secrets: Iterable[str],
+    ) -> None:
+        self.job = job
+        self.label = label
+        self.port = free_port()
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{job.name}-", dir=base))
+        self.folder.chmod(0o711)
+        self._lines: deque[str] = deque(maxlen=_LAST_LINES)
+        self._log = log
+        self._secrets = [secret.encode() for secret in secrets if secret]
+        self._put_files()
+        self._words = {
+            **words,
+            "{python}": sys.executable,
+            "{port}": str(self.port),
+            "{host}": LOOPBACK,
+            "{folder}": str(self.folder),
+        }
+        given = {
+            **_basic(),
+            **{name: self._filled(text) for name, text in environment.items()},
+            "HOST": LOOPBACK,
+            "PORT": str(self.port),
+            "FOLDER": str(self.folder),
+        }
+        try:
+            self._process = start(
+                self._command(given["PATH"]),
+                cwd=self.folder,
+                env=given,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+        except OSError as error:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            reason = error.strerror or str(error)
+            raise ServiceCrash(f"{self.name}: cannot start {job.command[0]}: {reason}") from error
+        self.identity = identity(self._process.pid)
+        self._listener = threading.Thread(target=self._listen, name=f"uncork-{job.name}", daemon=True)
+        self._listener.start()
+
+    @property
+    def name(self) -> str:
+        """The service's name in messages."""
+        return f"service {self.job.name} of {self.label}"
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is also the id of its session and its process group."""
+        return self._process.pid
+
+    @property
+    def url(self) -> str:
+        """The address of the service, for services that depend on it."""
+        return f"http{'s' if self.job.tls else ''}://{LOOPBACK}:{self.port}"
+
+    @property
+    def ended(self) -> str | None:
+        """How the service ended, with the last lines of its output; None while it runs."""
+        status = self._process.poll()
+        if status is None:
+            return None
+        self._listener.join(1.0)
+        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        return f"{self.name} ended ({how}{self._last_lines()})"
+
+    def wait_ready(self) -> None:
+        """Wait until the service answers.
+
+        Raises:
+            ServiceCrash: if it ends first, or is not ready in time; with the last lines of its output.
+        """
+        deadline = time.monotonic() + self.job.timeout_ns / 1e9
+        while True:
+            trouble = self._answers(max(0.1, min(2.0, deadline - time.monotonic())))
+            if trouble is None:
+                return
+            if self.ended is not None:
+                raise ServiceCrash(f"{self.ended} before it was ready")
+            if time.monotonic() >= deadline:
+                check = f"GET {self.job.ready}" if self.job.ready else f"port {self.port}"
+                raise ServiceCrash(
+                    f"{self.name} was not ready within {self.job.timeout_ns / 1e9:g} s "
+                    f"({check}: {trouble}{self._last_lines()}); a longer timeout may help"
+                )
+            time.sleep(_LOOK_S)
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM to the whole process group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGTERM)
+
+    def wait_end(self, seconds: float) -> bool:
+        """Wait until the service and all its descendants have ended; return whether they have."""
+        deadline = time.monotonic() + seconds
+        while True:
+            if self._process.poll() is not None and not session_of(self._process.pid):
+                return True
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOOK_S)
+
+    def kill(self) -> None:
+        """Kill whatever still runs of the service, and remove its folder."""
+        for pid in {*session_of(self._process.pid), *of_folder(self.folder)}:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_S)
+        self._listener.join(1.0)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # ---- steps ----
+
+    def _put_files(self) -> None:
+        for name, text in self.job.files.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            path.chmod(0o755)
+
+    def _command(self, path: str) -> list[str]:
+        words = [self._filled(word) for word in self.job.command]
+        if words[0] in self.job.files:
+            words[0] = str(self.folder / words[0])
+        words[0] = shutil.which(words[0], path=path) or words[0]
+        return words
+
+    def _filled(self, text: str) -> str:
+        for name, value in self._words.items():
+            text = text.replace(name, value)
+        return text
+
+    def _answers(self, seconds: float) -> str | None:
+        """Return why the service is not ready; None if it is ready."""
+        trouble = self._answers_over_tcp(seconds)
+        if trouble is None and self.job.udp and not receives_datagrams(self.port):
+            return f"nothing listens on UDP port {self.port}, which HTTP/3 requires"
+        return trouble
+
+    def _answers_over_tcp(self, seconds: float) -> str | None:
+        try:
+            if self.job.ready is None:
+                socket.create_connection((LOOPBACK, self.port), timeout=seconds).close()
+                return None
+            connection = self._connection(seconds)
+            try:
+                connection.request("GET", self.job.ready)
+                status = connection.getresponse().status
+            finally:
+                connection.close()
+        except http.client.BadStatusLine as error:
+            # It answers, but not in HTTP/1.1: a service that speaks only HTTP/2 sends its settings first.
+            return type(error).__name__ if isinstance(error, http.client.RemoteDisconnected) else None
+        except (OSError, http.client.HTTPException) as error:
+            return None if speaks_only_http2(error) else self._reason(error)
+        return None if 200 <= status < 400 else f"status {status}"
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return "no answer"
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        if self.job.udp and isinstance(error, ConnectionRefusedError):
+            return f"{reason}; besides HTTP/3, it must accept HTTP/1.1 or HTTP/2 over TCP"
+        return reason
+
+    def _connection(self, seconds: float) -> http.client.HTTPConnection:
+        if not self.job.tls:
+            return http.client.HTTPConnection(LOOPBACK, self.port, timeout=seconds)
+        tls = own_service_tls("http/1.1")
+        return http.client.HTTPSConnection(LOOPBACK, self.port, timeout=seconds, context=tls)
+
+    def _listen(self) -> None:
+        """Keep the output: the first megabyte in the log, the last lines in memory."""
+        stream = self._process.stdout
+        assert stream is not None  # noqa: S101 -- opened as a pipe
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as log:
+            room = LOG_BYTES - log.tell()
+            for line in iter(lambda: stream.readline(_LINE_BYTES), b""):
+                redacted = self._without_secrets(line)
+                text = redacted.decode(errors="replace").strip()
+                if any(map(str.isalnum, text)):
+                    self._lines.append(text)
+                if room > 0:
+                    log.write(redacted)
+                    log.flush()
+                    room -= len(redacted)
+                    if room <= 0:
+                        log.write(b"\n(the rest of the output was not kept)\n")
+        stream.close()
+
+    def _without_secrets(self, line: bytes) -> bytes:
+        for secret in self._secrets:
+            line = line.replace(secret, b"***")
+        return line
+
+    def _last_lines(self) -> str:
+        lines = "; ".join(self._lines)
+        return f": {lines}" if lines else ", no output"
+
+
+def end_together(services: Iterable[ServiceProcess]) -> None:
+    """End services together, with their descendants: send SIGTERM to all, then kill what remains in time."""
+    ending = list(services)
+    for service in reversed(ending):
+        service.ask_to_end()
+    deadline = time.monotonic() + END_S
+    for service in ending:
+        service.wait_end(deadline - time.monotonic())
+        service.kill()
+
+
+def session_of(leader: int) -> list[int]:
+    """Return the living processes of the session that a process leads, without zombies."""
+    return [pid for pid, fields in _session(leader) if fields[0] != "Z"]
+
+
+def session_cpu_ns(leader: int) -> tuple[int, int] | None:
+    """Return the processor time of a session, in user mode and in the kernel; None if no process is left.
+
+    The sum is exact, from the kernel's clock of each process. The split between the two modes is known only
+    in clock ticks. Processes that have ended count if their parents have waited for them.
+    """
+    family = list(_session(leader))
+    if not family:
+        return None
+    exact = user = system = 0
+    for pid, fields in family:
+        own_user, own_system, child_user, child_system = map(int, fields[11:15])
+        user += own_user + child_user
+        system += own_system + child_system
+        exact += _cpu_ns(pid, own_user + own_system) + (child_user + child_system) * _NS_A_TICK
+    whole = user + system
+    in_user = round(exact * user / whole) if whole else exact
+    return in_user, exact - in_user
+
+
+def _session(leader: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield each process of a session with the fields of its /proc stat file, starting at the state."""
+    for pid in all_pids():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == leader:
+                yield pid, fields
+
+
+def _cpu_ns(pid: int, ticks: int) -> int:
+    """Return a process's time from its CPU clock, whose id is computed from the pid (clock_getcpuclockid).
+
+    A zombie may no longer have a clock, but still has its ticks.
+    """
+    try:
+        return max(time.clock_gettime_ns((~pid << 3) | 2), ticks * _NS_A_TICK)
+    except OSError:
+        return ticks * _NS_A_TICK
+
+
+def of_folder(folder: Path) -> list[int]:
+    """Return the processes that have this folder in their environment, whatever session they moved to."""
+    mark = f"FOLDER={folder}\0".encode()
+    found = []
+    for pid in all_pids():
+        with contextlib.suppress(OSError):
+            if mark in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
+    return found
+
+
+def _basic() -> dict[str, str]:
+    """Return the variables that a service inherits from our own environment."""
+    return {
+        "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        "HOME": os.environ.get("HOME", "/"),
+        "LANG": os.environ.get("LANG", "C.UTF-8"),
+    }

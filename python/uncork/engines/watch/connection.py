@@ -18,7 +18,7 @@ from psycopg.errors import QueryCanceled
 from psycopg.pq.abc import PGresult
 
 from uncork.engines.postmaster import local_postmaster
-from uncork.engines.watch import catalogue_sql, relation_sql, snapshot_sql
+from uncork.engines.watch import catalogue_sql, snapshot_sql
 from uncork.engines.watch.catalogue import CatalogueScope, ReadCatalogue, read_catalogue
 from uncork.engines.watch.details import Details, add_details, add_index_scans, read_details
 from uncork.engines.watch.planner import Planner
@@ -245,11 +245,11 @@ class ServerWatch:
         begun = time.time_ns() // 1000
         self._set_timeout(_SNAPSHOT_TIMEOUT)
         failed: dict[str, str] = {}
-        relations: tuple[str, tuple[str, ...]] = (relation_sql.RELATION_COUNTERS, _RELATION_COUNTERS)
-        indexes: tuple[str, tuple[str, ...]] = (relation_sql.INDEX_COUNTERS, _INDEX_COUNTERS)
+        relations: tuple[str, tuple[str, ...]] = (catalogue_sql.RELATION_COUNTERS, _RELATION_COUNTERS)
+        indexes: tuple[str, tuple[str, ...]] = (catalogue_sql.INDEX_COUNTERS, _INDEX_COUNTERS)
         if whole:
-            relations = (relation_sql.RELATIONS, _RELATION_COLUMNS)
-            indexes = (relation_sql.indexes(self.version), _INDEX_COLUMNS)
+            relations = (catalogue_sql.RELATIONS, _RELATION_COLUMNS)
+            indexes = (catalogue_sql.indexes(self.version), _INDEX_COLUMNS)
         functions = (catalogue_sql.FUNCTION_COUNTERS, _FUNCTION_COLUMNS)
         steps: dict[str, Callable[[], Rows]] = {
             "database_statements": lambda: self._statement_rows(failed),
@@ -262,7 +262,7 @@ class ServerWatch:
         if whole:
             horizons = (snapshot_sql.HORIZONS, _HORIZON_COLUMNS, "prepared transactions and slots", failed)
             settings = (snapshot_sql.SETTINGS, ("name", "value", "default", "source"), "settings", failed)
-            keys = (relation_sql.FOREIGN_KEYS, _FOREIGN_KEY_COLUMNS, "foreign keys", failed)
+            keys = (catalogue_sql.FOREIGN_KEYS, _FOREIGN_KEY_COLUMNS, "foreign keys", failed)
             steps |= {
                 "database_foreign_keys": lambda: self._rows(*keys),
                 "database_horizons": lambda: self._rows(*horizons),

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import psycopg
 
-from uncork.engines.watch import relation_sql
-from uncork.engines.watch.catalogue_sql import LOCKED
+from uncork.engines.watch import catalogue_sql
 from uncork.model.tables.rows import Rows
 
 Ask = Callable[[str, Mapping[str, Any] | None], list[tuple[Any, ...]]]
@@ -88,15 +87,15 @@ def read_details(
             "oids": [oid for oid, _, _ in part],
             "schemas": sorted({schema for _, schema, _ in part}),
             "names": sorted({name for _, _, name in part}),
-            "locked": [oid for (oid,) in rows("locks", LOCKED, {})],
+            "locked": [oid for (oid,) in rows("locks", catalogue_sql.LOCKED, {})],
         }
-        for oid, main, whole in rows("sizes", relation_sql.SIZES, given):
+        for oid, main, whole in rows("sizes", catalogue_sql.SIZES, given):
             sizes[oid] = (main, whole)
-        for oid, number, width in rows("widths of columns", relation_sql.WIDTHS, given):
+        for oid, number, width in rows("widths of columns", catalogue_sql.WIDTHS, given):
             widths[oid][number] = float(width)
-        for oid, text, expressions, predicate in rows("indexes", relation_sql.DEFINITIONS, given):
+        for oid, text, expressions, predicate in rows("indexes", catalogue_sql.DEFINITIONS, given):
             definitions[oid] = None if text is None else (text, expressions or "", predicate or "")
-        for oid, names, *found in rows("foreign keys", relation_sql.KEY_COLUMNS, given):
+        for oid, names, *found in rows("foreign keys", catalogue_sql.KEY_COLUMNS, given):
             nulls, distinct, top = (None if figure is None else float(figure) for figure in found)
             keys[oid] = (names, nulls, distinct, top)
     return Details(own, sizes, widths, definitions, keys, failed)

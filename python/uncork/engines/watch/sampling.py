@@ -8,9 +8,8 @@ from typing import Final, TypeVar
 import psycopg
 from psycopg import pq, sql
 
-from uncork.engines.watch.sampling_sql import CATEGORY, EXTENT, IMMUTABLE
 from uncork.engines.watch.session import WatchSession
-from uncork.engines.watch.snapshot_sql import MARK
+from uncork.engines.watch.snapshot_sql import CATEGORY, EXTENT, IMMUTABLE, MARK
 from uncork.model.database.workload import CalledOperation, RowSample, Sample, SampledExpression, SampledRows
 
 Found = TypeVar("Found", Sample, RowSample)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from uncork.engines.conninfo import resolve
 from uncork.engines.host import machine_facts
-from uncork.engines.services.running_program import listening_program
+from uncork.engines.services.inspection import listening_program
 from uncork.engines.watch.connection import check_conninfo
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.load.http import check_http, http_plan, run_http, without_secrets

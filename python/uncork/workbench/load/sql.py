@@ -15,7 +15,7 @@ from uncork.engines.conninfo import Address, resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.postmaster import postmaster_of
 from uncork.engines.tpcb import Initialised, Progress, initialise, scale_of
-from uncork.engines.watch.visit import describe, vacuum
+from uncork.engines.watch.observe import describe, vacuum
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.load.parts import Lease, PartControl, held_lease
 from uncork.load.run import INTERVAL_NS, Messages, check_load, hdr_log, load_plan, run_load, without_password

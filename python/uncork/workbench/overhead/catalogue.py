@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from uncork.engines.conninfo import Address
 from uncork.engines.watch.connection import ServerWatch
-from uncork.engines.watch.lock_probe import LockProbe
+from uncork.engines.watch.observing import LockProbe
 from uncork.errors import UncorkError
 from uncork.model.results.observer_cost import CatalogueCost
 from uncork.model.server import Target

@@ -13,8 +13,8 @@ from typing import Any, Final
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.postmaster import postmaster_of
+from uncork.engines.watch.observe import describe
 from uncork.engines.watch.observing import QUIET, SETTING_OBSERVERS, refusal
-from uncork.engines.watch.visit import describe
 from uncork.errors import UsageError
 from uncork.experiment.observe import (
     Observed,

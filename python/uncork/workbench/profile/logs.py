@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from uncork.engines.checkout import current_branch, current_commit
+from uncork.engines.checkouts import current_branch, current_commit
 from uncork.errors import SetupError
 from uncork.profile.logs import LogReading, LogRequest, read_logs
 from uncork.store.layout import check_writable

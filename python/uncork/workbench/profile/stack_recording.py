@@ -19,7 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from uncork.engines.conninfo import Address
-from uncork.engines.processes import find_processes
+from uncork.engines.postmaster import find_processes
 from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import UncorkError, UsageError
 from uncork.model.results.stacks import ProfileFormat
