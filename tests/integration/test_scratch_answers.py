@@ -7,7 +7,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from uncork.engines.copying.answers import ScratchAnswers, unstable_columns
+from uncork.engines.copying.scratch import ScratchDatabase, unstable_columns
 from uncork.errors import SetupError
 from uncork.experiment.cure.loops import batches_of
 from uncork.experiment.cure.many_rows import many_rows
@@ -34,7 +34,7 @@ def scratch(embedded):
         control.execute("CREATE DATABASE answers")
     with psycopg.connect(embedded.conninfo("answers"), autocommit=True) as own:
         own.execute(TABLES)
-    with ScratchAnswers(embedded.conninfo("answers")) as found:
+    with ScratchDatabase(embedded.conninfo("answers")) as found:
         yield found
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
@@ -63,13 +65,17 @@ def time_to_connect(conninfo: str) -> int:
         ConnectError: if the server cannot be reached, or refuses the connection.
     """
     started = time.monotonic_ns()
+    with connect_errors(), connect_to_watch(conninfo):
+        return time.monotonic_ns() - started
+
+
+@contextmanager
+def connect_errors() -> Iterator[None]:
+    """Raise ConnectError for any error of psycopg in the block."""
     try:
-        connection = connect_to_watch(conninfo)
+        yield
     except psycopg.Error as error:
         raise connect_error(error) from error
-    took = time.monotonic_ns() - started
-    connection.close()
-    return took
 
 
 def connect_error(error: psycopg.Error) -> ConnectError:
@@ -83,3 +89,8 @@ def connect_error(error: psycopg.Error) -> ConnectError:
         )
     remedy = next((f"; {text}" for part, text in _REMEDIES if part in reason), "")
     return ConnectError(f"cannot connect to the server: {reason}{remedy}")
+
+
+def reason_of(error: psycopg.Error) -> str:
+    """Return the server's words for an error, or else libpq's, in one line."""
+    return error.diag.message_primary or " ".join(str(error).split())

@@ -19,7 +19,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.connecting import connect_errors, connect_to_watch
 from uncork.engines.conninfo import Address, resolve
 from uncork.errors import SetupError
 from uncork.model.database.role_settings import LIST_SETTINGS, decides_plans
@@ -90,11 +90,13 @@ def read_source(conninfo: str) -> SourceDatabase:
     Raises:
         ConnectError: if the server cannot be reached.
     """
-    try:
-        with connect_to_watch(conninfo) as connection:
-            return _source(connection)
-    except psycopg.Error as error:
-        raise connect_error(error) from error
+    with connect_errors(), connect_to_watch(conninfo) as connection:
+        row = connection.execute(_SOURCE, [WATCH_APPLICATION]).fetchone()
+        assert row is not None  # noqa: S101 -- a SELECT without FROM returns one row
+        name, version, started, size, sessions, template, creates = row
+        settings: dict[str, str] = dict(connection.execute(_CHOSEN, [list(_SETTINGS)]).fetchall())
+        own = read_own_settings(connection, name)
+    return SourceDatabase(name, version // 10000, started, size, sessions, template, creates, settings, own)
 
 
 def copy_database(
@@ -113,8 +115,8 @@ def copy_database(
         SetupError: if the database cannot be copied.
     """
     source = read_source(conninfo)
-    row = control.execute("SELECT pg_postmaster_start_time()::text").fetchone()
-    same = row is not None and row[0] == source.started and _has(control, source.name)
+    here = "SELECT pg_postmaster_start_time()::text FROM pg_database WHERE datname = %s"
+    same = control.execute(here, [source.name]).fetchone() == (source.started,)
     refused = ""
     if same and source.template and not source.sessions:
         try:
@@ -167,19 +169,6 @@ def dump_programs(major: int) -> Path | None:
         ):
             found.append((version, folder))
     return min(found)[1] if found else None
-
-
-def _source(connection: psycopg.Connection) -> SourceDatabase:
-    row = connection.execute(_SOURCE, [WATCH_APPLICATION]).fetchone()
-    assert row is not None  # noqa: S101 -- a SELECT without FROM returns one row
-    name, version, started, size, sessions, template, creates = row
-    settings: dict[str, str] = dict(connection.execute(_CHOSEN, [list(_SETTINGS)]).fetchall())
-    own = read_own_settings(connection, name)
-    return SourceDatabase(name, version // 10000, started, size, sessions, template, creates, settings, own)
-
-
-def _has(control: psycopg.Connection, name: str) -> bool:
-    return bool(control.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchall())
 
 
 def _neither(source: SourceDatabase, *, same: bool, refused: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 import psycopg
 
-from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.connecting import connect_errors, connect_to_watch
 from uncork.engines.process import identity
 from uncork.spawn.reaper import all_pids
 
@@ -80,21 +80,14 @@ def find_processes(conninfo: str) -> ServerProcesses:
     Raises:
         ConnectError: if the server cannot be reached, or refuses the connection.
     """
-    try:
-        with connect_to_watch(conninfo) as connection:
-            row = connection.execute(
-                "SELECT pg_backend_pid(), extract(epoch FROM pg_postmaster_start_time())::float8"
-            ).fetchone()
-            version = connection.info.server_version // 10000
-            if row is None:
-                raise AssertionError("a SELECT without FROM has a row")
-            pid, started = int(row[0]), float(row[1])
+    with connect_errors(), connect_to_watch(conninfo) as connection:
+        version = connection.info.server_version // 10000
+        query = "SELECT pg_backend_pid(), extract(epoch FROM pg_postmaster_start_time())::float8"
+        for pid, started in connection.execute(query).fetchall():
             for candidate in [pid, *_inside_containers(pid)]:
                 parent = _parent(candidate)
                 if parent is not None and abs(_started(parent) - started) <= _START_S:
                     return ServerProcesses(parent, version, "")
-    except psycopg.Error as error:
-        raise connect_error(error) from error
     return ServerProcesses(
         None,
         version,

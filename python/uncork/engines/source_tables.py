@@ -8,7 +8,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.connecting import connect_errors, connect_to_watch, reason_of
 from uncork.model.source_table import SourceColumn, SourceTable
 
 _LIMITS: Final = (
@@ -68,10 +68,8 @@ def read_tables(conninfo: str, names: Sequence[str]) -> tuple[SourceTable, ...]:
     Raises:
         ConnectError: if the server cannot be reached, or refuses the connection.
     """
-    try:
+    with connect_errors():
         connection = connect_to_watch(conninfo, prepare_threshold=None)
-    except psycopg.Error as error:
-        raise connect_error(error) from error
     with connection:
         return tuple(_read(connection, name) for name in names)
 
@@ -83,7 +81,7 @@ def _read(connection: psycopg.Connection, name: str) -> SourceTable:
             connection.execute(_LIMITS)
             return _described(connection, name, plain)
     except psycopg.Error as error:
-        return SourceTable(plain, unknown=error.diag.message_primary or str(error))
+        return SourceTable(plain, unknown=reason_of(error))
 
 
 def _described(connection: psycopg.Connection, name: str, plain: str) -> SourceTable:
@@ -111,11 +109,8 @@ def _described(connection: psycopg.Connection, name: str, plain: str) -> SourceT
 
 
 def _column(row: dict[str, Any]) -> SourceColumn:
-    own_type = row["type_schema"] not in ("pg_catalog", "information_schema") and row["kind"] in (
-        "b",
-        "c",
-        "r",
-    )
+    others = row["type_schema"] not in ("pg_catalog", "information_schema")
+    own_type = others and row["kind"] in ("b", "c", "r")
     bounds = row["bounds"] or ()
     return SourceColumn(
         name=row["attname"],

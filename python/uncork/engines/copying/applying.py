@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import psycopg
 
+from uncork.engines.connecting import reason_of
 from uncork.engines.copying.objects import Step, identifier
 from uncork.errors import SetupError
 from uncork.model.database.copy import NotCopied
@@ -75,9 +76,6 @@ class Applier:
                 self._refused.append(step)
             elif (reason := self._execute(step)) is not None:
                 self._failed.append((step, reason))
-        self._again()
-
-    def _again(self) -> None:
         for _ in range(_PASSES):
             before = len(self._failed)
             if before:
@@ -108,7 +106,7 @@ class Applier:
         except psycopg.Error as error:
             if fatal(error, self._connection):
                 raise SetupError(refusal(error, f"{step.what} was created")) from error
-            return error.diag.message_primary or " ".join(str(error).split())
+            return reason_of(error)
         return None
 
     def analyse(self) -> None:
@@ -139,7 +137,7 @@ class Applier:
 
 def refusal(error: psycopg.Error, when: str) -> str:
     """Return the message about a copy that cannot be completed."""
-    reason = error.diag.message_primary or " ".join(str(error).split())
+    reason = reason_of(error)
     if isinstance(error, psycopg.errors.DiskFull):
         return (
             f"the disk of the copy's server became full while {when} ({reason}); free some space, set "

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import psycopg
 
-from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.connecting import connect_errors, connect_to_watch, reason_of
 from uncork.engines.copying.objects import identifier
 from uncork.model.database.copy import NotCopied
 from uncork.model.database.names import literal
@@ -64,11 +64,8 @@ def start_settings(conninfo: str) -> dict[str, str]:
     Raises:
         ConnectError: if the source cannot be reached.
     """
-    try:
-        with connect_to_watch(conninfo) as connection:
-            return {setting.name: setting.value for setting in read_settings(connection) if setting.at_start}
-    except psycopg.Error as error:
-        raise connect_error(error) from error
+    with connect_errors(), connect_to_watch(conninfo) as connection:
+        return {setting.name: setting.value for setting in read_settings(connection) if setting.at_start}
 
 
 def apply_settings(
@@ -81,14 +78,11 @@ def apply_settings(
     """
     missing = []
     name = identifier(connection.info.dbname)
-    now: Mapping[str, str] = dict(
-        connection.execute("SELECT name, current_setting(name) FROM pg_settings").fetchall()
-    )
+    query = "SELECT name, current_setting(name) FROM pg_settings"
+    now: Mapping[str, str] = dict(connection.execute(query).fetchall())
     for setting in settings:
-        what, lost = (
-            f"setting {setting.name} = {setting.value}",
-            "plans and timings can differ from the source's",
-        )
+        what = f"setting {setting.name} = {setting.value}"
+        lost = "plans and timings can differ from the source's"
         if setting.at_start:
             if setting.name in now and now[setting.name] != setting.value:
                 why = f"a server has it from its start; the copy's has {now[setting.name]}"
@@ -100,5 +94,5 @@ def apply_settings(
         except psycopg.Error as error:
             if connection.broken:
                 raise
-            missing.append(NotCopied(what, error.diag.message_primary or str(error), lost))
+            missing.append(NotCopied(what, reason_of(error), lost))
     return tuple(missing)

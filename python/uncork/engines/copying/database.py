@@ -16,7 +16,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.connecting import connect_errors, connect_to_watch, reason_of
 from uncork.engines.conninfo import Address
 from uncork.engines.copying.applying import Applier, fatal, refusal
 from uncork.engines.copying.chosen_settings import ChosenSetting, apply_settings, read_settings
@@ -121,12 +121,10 @@ def copy_source(
 @contextmanager
 def _source(conninfo: str) -> Iterator[psycopg.Connection[Any]]:
     """Open the reading transaction; whatever the source refuses becomes one sentence."""
-    try:
+    with connect_errors():
         chosen = conninfo_to_dict(conninfo)
         noticed = {name: value for name, value in _NOTICED.items() if name not in chosen}
         connection = connect_to_watch(conninfo, prepare_threshold=None, client_encoding="UTF8", **noticed)
-    except psycopg.Error as error:
-        raise connect_error(error) from error
     major = connection.info.server_version // 10000
     if major < _OLDEST:
         connection.close()
@@ -134,24 +132,18 @@ def _source(conninfo: str) -> Iterator[psycopg.Connection[Any]]:
     try:
         yield connection
     except SourceFailed as failed:
-        raise SetupError(_gone(failed.error)) from failed.error
-
-
-def _gone(error: psycopg.Error) -> str:
-    reason = error.diag.message_primary or " ".join(str(error).split())
-    if isinstance(error, psycopg.errors.LockNotAvailable):
-        remedy = "another session has locked a table, for example to change it; start the copy again later"
-    else:
         remedy = "nothing was changed there; start the copy again"
-    return f"the source stopped the copy: {reason}; {remedy}"
+        if isinstance(failed.error, psycopg.errors.LockNotAvailable):
+            locked = "another session has locked a table, for example to change it"
+            remedy = f"{locked}; start the copy again later"
+        message = f"the source stopped the copy: {reason_of(failed.error)}; {remedy}"
+        raise SetupError(message) from failed.error
 
 
 @contextmanager
 def _writer(place: str, settings: Sequence[ChosenSetting]) -> Iterator[psycopg.Connection[Any]]:
-    try:
+    with connect_errors():
         connection = connect_to_watch(place, prepare_threshold=None, client_encoding="UTF8")
-    except psycopg.Error as error:
-        raise connect_error(error) from error
     with closing(connection):
         try:
             for statement in _WRITING:
@@ -373,7 +365,7 @@ class _Copy:
             self.source.execute("ROLLBACK TO SAVEPOINT one_table")
         except psycopg.Error as late:
             raise SourceFailed(error if isinstance(failure, SourceFailed) else late) from error
-        return error.diag.message_primary or " ".join(str(error).split())
+        return reason_of(error)
 
     def _close(
         self, plan: _Plan, done: dict[int, Transferred], disk: int
@@ -442,15 +434,12 @@ def make_database(source: psycopg.Connection[Any], target: str) -> tuple[bool, t
                 return False, _existing(source, target)
             return True, _create(source, control, name)
         except psycopg.Error as error:
-            reason = error.diag.message_primary or " ".join(str(error).split())
-            raise SetupError(f"cannot create database {name} for the copy: {reason}") from error
+            raise SetupError(f"cannot create database {name} for the copy: {reason_of(error)}") from error
 
 
 def _connect(conninfo: str) -> psycopg.Connection[Any]:
-    try:
+    with connect_errors():
         return connect_to_watch(conninfo)
-    except psycopg.Error as error:
-        raise connect_error(error) from error
 
 
 def drop_database(target: str) -> None:
@@ -508,7 +497,7 @@ def _create(
         except psycopg.Error as error:
             if control.broken or isinstance(error, psycopg.errors.DiskFull) or place == len(attempts) - 1:
                 raise
-            reason = reason or error.diag.message_primary or str(error)
+            reason = reason or reason_of(error)
             continue
         kept = place == 0 or (provider != "c" and attempt.startswith(own))
         return () if kept else (_other_locale(locale or collate, reason),)

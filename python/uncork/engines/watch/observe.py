@@ -7,14 +7,13 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import psycopg
 from psycopg import sql
 
-from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.connecting import connect_errors, connect_to_watch
 from uncork.engines.host import machine_facts
 from uncork.engines.watch.snapshot_sql import SETTINGS
 from uncork.model.answer import Answer, canonical
@@ -279,7 +278,9 @@ def describe(conninfo: str) -> dict[str, dict[str, str]]:
     Raises:
         ConnectError: if the server cannot be reached, or refuses the connection.
     """
-    with _connected(conninfo) as connection:
+    with connect_errors():
+        connection = connect_to_watch(conninfo)
+    with connection:
         return {"server": server_facts(connection), "machine": machine_facts()}
 
 
@@ -293,20 +294,12 @@ def vacuum(conninfo: str, *, accounts: bool) -> list[str]:
         ConnectError: if the server cannot be reached, or refuses the connection.
     """
     refused = []
-    with _connected(conninfo) as connection:
+    with connect_errors():
+        connection = connect_to_watch(conninfo)
+    with connection:
         for command in (*_USUAL, *((_ACCOUNTS,) if accounts else ())):
             try:
                 connection.execute(command)
             except psycopg.Error as error:
                 refused.append(f"{command}: {error.diag.message_primary or error}")
     return refused
-
-
-@contextmanager
-def _connected(conninfo: str) -> Iterator[psycopg.Connection]:
-    try:
-        connection = connect_to_watch(conninfo)
-    except psycopg.Error as error:
-        raise connect_error(error) from error
-    with connection:
-        yield connection

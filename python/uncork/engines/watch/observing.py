@@ -10,7 +10,7 @@ from typing import Final
 import psycopg
 from psycopg import sql
 
-from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.connecting import connect_errors, connect_to_watch, reason_of
 from uncork.engines.watch.snapshot_sql import LOCKS_HELD
 from uncork.errors import ServerCrash, SetupError
 
@@ -104,8 +104,7 @@ def refusal(conninfo: str, settings: Mapping[str, Setting]) -> str | None:
                     connection.execute("SELECT current_setting('auto_explain.log_nested_statements')")
     except psycopg.Error as error:
         # If the connection is refused, psycopg's message names the address before the reason.
-        message = error.diag.message_primary or " ".join(str(error).split())
-        return message.rpartition("FATAL: ")[2].strip()
+        return reason_of(error).rpartition("FATAL: ")[2].strip()
     return None
 
 
@@ -134,10 +133,8 @@ class LockProbe:
     """The time to wait between two looks."""
 
     def __init__(self, conninfo: str, pid: int) -> None:
-        try:
+        with connect_errors():
             self._connection = connect_to_watch(conninfo)
-        except psycopg.Error as error:
-            raise connect_error(error) from error
         self._pid = pid
         self._since: dict[_Lock, int] = {}
         self._before = time.monotonic_ns()

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import psycopg
 
-from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.connecting import connect_errors, connect_to_watch
 from uncork.errors import ConnectError, ServerCrash
 
 _CONSOLE: Final = "pgbouncer"
@@ -40,11 +40,8 @@ class PoolerConsole:
     """
 
     def __init__(self, conninfo: str) -> None:
-        try:
-            # The console knows the simple protocol only.
+        with connect_errors():  # the console knows the simple protocol only
             self._connection = connect_to_watch(conninfo, cursor_factory=psycopg.ClientCursor)
-        except psycopg.Error as error:
-            raise connect_error(error) from error
         try:
             self.counts()
         except ServerCrash as error:

@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 from psycopg.pq.abc import PGresult
 
-from uncork.engines.connecting import connect_error, connect_to_watch
+from uncork.engines.connecting import connect_error, connect_errors, connect_to_watch
 from uncork.engines.watch.snapshot_sql import MARK, VALUES_OF_SETTINGS, backend
 from uncork.errors import ConnectError
 from uncork.model.database.names import literal
@@ -60,10 +60,8 @@ class WatchSession:
     """
 
     def __init__(self, conninfo: str) -> None:
-        try:
+        with connect_errors():
             self.connection = connect_to_watch(conninfo)
-        except psycopg.Error as error:
-            raise connect_error(error) from error
         self._settings: dict[str, str] = {}
         try:
             query = backend(self.connection.info.server_version // 10000)

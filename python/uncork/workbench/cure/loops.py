@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from uncork.engines.copying.answers import LeftBehind, ScratchAnswers, unstable_columns
+from uncork.engines.copying.scratch import LeftBehind, ScratchDatabase, unstable_columns
 from uncork.errors import SetupError
 from uncork.experiment.cure.bill import account_of
 from uncork.experiment.cure.judge import choose, judge, state_of
@@ -79,7 +79,7 @@ class LoopProver:
 
     def of_finding(self, plan: LoopPlan, budget_s: float) -> Tried:
         """Compare the rows of all ways, measure them, and measure the best one again for as long."""
-        with ScratchAnswers(self._conninfo) as scratch:
+        with ScratchDatabase(self._conninfo) as scratch:
             scratch.limit(_CHECK_S)
             try:
                 arms, batches = loop_arms(
@@ -190,7 +190,7 @@ def _change_of(loop_arm: LoopArm, plan: LoopPlan, *, state: ChangeState, reason:
 # ---- the same rows ----
 
 
-def _types(scratch: ScratchAnswers, statements: Sequence[CapturedStatement]) -> dict[int, dict[int, str]]:
+def _types(scratch: ScratchDatabase, statements: Sequence[CapturedStatement]) -> dict[int, dict[int, str]]:
     """Return the types of each statement's parameters, except for statements that the server refuses."""
     found = {}
     for statement in statements:
@@ -203,7 +203,7 @@ def _types(scratch: ScratchAnswers, statements: Sequence[CapturedStatement]) -> 
     return found
 
 
-def _same_rows(scratch: ScratchAnswers, arm: LoopArm, batches: Sequence[Batches]) -> tuple[str, str]:
+def _same_rows(scratch: ScratchDatabase, arm: LoopArm, batches: Sequence[Batches]) -> tuple[str, str]:
     """Compare the rows of a batch with the rows of single statements; return the difference and the scope."""
     if arm.batching != "unnest":
         return "", "The statements are the same."
@@ -237,7 +237,7 @@ class Compared:
     left_out: frozenset[str] = frozenset()
 
 
-def compare_rows(scratch: ScratchAnswers, many: ManyRows, batches: Batches) -> Compared:
+def compare_rows(scratch: ScratchDatabase, many: ManyRows, batches: Batches) -> Compared:
     """Compare a statement for many rows with the captured one, over the captured sets of values.
 
     Statements that read are compared over up to ten batches, by the rows that they return. Statements that
@@ -259,7 +259,7 @@ def compare_rows(scratch: ScratchAnswers, many: ManyRows, batches: Batches) -> C
 
 
 def _texts(
-    scratch: ScratchAnswers, many: ManyRows, batches: Batches, group: Sequence[Sequence[str | None]]
+    scratch: ScratchDatabase, many: ManyRows, batches: Batches, group: Sequence[Sequence[str | None]]
 ) -> tuple[list[str], str]:
     """Return the statements with values: one for each set, and the one for all of them."""
     sql = batches.statement.sql.strip().rstrip(";")
@@ -271,7 +271,7 @@ def _texts(
 
 
 def _left_otherwise(
-    scratch: ScratchAnswers, many: ManyRows, batches: Batches, group: Sequence[Sequence[str | None]]
+    scratch: ScratchDatabase, many: ManyRows, batches: Batches, group: Sequence[Sequence[str | None]]
 ) -> Compared:
     single, together = _texts(scratch, many, batches, group)
     unstable = unstable_columns(scratch.left_behind(single), scratch.left_behind(single))
