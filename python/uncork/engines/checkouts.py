@@ -16,7 +16,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,9 +24,8 @@ from subprocess import DEVNULL, PIPE, STDOUT
 from typing import Final
 
 from uncork.engines import process
-from uncork.engines.places import servers_folder
 from uncork.errors import SetupError, UsageError
-from uncork.spawn.child import remove_at_death, run, start
+from uncork.spawn.child import run, start
 
 _SHORT: Final = 9
 _SHOWN_LINES: Final = 20
@@ -91,13 +89,11 @@ def checkout(repository: Path, commit: str) -> Iterator[Path]:
     Raises:
         SetupError: if git fails.
     """
-    _remove_leftovers()
-    base = Path(tempfile.mkdtemp(prefix="git-", dir=servers_folder()))
+    for folder, _ in process.leftover_folders("git-"):
+        shutil.rmtree(folder, ignore_errors=True)
+    base = process.owned_folder("git-")
     tree = base / "tree"
     try:
-        remove_at_death(base)
-        base.chmod(0o711)
-        process.write_owner(base / "owner.json")
         try:
             _git(repository, "worktree", "add", "--quiet", "--detach", "--force", str(tree), commit, why="")
         except UsageError as error:
@@ -144,12 +140,6 @@ def run_build(command: Sequence[str], folder: Path, whose: str) -> None:
         raise SetupError(
             f"guard.build of {whose} failed (exit status {building.returncode}): {words}{left}\n{shown}"
         )
-
-
-def _remove_leftovers() -> None:
-    for folder in servers_folder().glob("git-*"):
-        if (folder / "owner.json").is_file() and not process.has_owner(folder / "owner.json"):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _git(folder: Path, *words: str, why: str) -> str:

@@ -42,7 +42,7 @@ from uncork.engines.ports import free_port
 from uncork.engines.setting_check import DEFAULT_SETTINGS, configuration_text
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.service import LOOPBACK
-from uncork.spawn.child import Child, Done, remove_at_death, run, start
+from uncork.spawn.child import Child, Done, run, start
 
 _LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
 _WAL_FILE = 16 << 20
@@ -86,12 +86,8 @@ class EmbeddedServer:
         remove_leftovers()
         binaries = self._find_binaries()
         self.port = self._choose_port()
-        base = servers_folder()
-        self._folder = Path(tempfile.mkdtemp(prefix="pg-", dir=base))
+        self._folder = process.owned_folder("pg-")
         try:
-            remove_at_death(self._folder)
-            self._folder.chmod(0o711)
-            process.write_owner(self._folder / "owner.json")
             for name in ("data", "socket"):
                 self._make_folder(self._folder / name)
             self._initialise(binaries)
@@ -317,7 +313,7 @@ class EmbeddedServer:
                 env=_environment(),
                 **self._identity(),
             )
-        process.write_owner(root / "owner.json", server=self._postmaster.pid)
+        process.write_owner(root, server=process.identity(self._postmaster.pid))
         deadline = time.monotonic() + START_SECONDS
         while True:
             if self._postmaster.poll() is not None:
@@ -348,16 +344,7 @@ class EmbeddedServer:
 def remove_leftovers() -> list[Path]:
     """End servers whose owner was killed, and remove their folders. Return the removed folders."""
     removed = []
-    for folder in servers_folder().glob("pg-*"):
-        owner = folder / "owner.json"
-        try:
-            facts = json.loads(owner.read_text())
-        except (OSError, ValueError):
-            if time.time() - folder.stat().st_mtime < 60:
-                continue
-            facts = {}
-        if process.is_same(facts.get("owner")):
-            continue
+    for folder, facts in process.leftover_folders("pg-"):
         process.end_server(facts.get("server"), data=folder / "data")
         shutil.rmtree(folder, ignore_errors=True)
         removed.append(folder)

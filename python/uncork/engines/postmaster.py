@@ -14,7 +14,7 @@ from typing import Final
 import psycopg
 
 from uncork.engines.connecting import connect_errors, connect_to_watch
-from uncork.engines.process import identity
+from uncork.engines.process import identity, stat_fields
 from uncork.spawn.reaper import all_pids
 
 
@@ -108,9 +108,8 @@ def _parent(pid: int) -> int | None:
 def _started(pid: int) -> float:
     """Return the start time of a process, in seconds since 1970; 0 if it does not live."""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
         booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-        return booted + ticks / os.sysconf("SC_CLK_TCK")
+        return booted + int(stat_fields(pid)[19]) / os.sysconf("SC_CLK_TCK")
     return 0.0
 
 

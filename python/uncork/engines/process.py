@@ -6,17 +6,32 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import signal
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from uncork.engines.places import servers_folder
+from uncork.spawn.child import remove_at_death
 from uncork.spawn.reaper import all_pids
 
 _FIRST_SPACE: Final = 0xEFFFFFFC
 """The inode of Linux's initial PID namespace, which contains all others (PROC_PID_INIT_INO)."""
+_BEGINNING_S: Final = 60.0
+"""How long a folder may have no recorded owner yet."""
+
+
+def stat_fields(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat after the command: state, parent, ..., utime (11), start (19).
+
+    Raises:
+        OSError: if the process has ended, or cannot be looked at.
+    """
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def identity(pid: int) -> dict[str, int] | None:
@@ -26,7 +41,7 @@ def identity(pid: int) -> dict[str, int] | None:
     pids from outside mean nothing.
     """
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = stat_fields(pid)
     except OSError:
         return None
     if fields[0] == "Z":
@@ -87,20 +102,41 @@ def _machine() -> int:
     return int.from_bytes(hashlib.sha256(boot).digest()[:6])
 
 
-def write_owner(path: Path, server: int | None = None) -> None:
-    """Record this process as the owner of a folder, and the server that it started."""
-    facts = {"owner": identity(os.getpid()), "server": None if server is None else identity(server)}
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(facts))
-    draft.replace(path)
+def owned_folder(prefix: str) -> Path:
+    """Create a folder under `servers_folder()` that is removed when this process has ended.
 
-
-def has_owner(path: Path) -> bool:
-    """Return whether the owner recorded in a file still lives."""
+    Other users may pass it, but not list it. `owner.json` in it records this process.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=servers_folder()))
     try:
-        return is_same(json.loads(path.read_text()).get("owner"))
-    except (OSError, ValueError):
-        return False
+        remove_at_death(folder)
+        folder.chmod(0o711)
+        write_owner(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder
+
+
+def write_owner(folder: Path, **facts: object) -> None:
+    """Record this process as the owner of a folder, and what it has started there."""
+    draft = folder / "owner.new"
+    draft.write_text(json.dumps({"owner": identity(os.getpid()), **facts}))
+    draft.replace(folder / "owner.json")
+
+
+def leftover_folders(prefix: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the folders whose owner has died while the reaper was dead too, with what it recorded."""
+    for folder in servers_folder().glob(f"{prefix}*"):
+        facts: dict[str, Any] = {}
+        try:
+            facts = json.loads((folder / "owner.json").read_text())
+        except (OSError, ValueError):
+            with contextlib.suppress(OSError):
+                if time.time() - folder.stat().st_mtime < _BEGINNING_S:
+                    continue
+        if not is_same(facts.get("owner")):
+            yield folder, facts
 
 
 def end_server(known: Mapping[str, int] | None, *, data: Path) -> None:

@@ -14,17 +14,14 @@ import os
 import re
 import shutil
 import sys
-import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from uncork.engines import process
-from uncork.engines.drivers.dbapi_load import Crew, ask, run_driven
+from uncork.engines.drivers.dbapi_load import Crew, ask, run_driven, work_of
 from uncork.engines.drivers.dialect import may_write, split_script
-from uncork.engines.places import servers_folder
 from uncork.errors import ServerCrash, SetupError
 from uncork.model.answer import Answer, digest, plain
 from uncork.model.engine import EngineKind
@@ -33,7 +30,6 @@ from uncork.model.measurement import Measurement
 from uncork.model.request import LoadRequest
 from uncork.model.server import ExecutedPlan, Relation, Snapshot, Target
 from uncork.model.trial import Arm, Cell
-from uncork.spawn.child import remove_at_death
 
 MYSQL_DSN = "UNCORK_MYSQL_DSN"
 """Environment variable with the address of the MySQL or MariaDB server, ``mysql://user:password@host:port``.
@@ -80,19 +76,19 @@ class DbapiEngine:
         except (ImportError, ValueError):
             found = False
         if not found:
-            return f"its driver {self.kind.module} is not installed for this Python: {_remedy(self.kind)}"
+            remedy = f"install the package that provides it into {sys.executable}"
+            remedy = install_extra(self.kind.extra) if self.kind.extra else remedy
+            return f"its driver {self.kind.module} is not installed for this Python: {remedy}"
         if self.kind.name == "mysql":
             try:
                 self._options = {**_mysql_options(os.environ.get(MYSQL_DSN)), **self._options}
             except SetupError as error:
                 return str(error)
-        self._folder = Path(tempfile.mkdtemp(prefix="db-", dir=servers_folder()))
-        remove_at_death(self._folder)
-        process.write_owner(self._folder / "owner.json")
+        self._folder = process.owned_folder("db-")
         probe = self._root / "probe"
         probe.mkdir()
         try:
-            self.version = ask(self._job("facts", self._path_in(probe), {}, probe), 30.0)["version"]
+            self.version = ask(self._job("facts", {}, probe), 30.0)["version"]
         except (SetupError, ServerCrash) as error:
             return f"it cannot be used: {self._redacted(str(error))}"
         finally:
@@ -105,7 +101,7 @@ class DbapiEngine:
         if self.kind.name == "mysql" and self._places:
             drops = [f"DROP DATABASE IF EXISTS `{name}`" for name in set(self._places.values())]
             with contextlib.suppress(SetupError, ServerCrash):
-                self._run_pieces([(1, text) for text in drops], "", {}, 60.0)
+                self._run_pieces([(1, text) for text in drops], {}, 60.0)
         self._places.clear()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -140,7 +136,7 @@ class DbapiEngine:
         template = self._root / f"t{len(self._templates)}"
         template.mkdir()
         self._templates[key] = template
-        self._run_script(key, self._path_in(template), template, where)
+        self._run_script(key, template, where)
 
     def restore(self, cell: Cell, arm: Arm) -> None:
         """Restore an arm's data to the state that `build` left. Does nothing if the arm has not written.
@@ -208,15 +204,7 @@ class DbapiEngine:
         self.wrote(cell, arm, [statement.sql for statement in request.statements])
         job = self._arm_job("answers", cell, arm)
         job["settings"] |= request.settings
-        job |= {
-            "statements": [
-                {"name": statement.name, "sql": statement.sql, "columns": list(statement.columns)}
-                for statement in request.statements
-            ],
-            "parameters": [list(column) for column in request.parameters],
-            "numbers": sorted(request.numbers),
-            "operations": request.operations or 1,
-        }
+        job |= {**work_of(request), "operations": request.operations or 1}
         found = self._ask(job, request.deadline_ns / 1e9)["answers"]
         return [Answer(number, name, tuple(map(tuple, rows))) for number, name, rows in found]
 
@@ -261,10 +249,6 @@ class DbapiEngine:
             raise SetupError(f"{self.kind.title} was not started")
         return self._folder
 
-    def _path_in(self, folder: Path | None) -> str:
-        """Return the path of an embedded engine's data in a folder: a file or a folder."""
-        return "" if folder is None else str(folder / "data")
-
     def _database(self, cell: Cell, arm: Arm) -> dict[str, Any]:
         return {"database": self._places[(cell, arm)]} if self.kind.name == "mysql" else {}
 
@@ -277,13 +261,12 @@ class DbapiEngine:
         if kind != "load":
             self._crew.leave(_database_name(cell, arm))
         folder = self._root / self._places[(cell, arm)] if self.embedded else None
-        job = self._job(kind, self._path_in(folder), self._settings[(cell, arm.variant)], folder)
+        job = self._job(kind, self._settings[(cell, arm.variant)], folder)
         job["options"] |= self._database(cell, arm)
         return job
 
-    def _job(
-        self, kind: str, path: str, settings: Mapping[str, object], folder: Path | None
-    ) -> dict[str, Any]:
+    def _job(self, kind: str, settings: Mapping[str, object], folder: Path | None) -> dict[str, Any]:
+        """Return a job; an embedded engine has its data, a file or a folder, in `folder`."""
         options = {
             name: value.replace(_FOLDER, str(folder)) if isinstance(value, str) else value
             for name, value in self._options.items()
@@ -292,7 +275,7 @@ class DbapiEngine:
             "kind": kind,
             "engine": self.kind.name,
             "module": self.kind.module,
-            "path": path,
+            "path": "" if folder is None else str(folder / "data"),
             "options": options,
             "settings": dict(settings),
         }
@@ -307,15 +290,14 @@ class DbapiEngine:
                 placement, f"uncork_{own['pid']}_{own['start']}_{id(self) % 9973}_{len(self._places)}"
             )
             pieces = [(1, f"DROP DATABASE IF EXISTS `{name}`"), (1, f"CREATE DATABASE `{name}`")]
-            self._run_pieces(pieces, "", {}, 60.0)
+            self._run_pieces(pieces, {}, 60.0)
         else:
             self._places.setdefault(placement, "")
-        self._run_script(key, "", None, where, self._database(cell, arm))
+        self._run_script(key, None, where, self._database(cell, arm))
 
     def _run_script(
         self,
         key: tuple[Cell, str],
-        path: str,
         folder: Path | None,
         where: str,
         database: Mapping[str, Any] | None = None,
@@ -323,7 +305,7 @@ class DbapiEngine:
         script, timeout_ns = self._scripts[key]
         pieces = [(piece.line, piece.text) for piece in split_script(script)]
         try:
-            self._run_pieces(pieces, path, self._settings[key], timeout_ns / 1e9, folder, database)
+            self._run_pieces(pieces, self._settings[key], timeout_ns / 1e9, folder, database)
         except SetupError as error:
             line = re.match(r"line (\d+): ", str(error))
             shown = f": {script.splitlines()[int(line[1]) - 1].strip()}" if line else ""
@@ -334,13 +316,12 @@ class DbapiEngine:
     def _run_pieces(
         self,
         pieces: Sequence[tuple[int, str]],
-        path: str,
         settings: Mapping[str, object],
         seconds: float,
         folder: Path | None = None,
         database: Mapping[str, Any] | None = None,
     ) -> None:
-        job = self._job("script", path, settings, folder)
+        job = self._job("script", settings, folder)
         job["options"] |= database or {}
         self._ask({**job, "pieces": list(pieces)}, seconds)
 
@@ -372,18 +353,10 @@ def _database_name(cell: Cell, arm: Arm) -> str:
 def remove_folders() -> list[Path]:
     """Remove the folders of runs that were killed. Return the removed folders."""
     removed = []
-    for folder in servers_folder().glob("db-*"):
-        if time.time() - folder.stat().st_mtime > 60 and not process.has_owner(folder / "owner.json"):
-            shutil.rmtree(folder, ignore_errors=True)
-            removed.append(folder)
+    for folder, _ in process.leftover_folders("db-"):
+        shutil.rmtree(folder, ignore_errors=True)
+        removed.append(folder)
     return removed
-
-
-def _remedy(kind: EngineKind) -> str:
-    """Return how to install a missing driver."""
-    if kind.extra:
-        return install_extra(kind.extra)
-    return f"install the package that provides it into {sys.executable}"
 
 
 def _mysql_options(dsn: str | None) -> dict[str, Any]:

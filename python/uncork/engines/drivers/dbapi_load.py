@@ -213,11 +213,12 @@ def _trial(request: LoadRequest, embedded: bool, crew: Crew) -> Measurement:
             child.tell("go")
         received = [child.answer(limit_s) for child in children]
     except ServerCrash as crash:
-        return _lost(str(crash))
+        return _nothing(Outcome.CONNECTION_LOST, str(crash), 0)
     after = stolen_ns(), throttled_ns()
     answers = [answer for answer in received if answer is not None]
     if len(answers) < len(received):
-        return _hung(time.perf_counter_ns() - begun_ns)
+        message = "the engine did not answer in time; its process was killed"
+        return _nothing(Outcome.DEADLINE, message, time.perf_counter_ns() - begun_ns)
     for answer in answers:
         if "error" in answer:
             raise LoadError(answer["error"])
@@ -228,16 +229,11 @@ def _trial(request: LoadRequest, embedded: bool, crew: Crew) -> Measurement:
 def _jobs(request: LoadRequest, *, embedded: bool) -> list[dict[str, Any]]:
     """Split the request into one job per process."""
     processes = 1 if embedded else request.clients
-    target = request.target.connection
+    target: Mapping[str, Any] = request.target.connection
     plan = {
         **target,
-        "settings": {**_mapping(target["settings"]), **request.settings},
-        "statements": [
-            {"name": statement.name, "sql": statement.sql, "columns": list(statement.columns)}
-            for statement in request.statements
-        ],
-        "parameters": [list(column) for column in request.parameters],
-        "numbers": sorted(request.numbers),
+        **work_of(request),
+        "settings": {**target["settings"], **request.settings},
         "transaction": request.transaction,
         "clients": request.clients // processes,
         "warmup_all": request.warmup_operations,
@@ -245,21 +241,25 @@ def _jobs(request: LoadRequest, *, embedded: bool) -> list[dict[str, Any]]:
         "deadline_ns": request.deadline_ns,
         "stride": processes,
     }
-    return [
-        plan
-        | {
-            "first": number,
-            "warmup": _share(request.warmup_operations, number, processes),
-            "operations": None
-            if request.operations is None
-            else _share(request.operations, number, processes),
-        }
-        for number in range(processes)
-    ]
+    jobs = []
+    for number in range(processes):
+        most = request.operations
+        operations = None if most is None else _share(most, number, processes)
+        warmup = _share(request.warmup_operations, number, processes)
+        jobs.append({**plan, "first": number, "warmup": warmup, "operations": operations})
+    return jobs
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
+def work_of(request: LoadRequest) -> dict[str, Any]:
+    """Return the statements and parameters of a request as a client process takes them."""
+    return {
+        "statements": [
+            {"name": statement.name, "sql": statement.sql, "columns": list(statement.columns)}
+            for statement in request.statements
+        ],
+        "parameters": [list(column) for column in request.parameters],
+        "numbers": sorted(request.numbers),
+    }
 
 
 def _share(total: int, number: int, of: int) -> int:
@@ -294,35 +294,29 @@ def _measurement(
     system_ns = sum(answer["system_ns"] for answer in answers)
     operation = _latency("operation", [client["operation"] for client in clients])
     names = [statement.name for statement in request.statements]
-    found = (
-        [operation and _renamed(operation, names[0])]
-        if len(names) == 1
-        else [
+    if len(names) == 1:
+        found = [operation and replace(operation, name=names[0])]
+    else:
+        found = [
             _latency(name, [client["statements"][number] for client in clients])
             for number, name in enumerate(names)
         ]
-    )
-    return Measurement(
-        outcome=outcome,
-        message=message,
+    elapsed_ns = max(answer["end_ns"] for answer in answers) - min(answer["start_ns"] for answer in answers)
+    return replace(
+        _nothing(outcome, message, elapsed_ns),
         started=sum(client["started"] for client in clients),
         succeeded=sum(client["succeeded"] for client in clients),
         failed=sum(errors.values()),
         errors=dict(errors),
         rows=sum(client["rows"] for client in clients),
-        elapsed_ns=max(answer["end_ns"] for answer in answers) - min(a["start_ns"] for a in answers),
         latencies=tuple(latency for latency in found if latency is not None),
         operation=operation,
         client_user_ns=None if embedded else user_ns,
         client_system_ns=None if embedded else system_ns,
         server_user_ns=user_ns if embedded else None,
         server_system_ns=system_ns if embedded else None,
-        sent_bytes=None,
-        received_bytes=None,
         steal_ns=steal_ns,
         throttled_ns=throttled,
-        digest=None,
-        round_trips=0,
     )
 
 
@@ -335,20 +329,8 @@ def _latency(name: str, packed: Sequence[str]) -> Latency | None:
     return Latency(**{field: value for field, value in row.items() if field in known})
 
 
-def _renamed(latency: Latency, name: str) -> Latency:
-    return replace(latency, name=name)
-
-
-def _lost(message: str) -> Measurement:
-    return _nothing(Outcome.CONNECTION_LOST, message, 0)
-
-
-def _hung(elapsed_ns: int) -> Measurement:
-    return _nothing(Outcome.DEADLINE, "the engine did not answer in time; its process was killed", elapsed_ns)
-
-
-def _nothing(outcome: Outcome, message: str, elapsed_ns: int) -> Measurement:
-    """Return a measurement without operations, for a trial whose client could not report."""
+def _nothing(outcome: Outcome, message: str | None, elapsed_ns: int) -> Measurement:
+    """Return a measurement without operations, as of a trial whose client could not report."""
     return Measurement(
         outcome=outcome,
         message=message,

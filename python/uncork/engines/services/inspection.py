@@ -12,13 +12,14 @@ import re
 import shutil
 import socket
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from uncork.engines.process import stat_fields
 from uncork.model.results.service import Runtime, WorkerFacts
 from uncork.model.services.program import RunningProgram, stored_program
 from uncork.spawn.reaper import all_pids
@@ -70,12 +71,8 @@ def find_service(wanted: Sequence[int], host: str, port: int) -> tuple[Service |
         )
         pids = process_tree(pid for pid in wanted if Path(f"/proc/{pid}").is_dir())
         return (Service(pids, port if here else None) if pids else None), missing
-    if not here:
-        return None, ()
-    found = process_tree(pid for pid in listeners(port) if pid != os.getpid())
-    if found:
-        return Service(found, port), ()
-    return None, ()
+    found = process_tree(pid for pid in listeners(port) if pid != os.getpid()) if here else ()
+    return (Service(found, port) if found else None), ()
 
 
 def is_here(host: str) -> bool:
@@ -113,9 +110,9 @@ class ServiceWatch:
                 seen = (files / limit if limit else 0.0, files, limit)
                 self._most = seen if self._most is None else max(self._most, seen)
         if self._service.port is not None:
-            queued = [many for _, many in self._listening(self._service.port)]
-            if queued:
-                self._backlog = max(self._backlog or 0, *queued)
+            nets = (list(_listening(f"/proc/{pid}/net", self._service.port)) for pid in self._pids)
+            if found := next(filter(None, nets), None):
+                self._backlog = max(self._backlog or 0, *(queued for _, queued in found))
 
     def end(self) -> Held:
         """Return the peaks of all looks."""
@@ -127,13 +124,6 @@ class ServiceWatch:
     def _overflowed(self) -> int | None:
         return next((count for pid in self._pids if (count := _overflows(pid)) is not None), None)
 
-    def _listening(self, port: int) -> Iterator[tuple[str, int]]:
-        for pid in self._pids:
-            found = list(_listening(f"/proc/{pid}/net", port))
-            if found:
-                yield from found
-                return
-
 
 class ThreadTimes:
     """Measure how long the threads of processes and their descendants run and wait, from creation to `end`.
@@ -144,12 +134,12 @@ class ThreadTimes:
     def __init__(self, pids: Iterable[int]) -> None:
         self._roots = tuple(pids)
         self._begun_ns = time.monotonic_ns()
-        self._before = dict(_thread_times(process_tree(self._roots)))
+        self._before = self._read()
         self._last = dict(self._before)
 
     def look(self) -> None:
         """Read the times of threads that may soon end."""
-        self._last.update(_thread_times(process_tree(self._roots)))
+        self._last |= self._read()
 
     def end(self) -> tuple[tuple[float, ...], float]:
         """Return the busy fraction of each thread, and how many threads waited for a processor on average.
@@ -164,6 +154,10 @@ class ThreadTimes:
             busy.append(max(0, ran - ran_before) / elapsed)
             waiting += max(0, waited - waited_before) / elapsed
         return tuple(sorted(busy, reverse=True)[:_MOST_THREADS]), waiting
+
+    def _read(self) -> dict[tuple[int, int], tuple[int, int]]:
+        pids = process_tree(self._roots)
+        return {(pid, thread): times for pid in pids for thread, times in _thread_times(pid).items()}
 
 
 def listening_inodes(lines: Iterable[str], port: int) -> Iterator[tuple[str, int]]:
@@ -229,21 +223,18 @@ def listeners(port: int) -> Iterator[int]:
     Only processes whose open files we may read are found.
     """
     inodes = [inode for inode, _ in _listening("/proc/net", port)] or list(_receiving("/proc/net", port))
-    wanted = {f"socket:[{inode}]" for inode in inodes}
-    if not wanted:
-        return
-    for pid in all_pids():
-        with suppress(OSError):
-            files = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 -- names only, and many of them
-            if any(_target(f"/proc/{pid}/fd/{file}") in wanted for file in files):
-                yield pid
+    for pid in all_pids() if inodes else ():
+        if not set(inodes).isdisjoint(_socket_inodes(pid)):
+            yield pid
 
 
-def _target(path: str) -> str:
-    try:
-        return str(Path(path).readlink())
-    except OSError:
-        return ""
+def _socket_inodes(pid: int) -> Iterator[str]:
+    """Yield the inode of each socket that a process has open, once for each of its files."""
+    with suppress(OSError):
+        for file in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 -- names only, and many of them
+            target = _link(f"/proc/{pid}/fd/{file}") or ""
+            if target.startswith("socket:["):
+                yield target[8:-1]
 
 
 def process_tree(roots: Iterable[int]) -> tuple[int, ...]:
@@ -254,7 +245,7 @@ def process_tree(roots: Iterable[int]) -> tuple[int, ...]:
     below: dict[int, list[int]] = defaultdict(list)
     for pid in all_pids():
         with suppress(OSError, ValueError, IndexError):
-            below[_parent(pid)].append(pid)
+            below[int(stat_fields(pid)[1])].append(pid)
     found: dict[int, None] = {}
     while wanted:
         pid = wanted.pop(0)
@@ -267,13 +258,9 @@ def process_tree(roots: Iterable[int]) -> tuple[int, ...]:
 def parent_of(pid: int) -> int | None:
     """Return a process's parent; None if the process has ended."""
     try:
-        return _parent(pid)
+        return int(stat_fields(pid)[1])
     except (OSError, ValueError, IndexError):
         return None
-
-
-def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def _limit(pid: int) -> int:
@@ -289,14 +276,15 @@ def _overflows(pid: int) -> int | None:
         return None
 
 
-def _thread_times(pids: Iterable[int]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yield how long each thread ran and waited to run, in nanoseconds, by process and thread."""
-    for pid in pids:
-        with suppress(OSError):
-            for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 -- names only
-                with suppress(OSError, ValueError, IndexError):
-                    fields = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()
-                    yield (pid, int(thread)), (int(fields[0]), int(fields[1]))
+def _thread_times(pid: int) -> dict[int, tuple[int, int]]:
+    """Return how long each thread of a process ran and waited to run, in nanoseconds."""
+    found: dict[int, tuple[int, int]] = {}
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 -- names only
+            with suppress(OSError, ValueError, IndexError):
+                fields = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()
+                found[int(thread)] = int(fields[0]), int(fields[1])
+    return found
 
 
 # ---- how the program was started ----
@@ -387,13 +375,13 @@ class WorkerWatch:
         for pid in process_tree(self._roots):
             with suppress(OSError, ValueError, IndexError):
                 after, before = _times(pid), self._before.get(pid)
-                name, parent = _name(pid)
+                name = Path(f"/proc/{pid}/comm").read_text().strip()
                 used = _difference(before, after)
                 sessions = None if wanted is None else sum(1 for port in socket_ports(pid) if port in wanted)
                 found.append(
                     WorkerFacts(
                         pid,
-                        parent,
+                        int(stat_fields(pid)[1]),
                         name,
                         runtime_of(pid),
                         used.user_ns,
@@ -431,13 +419,7 @@ def runtime_of(pid: int) -> Runtime:
 
 def socket_ports(pid: int) -> Iterator[int]:
     """Yield the local port of each TCP connection that a process has open."""
-    inodes: Counter[str] = Counter()
-    with suppress(OSError):
-        for text in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 -- names only, and many of them
-            with suppress(OSError):
-                target = str(Path(f"/proc/{pid}/fd/{text}").readlink())
-                if target.startswith("socket:["):
-                    inodes[target[8:-1]] += 1
+    inodes = set(_socket_inodes(pid))
     for name in ("tcp", "tcp6"):
         with suppress(OSError):
             for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]:
@@ -468,21 +450,6 @@ def _difference(before: _Times | None, after: _Times) -> _Times:
 def _times(pid: int) -> _Times:
     user = system = 0
     with suppress(OSError, ValueError, IndexError):
-        fields = _stat(pid)
+        fields = stat_fields(pid)
         user, system = int(fields[11]) * _NS_A_TICK, int(fields[12]) * _NS_A_TICK
-    threads: dict[int, tuple[int, int]] = {}
-    with suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 -- names only
-            with suppress(OSError, ValueError, IndexError):
-                words = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()
-                threads[int(thread)] = int(words[0]), int(words[1])
-    return _Times(user, system, threads)
-
-
-def _name(pid: int) -> tuple[str, int]:
-    return Path(f"/proc/{pid}/comm").read_text().strip(), int(_stat(pid)[1])
-
-
-def _stat(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat after the command: state, parent, ..., utime (11), stime (12)."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return _Times(user, system, _thread_times(pid))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -32,7 +31,6 @@ from typing import Any, Final
 
 from uncork.engines import process
 from uncork.engines.conninfo import Address
-from uncork.engines.places import servers_folder
 from uncork.engines.ports import free_port
 from uncork.engines.process import identity
 from uncork.engines.services.inspection import receives_datagrams
@@ -43,7 +41,7 @@ from uncork.model.server import Target
 from uncork.model.service import LOOPBACK, Served, ServiceJob
 from uncork.model.services.tls import own_service_tls, speaks_only_http2
 from uncork.model.units import series_words
-from uncork.spawn.child import remove_at_death, start
+from uncork.spawn.child import start
 from uncork.spawn.reaper import all_pids
 
 _LEAST_SECRET = 4
@@ -179,37 +177,19 @@ class LocalServices:
     def _folder(self) -> Path:
         if self._base is None:
             remove_leftover_services()
-            self._base = Path(tempfile.mkdtemp(prefix="svc-", dir=servers_folder()))
-            remove_at_death(self._base)
-            self._base.chmod(0o711)
-            self._note()
+            self._base = process.owned_folder("svc-")
         return self._base
 
     def _note(self) -> None:
-        """Record the owner of the services, so that a later run can clean up if we are killed."""
-        if self._base is None:
-            return
-        facts = {
-            "owner": process.identity(os.getpid()),
-            "services": [service.identity for service in self._running.values()],
-        }
-        draft = self._base / "owner.new"
-        draft.write_text(json.dumps(facts))
-        draft.replace(self._base / "owner.json")
+        """Record the services, so that a later run can clean up if we are killed."""
+        if self._base is not None:
+            services = [service.identity for service in self._running.values()]
+            process.write_owner(self._base, services=services)
 
 
 def remove_leftover_services() -> None:
     """End services whose owner was killed, and remove their folders."""
-    for folder in servers_folder().glob("svc-*"):
-        try:
-            facts = json.loads((folder / "owner.json").read_text())
-        except (OSError, ValueError):
-            with contextlib.suppress(OSError):
-                if time.time() - folder.stat().st_mtime >= 60:
-                    shutil.rmtree(folder, ignore_errors=True)
-            continue
-        if process.is_same(facts.get("owner")):
-            continue
+    for folder, facts in process.leftover_folders("svc-"):
         # If another process has this pid by now, leave that process and its session alone.
         alive = [known["pid"] for known in facts.get("services", ()) if known and process.is_here(known)]
         left = {pid for leader in alive for pid in session_of(leader)}
@@ -564,7 +544,7 @@ def _session(leader: int) -> Iterator[tuple[int, list[str]]]:
     """Yield each process of a session with the fields of its /proc stat file, starting at the state."""
     for pid in all_pids():
         with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            fields = process.stat_fields(pid)
             if int(fields[3]) == leader:
                 yield pid, fields
 
