@@ -37,6 +37,18 @@ def arrow_schema(table: Table) -> pa.Schema:
     return pa.schema(columns, metadata={"uncork.table": table.name, "uncork.schema": str(SCHEMA_VERSION)})
 
 
+def row_of(name: str, *sources: object, **given: object) -> dict[str, Any]:
+    """Return a row of a table: the values `given`, and the attributes of `sources` that have a column.
+
+    Columns that neither has are left out.
+    """
+    columns = [column.name for column in TABLES[name].columns]
+    own = {
+        column: getattr(source, column) for source in sources for column in columns if hasattr(source, column)
+    }
+    return {**own, **given}
+
+
 def append_rows(run: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Append rows to a table of a run, atomically.
 

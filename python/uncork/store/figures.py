@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from uncork import __version__
 from uncork.errors import StoreError
-from uncork.model.results.figure import Figure, PlanShape, RunFigures
+from uncork.model.results.figure import RunFigures
+from uncork.store.documents import decoded
 from uncork.store.remote.files import put_copy
 
 _NAME: Final = "figures.json"
@@ -31,7 +32,7 @@ def recall_figures(folder: Path) -> RunFigures | None:
     """Return a run's cached metrics; None if there are none, or if the run has changed since."""
     try:
         data = json.loads((folder / _NAME).read_text())
-        return _run(data["run"]) if data["key"] == _key(folder) else None
+        return decoded(RunFigures, data["run"]) if data["key"] == _key(folder) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -42,11 +43,3 @@ def _key(folder: Path) -> list[Any] | None:
     except OSError:
         return None
     return [_VERSION, __version__, facts.st_mtime_ns, facts.st_size]
-
-
-def _run(data: dict[str, Any]) -> RunFigures:
-    figures = tuple(Figure(**one) for one in data.pop("figures"))
-    plans = tuple(PlanShape(**one) for one in data.pop("plans"))
-    warnings = tuple(data.pop("warnings"))
-    more = tuple(Figure(**one) for one in data.pop("more"))
-    return RunFigures(**data, more=more, figures=figures, plans=plans, warnings=warnings)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from uncork.model.stored_run import HostRounds, RunHost
+from uncork.store.documents import decoded, read_document
 from uncork.store.layout import unreadable, write_atomically
 
 HOST: Final = "host.json"
@@ -45,15 +46,8 @@ def read_hosts(folder: Path) -> tuple[HostRounds, ...]:
     Raises:
         StoreError: if the file is damaged.
     """
-    path = folder / HOSTS
-    try:
-        found = json.loads(path.read_text())
-        lists = [{name: tuple(one[name]) for name in ("rounds", "runs", "waves")} for one in found]
-        return tuple(HostRounds(**{**one, **own}) for one, own in zip(found, lists, strict=True))
-    except FileNotFoundError:
-        return ()
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise unreadable(path, error) from error
+    hosts = read_document(folder / HOSTS, lambda found: tuple(decoded(HostRounds, host) for host in found))
+    return hosts or ()
 
 
 def hosts_and_waves(folder: Path) -> tuple[dict[int, int], dict[int, int]]:

@@ -64,11 +64,7 @@ class LoadReader(RunReader):
 
     def plan(self) -> dict[str, Any]:
         """Return the load plan, which has no password."""
-        try:
-            plan: dict[str, Any] = json.loads(self._text("plan.json"))
-        except ValueError as error:
-            raise StoreError(f"{self.folder / 'plan.json'}: damaged: {error}") from error
-        return plan
+        return self._document("plan.json", dict[str, Any])
 
     def measurement(self) -> LoadMeasurement:
         """Return the measurement.
@@ -84,17 +80,13 @@ class LoadReader(RunReader):
                 f"run {self.manifest.id} has no result: it is running, or was killed before its end{hint}"
             )
         times = sorted(read_rows(self.folder, "load_statements"), key=lambda row: row.pop("position"))
-        series = sorted(
-            read_rows(self.folder, "load_series"), key=lambda row: (row["interval"], row["script"])
-        )
-        statuses = sorted(
-            read_rows(self.folder, "load_statuses"), key=lambda row: (row["interval"], row["status"])
-        )
+        series = (LoadInterval(**row) for row in read_rows(self.folder, "load_series"))
+        statuses = (IntervalStatus(**row) for row in read_rows(self.folder, "load_statuses"))
         return LoadMeasurement(
             _totals(totals[-1]),
             tuple(LoadTimes(**row) for row in times),
-            tuple(LoadInterval(**row) for row in series),
-            tuple(IntervalStatus(**row) for row in statuses),
+            tuple(sorted(series, key=lambda row: (row.interval, row.script))),
+            tuple(sorted(statuses, key=lambda row: (row.interval, row.status))),
         )
 
 

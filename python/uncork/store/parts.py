@@ -13,6 +13,7 @@ from typing import Any, Final
 from uncork.errors import StoreError
 from uncork.model.load import LoadProgress
 from uncork.model.tables.load import LoadInterval
+from uncork.store.documents import read_document
 from uncork.store.layout import PARTS, write_atomically
 from uncork.store.snapshots import read_snapshots
 
@@ -35,8 +36,7 @@ def reserved_operations(folder: Path) -> int:
 
 def seen_intervals(folder: Path) -> tuple[LoadInterval, ...]:
     """Return the intervals that a part stored while it ran."""
-    rows = [row for snapshot in read_snapshots(folder) for row in snapshot.get("series", ())]
-    return _intervals(rows)
+    return _intervals(row for snapshot in read_snapshots(folder) for row in snapshot.get("series", ()))
 
 
 def stored_progress(snapshot: Mapping[str, Any]) -> LoadProgress:
@@ -77,13 +77,7 @@ def write_merged(folder: Path, merged: Mapping[str, Any]) -> None:
 
 def read_merged(folder: Path) -> dict[str, Any] | None:
     """Return how a load was merged; None if it is not a merged load."""
-    try:
-        found: dict[str, Any] = json.loads((folder / MERGED).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{folder / MERGED}: damaged: {error}") from error
-    return found
+    return read_document(folder / MERGED, dict[str, Any])
 
 
 def merged_parts(folder: Path) -> list[tuple[int, Path]]:

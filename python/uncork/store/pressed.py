@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from uncork.model.bottleneck import Component, DatabaseUse, LoadUse, MachineUse, Seen
-from uncork.store.layout import unreadable, write_atomically
+from uncork.model.bottleneck import DatabaseUse, Seen
+from uncork.store.documents import decoded, read_document
+from uncork.store.layout import write_atomically
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,11 @@ def read_pressed(folder: Path) -> tuple[Pressed, ...]:
     Raises:
         StoreError: if the file is damaged.
     """
-    path = folder / "seen.json"
-    if not path.is_file():
-        return ()
-    try:
-        data = json.loads(path.read_text())
-        return tuple(Pressed(one["level"], _seen(one["seen"]), tuple(one["lacks"])) for one in data)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise unreadable(path, error) from error
+    return read_document(folder / "seen.json", lambda data: tuple(map(_pressed, data))) or ()
+
+
+def _pressed(data: Mapping[str, Any]) -> Pressed:
+    return Pressed(data["level"], decoded(Seen, data["seen"], {DatabaseUse: _use}), tuple(data["lacks"]))
 
 
 def _plain(seen: Seen) -> dict[str, Any]:
@@ -60,21 +58,5 @@ def _plain(seen: Seen) -> dict[str, Any]:
     return data
 
 
-def _seen(data: Mapping[str, Any]) -> Seen:
-    sessions = data["sessions"]
-    components = {
-        name: None
-        if data[name] is None
-        else Component(**{**data[name], "threads": tuple(data[name]["threads"])})
-        for name in ("database", "service", "generator")
-    }
-    if sessions is not None:
-        waits = {(name, event): many for name, event, many in sessions["waits"]}
-        sessions = DatabaseUse(**{**sessions, "waits": waits})
-    return Seen(
-        load=LoadUse(**data["load"]),
-        machine=MachineUse(**data["machine"]),
-        sessions=sessions,
-        indirect=data["indirect"],
-        **components,
-    )
+def _use(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**data, "waits": {(name, event): many for name, event, many in data["waits"]}}

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from uncork.model.services.program import RunningProgram
-from uncork.store.layout import unreadable, write_atomically
+from uncork.store.documents import decoded, read_document
+from uncork.store.layout import write_atomically
 
 _FILE = "service.json"
 
@@ -34,15 +35,4 @@ def read_service(folder: Path) -> LoadedService | None:
     Raises:
         StoreError: if the file is damaged.
     """
-    path = folder / _FILE
-    try:
-        data = json.loads(path.read_text())
-        program = data["program"]
-        found = (
-            None if program is None else RunningProgram(**{**program, "command": tuple(program["command"])})
-        )
-        return LoadedService(found, data["postgres"])
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise unreadable(path, error) from error
+    return read_document(folder / _FILE, lambda data: decoded(LoadedService, data))

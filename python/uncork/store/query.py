@@ -14,6 +14,7 @@ from uncork.model.tables.log import LOG_EVENTS
 from uncork.model.tables.register import TABLES, AnswerRow, DataCheckRow, RefusalRow
 from uncork.model.tables.stacks import EVIDENCE, STACK_TABLES
 from uncork.model.trial import Cell
+from uncork.store.documents import read_document
 from uncork.store.layout import Manifest, read_manifest, stored_file, unreadable
 from uncork.store.remote.mirrors import fetch
 from uncork.store.sandbox import Answer, ask_sandboxed
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+Built = TypeVar("Built")
 Found = TypeVar("Found", TrialValue, ArmValues, RequestSums, Histograms, FailedTrials)
 
 
@@ -73,14 +75,7 @@ class RunReader:
 
     def environment(self) -> dict[str, dict[str, str]]:
         """Return the facts about server and machine; empty if the run ended before they were known."""
-        path = self.folder / "environment.json"
-        if not path.is_file():
-            return {}
-        try:
-            facts: dict[str, dict[str, str]] = json.loads(self._text("environment.json"))
-        except ValueError as error:
-            raise StoreError(f"{path}: damaged: {error}") from error
-        return facts
+        return read_document(self.folder / "environment.json", dict[str, dict[str, str]]) or {}
 
     def values(self) -> list[TrialValue]:
         """Return the place and value of each trial, in the order they ran."""
@@ -284,6 +279,13 @@ class RunReader:
             return path.read_text()
         except (OSError, UnicodeDecodeError) as error:
             raise unreadable(path, error) from error
+
+    def _document(self, name: str, build: Callable[[Any], Built]) -> Built:
+        """Return what `build` makes of a JSON file of the run."""
+        try:
+            return build(json.loads(self._text(name)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{self.folder / name}: damaged: {error}") from error
 
     def _latest(self, name: str) -> list[dict[str, Any]]:
         key = ", ".join(f'"{column}"' for column in TABLES[name].key)

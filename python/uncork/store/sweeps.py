@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.errors import StoreError
-from uncork.model.sweep import Objective, SweepSpec, Verification
+from uncork.model.sweep import SweepSpec, Verification
 from uncork.model.tables.sweep import LoadStep
 from uncork.store.append import append_rows
+from uncork.store.documents import decoded, read_document
 from uncork.store.layout import write_atomically
 from uncork.store.loads import LoadReader
 
@@ -46,22 +47,11 @@ class SweepReader(LoadReader):
 
     def sweep(self) -> SweepSpec:
         """Return the options of the sweep."""
-        try:
-            data: Mapping[str, Any] = json.loads(self._text("sweep.json"))
-            objectives = tuple(Objective(**objective) for objective in data["objectives"])
-            return SweepSpec(**{**data, "objectives": objectives})
-        except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"{self.folder / 'sweep.json'}: damaged: {error}") from error
+        return self._document("sweep.json", lambda data: decoded(SweepSpec, data))
 
     def verification(self) -> Verification | None:
         """Return the load that followed the sweep; None if none did."""
-        try:
-            data: dict[str, Any] = json.loads((self.folder / _VERIFIED).read_text(encoding="utf-8"))
-            return Verification(**{**data, "step": LoadStep(**data["step"])})
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"{self.folder / _VERIFIED}: damaged: {error}") from error
+        return read_document(self.folder / _VERIFIED, _verification)
 
     def steps(self) -> tuple[LoadStep, ...]:
         """Return the load steps in order.
@@ -75,3 +65,7 @@ class SweepReader(LoadReader):
                 f"run {self.manifest.id} has no result: it was killed before its first load step ended"
             )
         return tuple(LoadStep(**{**row, "errors": json.loads(row["errors"])}) for row in rows)
+
+
+def _verification(data: Mapping[str, Any]) -> Verification:
+    return Verification(**{**data, "step": LoadStep(**data["step"])})

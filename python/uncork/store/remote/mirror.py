@@ -82,9 +82,11 @@ def open_mirror(address: Address, folder: Path) -> AddressMirror:
 
 
 class AddressMirror:
-    """The `mirrors.Mirror` of an address.
+    """The local folder `root` that mirrors an address.
 
-    A list younger than `fresh_s` seconds is used again, because one command lists several times.
+    `wrote` means that this process created or changed a run in it. `damaged` holds an error for each damaged
+    run at the address. A list younger than `fresh_s` seconds is used again, because one command lists several
+    times.
 
     Raises:
         SetupError, ConnectError: from any method, if the address cannot be reached; see `Remote`.

@@ -6,70 +6,32 @@ fetched first, and what a command wrote into it is sent when the command ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from uncork.errors import StoreError
+
+if TYPE_CHECKING:
+    from uncork.store.remote.mirror import AddressMirror
 
 ABSENT: Final = ".absent"
 """An empty file in a mirrored run, which marks that some of its files are only at the address."""
 
-
-class Mirror(Protocol):
-    """A local folder that mirrors an address; implemented by `store.remote.mirror.AddressMirror`.
-
-    `wrote` means that this process created or changed a run in it. `damaged` holds an error for each damaged
-    run at the address.
-    """
-
-    root: Path
-    wrote: bool
-    damaged: tuple[StoreError, ...]
-
-    @property
-    def shown(self) -> str:
-        """The address without its password."""
-
-    def redacted(self, text: str) -> str:
-        """Remove the password of the address from a text."""
-
-    def refresh(self) -> None:
-        """Update the local runs, names and tags from the address."""
-
-    def fetch(self, runs: Iterable[Path], tables: Sequence[str] | None = None) -> list[StoreError]:
-        """Fetch the files of runs, or only of some tables; return an error for each damaged run."""
-
-    def set_tag(self, id: str, tag: str, *, present: bool) -> None:
-        """Add or remove a tag of a run at the address."""
-
-    def set_name(self, name: str, id: str) -> None:
-        """Set the name of a run at the address."""
-
-    def remove(self, id: str) -> bool:
-        """Delete a run at the address; return False if it must be kept."""
-
-    def remove_leftovers(self) -> int:
-        """Delete what killed processes left at the address; return the number of runs."""
-
-    def size_of(self, id: str) -> int:
-        """Return the size of a run at the address, in bytes."""
+_opened: Final[dict[Path, AddressMirror]] = {}
 
 
-_opened: Final[dict[Path, Mirror]] = {}
-
-
-def register(mirror: Mirror) -> None:
+def register(mirror: AddressMirror) -> None:
     """Register a folder as a mirror, for this process."""
     _opened[mirror.root] = mirror
 
 
-def mirror_of(root: Path) -> Mirror | None:
+def mirror_of(root: Path) -> AddressMirror | None:
     """Return the mirror of a folder; None if the folder is not a mirror."""
     return _opened.get(root) if _opened else None
 
 
-def opened() -> tuple[Mirror, ...]:
+def opened() -> tuple[AddressMirror, ...]:
     """Return all mirrors of this process."""
     return tuple(_opened.values())
 
