@@ -9,7 +9,7 @@ from typing import Final
 
 from uncork.model.stored_run import StoredRun
 from uncork.report.headline import split_answer
-from uncork.store.answers import read_answer
+from uncork.store.layout import read_answer
 
 _MOST: Final = 2_000
 

@@ -114,6 +114,9 @@ _SHOWN: Final = 5
 """The number of runs that a message lists."""
 KEPT: Final = ": what was measured so far is kept"
 """The end of the message for a full disk. Callers that delete the run remove it."""
+_BEGINNING: Final = 1 << 16
+"""Bytes of the stored result that are read: the answer stands near its beginning."""
+_ANSWER: Final = re.compile(r'^ "answer": ("(?:[^"\\\n]|\\.)*")', re.MULTILINE)
 _STAMP: Final = re.compile(r"(\d{8}-\d{6})(?:-(\d+))?$")
 
 
@@ -338,6 +341,17 @@ def list_runs(root: Path) -> Iterator[Manifest | StoreError]:
     found = read_catalogue(root)
     yield from (run.manifest for run in found.runs)
     yield from found.damaged
+
+
+def read_answer(folder: Path) -> str:
+    """Return the answer of a run's stored result; empty if it has none, or if it cannot be read."""
+    try:
+        with (folder / "result.json").open("rb") as file:
+            text = file.read(_BEGINNING).decode("utf-8", "ignore")
+    except OSError:
+        return ""
+    found = _ANSWER.search(text)
+    return str(json.loads(found[1])) if found else ""
 
 
 def read_manifest(folder: Path) -> Manifest:

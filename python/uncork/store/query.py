@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, TypeVar
 
 from uncork.errors import SetupError, StoreError, UsageError
 from uncork.model.engine import EngineOverhead
@@ -18,7 +18,82 @@ from uncork.store.documents import read_document
 from uncork.store.layout import Manifest, read_manifest, stored_file, unreadable
 from uncork.store.remote.mirrors import fetch
 from uncork.store.sandbox import Answer, ask_sandboxed
-from uncork.store.trial_rows import ArmValues, FailedTrials, Histograms, RequestSums, TrialValue
+
+
+class TrialValue(NamedTuple):
+    """The place and value of one trial."""
+
+    round: int
+    block: int
+    position: int
+    cell: str
+    workload: str
+    variant: str
+    again: bool
+    value: float | None
+    succeeded: int
+    started: int
+    long_slices: bool | None
+
+
+class RoundValue(TypedDict):
+    """A value of one round."""
+
+    round: int
+    value: float
+
+
+class ArmValues(NamedTuple):
+    """One arm's trials, failures, geometric mean of the metric, and share of success, also by round."""
+
+    cell: str
+    workload: str
+    variant: str
+    again: bool
+    trials: int
+    failed: int
+    value: float | None
+    rounds: list[RoundValue] | None
+    share: float | None
+    shares: list[RoundValue] | None
+
+
+class RequestSums(NamedTuple):
+    """One variant's operations; `statuses` and `errors` are counts as JSON, one text for each trial."""
+
+    cell: str
+    workload: str
+    variant: str
+    started: int
+    succeeded: int
+    failed: int
+    statuses: list[str] | None
+    errors: list[str]
+    throughput: float | None
+    mean_ns: float | None
+    longest_ns: int | None
+
+
+class Histograms(NamedTuple):
+    """One variant's operation histograms, and how many operations they count."""
+
+    cell: str
+    workload: str
+    variant: str
+    histograms: list[bytes]
+    executions: int
+
+
+class FailedTrials(NamedTuple):
+    """How many trials failed alike."""
+
+    cell: str
+    workload: str
+    variant: str
+    outcome: str
+    message: str
+    trials: int
+
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,7 +103,37 @@ Built = TypeVar("Built")
 Found = TypeVar("Found", TrialValue, ArmValues, RequestSums, Histograms, FailedTrials)
 
 
-class RunReader:
+class Queries:
+    """Tables that can be queried with DuckDB's SQL."""
+
+    def ask(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Return the columns and rows of a query.
+
+        The internal column `filename` is left out unless the query names it.
+
+        Raises:
+            UsageError: if DuckDB rejects the query; the message says where.
+        """
+        return self._answer(query, _rows_of)
+
+    def ask_arrow(self, query: str) -> pa.Table:
+        """Return the result of a query as Arrow. Raises UsageError as `ask` does."""
+        return self._answer(query, arrow_of)
+
+    def ask_sandboxed(self, query: str, most: int) -> Answer:
+        """Return up to `most` rows of a query that can touch nothing but the tables.
+
+        Raises:
+            UsageError: if the query is not a single SELECT, or DuckDB rejects it.
+        """
+        return self._answer(query, lambda connection, text: ask_sandboxed(connection, text, most))
+
+    def _answer(self, query: str, take: Callable[[duckdb.DuckDBPyConnection, str], Built]) -> Built:
+        """Return what `take` makes of a query on the tables that it names. Raises UsageError."""
+        raise NotImplementedError
+
+
+class RunReader(Queries):
     """One stored run. If the run is at an address, its files are fetched first.
 
     `manifest` is the run's manifest, if the caller has read it already. `needed` lists the tables and files
@@ -206,64 +311,12 @@ class RunReader:
         """Return the overhead of each engine's client; for a resumed run, the newest."""
         return [EngineOverhead(**row) for row in self._latest("overheads")]
 
-    def ask(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the columns and rows of a query on the run's tables, in DuckDB's SQL.
-
-        The internal column `filename` is left out unless the query names it.
-
-        Raises:
-            UsageError: if DuckDB rejects the query; the message says where.
-        """
-        import duckdb  # noqa: PLC0415 -- loading it takes 70 ms, and many runs are read without it
-
-        connection = self._open(query)
-        try:
-            cursor = connection.execute(query)
-            names, rows = [column[0] for column in cursor.description or ()], cursor.fetchall()
-        except duckdb.Error as error:
-            raise UsageError(f"{error}") from error
-        if "filename" in names and "filename" not in query.lower():
-            kept = [place for place, name in enumerate(names) if name != "filename"]
-            names, rows = (
-                [names[place] for place in kept],
-                [tuple(row[place] for place in kept) for row in rows],
-            )
-        return names, rows
-
     def row_counts(self) -> dict[str, int]:
         """Return the number of rows of each table that has rows."""
         return {
             name: int(self._rows(f'SELECT count(*) AS rows FROM "{name}"')[0]["rows"])  # noqa: S608 -- our own names
             for name in self.tables()
         }
-
-    def ask_arrow(self, query: str) -> pa.Table:
-        """Return the result of a query on the run's tables, in DuckDB's SQL, as Arrow.
-
-        Raises:
-            UsageError: if DuckDB rejects the query; the message says where.
-        """
-        import duckdb  # noqa: PLC0415 -- as in `ask`
-
-        connection = self._open(query)
-        try:
-            return arrow_of(connection, query)
-        except duckdb.Error as error:
-            raise UsageError(f"{error}") from error
-
-    def ask_sandboxed(self, query: str, most: int) -> Answer:
-        """Return up to `most` rows of a query that can touch nothing but the run's tables.
-
-        Raises:
-            UsageError: if the query is not a single SELECT, or DuckDB rejects it.
-        """
-        import duckdb  # noqa: PLC0415 -- as in `ask`
-
-        connection = self._open(query)
-        try:
-            return ask_sandboxed(connection, query, most)
-        except duckdb.Error as error:
-            raise UsageError(f"{error}") from error
 
     def tables(self) -> list[str]:
         """Return the names of the tables that have rows."""
@@ -272,6 +325,15 @@ class RunReader:
         return [name for (name,) in connection.execute(views).fetchall()]
 
     # ---- steps ----
+
+    def _answer(self, query: str, take: Callable[[duckdb.DuckDBPyConnection, str], Built]) -> Built:
+        import duckdb  # noqa: PLC0415 -- loading it takes 70 ms, and many runs are read without it
+
+        connection = self._open(query)
+        try:
+            return take(connection, query)
+        except duckdb.Error as error:
+            raise UsageError(f"{error}") from error
 
     def _text(self, name: str) -> str:
         path = self.folder / name
@@ -303,7 +365,7 @@ class RunReader:
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def _fetch(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        import duckdb  # noqa: PLC0415 -- as in `ask`
+        import duckdb  # noqa: PLC0415 -- as in `_answer`
 
         try:
             cursor = self._open(query).execute(query)
@@ -317,7 +379,7 @@ class RunReader:
         Raises:
             StoreError: if a file of these tables is damaged.
         """
-        import duckdb  # noqa: PLC0415 -- as in `ask`
+        import duckdb  # noqa: PLC0415 -- as in `_answer`
 
         try:
             if self._connection is None:
@@ -356,6 +418,15 @@ class RunReader:
         connection.execute(f"CREATE TABLE {name} ({columns}, filename VARCHAR)")
 
 
+def _rows_of(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    cursor = connection.execute(query)
+    names, rows = [column[0] for column in cursor.description or ()], cursor.fetchall()
+    if "filename" in names and "filename" not in query.lower():
+        kept = [place for place, name in enumerate(names) if name != "filename"]
+        return [names[place] for place in kept], [tuple(row[place] for place in kept) for row in rows]
+    return names, rows
+
+
 def arrow_of(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table:
     """Return the result of a query as Arrow. Raises UsageError if the query is empty, or duckdb.Error."""
     found = connection.sql(query)
@@ -376,7 +447,7 @@ DUCKDB_TYPES: Final = {
 
 def _add_events(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Add the entries of a log, if they were stored and still exist."""
-    import duckdb  # noqa: PLC0415 -- as in `ask`
+    import duckdb  # noqa: PLC0415 -- as in `_answer`
 
     facts = folder / "facts.json"
     if not facts.is_file():

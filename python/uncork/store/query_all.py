@@ -23,12 +23,11 @@ import duckdb
 from uncork.errors import StoreError, UsageError
 from uncork.model.stored_run import StoredRun
 from uncork.model.tables.register import TABLES
-from uncork.store.query import DUCKDB_TYPES, arrow_of
+from uncork.store.query import DUCKDB_TYPES, Queries
 from uncork.store.remote.mirrors import mirror_of
-from uncork.store.sandbox import Answer, ask_sandboxed
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 Found = TypeVar("Found")
 
@@ -59,7 +58,7 @@ RUN_COLUMNS: Final = {
 _AS_THEY_ARE: Final = RUN_COLUMNS.keys() - {"run", "started_at"}
 
 
-class AllRunsReader:
+class AllRunsReader(Queries):
     """All runs of a folder as one database: the table ``runs``, and each stored table with a column ``run``.
 
     `damaged` collects an error for each file that was left out. `tell` receives a message before slow steps.
@@ -81,30 +80,6 @@ class AllRunsReader:
     def close(self) -> None:
         """Close the database connection."""
         self._connection.close()
-
-    def ask(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the columns and rows of a query, in DuckDB's SQL.
-
-        Raises:
-            UsageError: if DuckDB rejects the query; the message says where.
-        """
-        return self._answer(query, _rows)
-
-    def ask_arrow(self, query: str) -> pa.Table:
-        """Return the result of a query, in DuckDB's SQL, as Arrow.
-
-        Raises:
-            UsageError: if DuckDB rejects the query; the message says where.
-        """
-        return self._answer(query, arrow_of)
-
-    def ask_sandboxed(self, query: str, most: int) -> Answer:
-        """Return up to `most` rows of a query that can touch nothing but the tables of the runs.
-
-        Raises:
-            UsageError: if the query is not a single SELECT, or DuckDB rejects it.
-        """
-        return self._answer(query, lambda connection, text: ask_sandboxed(connection, text, most))
 
     # ---- steps ----
 
@@ -218,11 +193,6 @@ class AllRunsReader:
             f"SELECT {columns} FROM {_quoted(self._pack_path(name))} AS packed "  # noqa: S608 -- quoted
             "SEMI JOIN made.all_runs ON packed.run = all_runs.run AND packed.run_attempts = all_runs.attempts"
         )
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    cursor = connection.execute(query)
-    return [column[0] for column in cursor.description or ()], cursor.fetchall()
 
 
 def _loose(files: Mapping[str, StoredRun], *, keep: bool = False) -> str:

@@ -25,7 +25,7 @@ from uncork.store.layout import (
 )
 from uncork.store.prune import remove_leftovers, remove_run, size_of
 from uncork.store.query import RunReader
-from uncork.store.remote import index, mirrors, record
+from uncork.store.remote import mirrors, record
 from uncork.store.remote import mirror as mirror_module
 from uncork.store.remote.address import parse_address
 from uncork.store.remote.mirror import open_mirror
@@ -328,7 +328,7 @@ def test_a_damaged_table_is_told_and_the_others_are_asked(machine, remote, damag
 
 
 def test_a_first_list_reads_the_copy_of_all_indexes(machine, remote, monkeypatch):
-    monkeypatch.setattr(index, "_WORTH", 3)
+    monkeypatch.setattr(mirror_module, "_WORTH", 3)
     one = machine("one")
     for day in range(1, 6):
         one.publish(add(one, f"types-2026030{day}-100000"))

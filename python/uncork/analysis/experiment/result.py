@@ -72,9 +72,8 @@ from uncork.stats.ranks import contradiction
 from uncork.stats.sample import UnitKind
 from uncork.stats.steady import Steadiness, find_steady_part
 from uncork.store.hosts import read_hosts
-from uncork.store.query import RunReader
+from uncork.store.query import ArmValues, RunReader
 from uncork.store.system import read_system
-from uncork.store.trial_rows import ArmValues
 
 CURVE_POINTS = 160
 """Points of a latency curve: enough for a chart, few enough for a page with a hundred curves."""
