@@ -116,13 +116,7 @@ def run_build(command: Sequence[str], folder: Path, whose: str) -> None:
     words = " ".join(command)
     try:
         building = start(
-            list(command),
-            cwd=folder,
-            stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=STDOUT,
-            text=True,
-            errors="replace",
+            list(command), cwd=folder, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, text=True, errors="replace"
         )
     except OSError as error:
         raise SetupError(f"guard.build of {whose}: cannot start {command[0]}: {error.strerror}") from error

@@ -286,14 +286,7 @@ class EmbeddedServer:
         )
 
     def _run(self, command: list[str]) -> Done:
-        return run(
-            command,
-            capture_output=True,
-            text=True,
-            cwd="/",
-            env=_environment(),
-            **self._identity(),
-        )
+        return run(command, capture_output=True, text=True, cwd="/", env=_environment(), **self._identity())
 
     def _identity(self) -> dict[str, Any]:
         if not self._account.change:

@@ -63,9 +63,7 @@ def existing_server(conninfo: str) -> PostgresServer:
     return PostgresServer(None, conninfo=conninfo)
 
 
-def _server_errors(
-    method: Callable[Concatenate[S, P], R],
-) -> Callable[Concatenate[S, P], R]:
+def _server_errors(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Raise ServerCrash if the server went away, and SetupError if it refused a request."""
 
     @wraps(method)
@@ -370,11 +368,7 @@ class Databases(ABC):
             )
 
     def _apply_settings(
-        self,
-        name: str,
-        settings: Mapping[str, object],
-        where: str,
-        control: psycopg.Connection | None = None,
+        self, name: str, settings: Mapping[str, object], where: str, control: psycopg.Connection | None = None
     ) -> None:
         control = control or self.control
         inherited = {own: value for own, value in self._base_settings.items() if own not in settings}

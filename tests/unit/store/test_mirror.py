@@ -25,8 +25,8 @@ from uncork.store.layout import (
 )
 from uncork.store.prune import remove_leftovers, remove_run, size_of
 from uncork.store.query import RunReader
-from uncork.store.remote import mirrors, record
 from uncork.store.remote import mirror as mirror_module
+from uncork.store.remote import mirrors, record
 from uncork.store.remote.address import parse_address
 from uncork.store.remote.mirror import open_mirror
 from uncork.store.remote.objects import Remote

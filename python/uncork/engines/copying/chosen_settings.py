@@ -12,12 +12,7 @@ from uncork.engines.connecting import connect_errors, connect_to_watch, reason_o
 from uncork.engines.copying.objects import identifier
 from uncork.model.database.copy import NotCopied
 from uncork.model.database.names import literal
-from uncork.model.database.role_settings import (
-    LIST_SETTINGS,
-    NO_PLAN_PATTERN,
-    PLAN_PATTERN,
-    PLAN_SETTINGS,
-)
+from uncork.model.database.role_settings import LIST_SETTINGS, NO_PLAN_PATTERN, PLAN_PATTERN, PLAN_SETTINGS
 
 _CHOSEN: Final = """
 SELECT name, coalesce(own.value, current_setting(name)), context

@@ -156,9 +156,7 @@ def _writer(place: str, settings: Sequence[ChosenSetting]) -> Iterator[psycopg.C
             raise SetupError(refusal(error, "the copy was written")) from error
 
 
-def _read(
-    source: psycopg.Connection[Any],
-) -> tuple[tuple[ChosenSetting, ...], Schema, tuple[NotCopied, ...]]:
+def _read(source: psycopg.Connection[Any]) -> tuple[tuple[ChosenSetting, ...], Schema, tuple[NotCopied, ...]]:
     """Begin the transaction, and read all definitions."""
     try:
         for statement in _BEGIN:

@@ -264,11 +264,7 @@ SELECT c.oid, c.relname, CASE WHEN c.relkind = 'i' THEN 'index' ELSE 'table' END
 # ---- before a load ----
 
 
-_USUAL: Final = (
-    "VACUUM pgbench_branches",
-    "VACUUM pgbench_tellers",
-    "TRUNCATE pgbench_history",
-)
+_USUAL: Final = ("VACUUM pgbench_branches", "VACUUM pgbench_tellers", "TRUNCATE pgbench_history")
 _ACCOUNTS: Final = "VACUUM (ANALYZE) pgbench_accounts"
 
 

@@ -237,8 +237,5 @@ def _some_rows(table: sql.Identifier, blocks: int, rows: float) -> sql.Composed:
     taken = min(1.0, _ROWS / max(1.0, held * part))
     sample = sql.SQL("") if part >= 1.0 else sql.SQL(f" TABLESAMPLE SYSTEM ({100.0 * part:.8f})")
     return sql.SQL("(SELECT * FROM {table}{sample} WHERE pg_catalog.random() < {taken} LIMIT {most})").format(
-        table=table,
-        sample=sample,
-        taken=sql.SQL(f"{taken:.8f}"),
-        most=sql.SQL(str(_ROWS)),
+        table=table, sample=sample, taken=sql.SQL(f"{taken:.8f}"), most=sql.SQL(str(_ROWS))
     )
