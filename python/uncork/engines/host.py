@@ -14,13 +14,13 @@ def machine_facts() -> dict[str, str]:
         "kernel": platform.release(),
         "architecture": platform.machine(),
         "processors": str(len(os.sched_getaffinity(0))),
-        "processor": _cpu_model(),
+        "processor": _line("/proc/cpuinfo", "model name", "Model").partition(":")[2].strip(),
         "memory": "" if memory is None else f"{memory / 1024**3:.1f} GiB",
         "clock source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "frequency governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "turbo disabled": _read("/sys/devices/system/cpu/intel_pstate/no_turbo"),
         "transparent huge pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
-        "virtualised": "yes" if "hypervisor" in _cpu_flags() else "no",
+        "virtualised": "yes" if "hypervisor" in _line("/proc/cpuinfo", "flags").split() else "no",
         "load average at start": " ".join(f"{value:.2f}" for value in os.getloadavg()),
         "python": platform.python_version(),
     }
@@ -34,26 +34,15 @@ def _read(path: str) -> str:
         return ""
 
 
-def _cpu_model() -> str:
-    for line in _read("/proc/cpuinfo").splitlines():
-        if line.startswith(("model name", "Model")):
-            return line.partition(":")[2].strip()
-    return ""
-
-
-def _cpu_flags() -> set[str]:
-    for line in _read("/proc/cpuinfo").splitlines():
-        if line.startswith("flags"):
-            return set(line.partition(":")[2].split())
-    return set()
+def _line(path: str, *beginnings: str) -> str:
+    """Return the first line of a file that begins so; empty if there is none."""
+    return next((line for line in _read(path).splitlines() if line.startswith(beginnings)), "")
 
 
 def memory_bytes() -> int | None:
     """Return the size of this machine's memory; None if the kernel does not report it."""
-    for line in _read("/proc/meminfo").splitlines():
-        if line.startswith("MemTotal"):
-            return int(line.split()[1]) * 1024
-    return None
+    line = _line("/proc/meminfo", "MemTotal")
+    return int(line.split()[1]) * 1024 if line else None
 
 
 def stolen_ns() -> int:
@@ -64,7 +53,5 @@ def stolen_ns() -> int:
 
 def throttled_ns() -> int | None:
     """Return how long this control group was throttled; None if the kernel does not report it."""
-    for line in _read("/sys/fs/cgroup/cpu.stat").splitlines():
-        if line.startswith("throttled_usec "):
-            return int(line.split()[1]) * 1000
-    return None
+    line = _line("/sys/fs/cgroup/cpu.stat", "throttled_usec ")
+    return int(line.split()[1]) * 1000 if line else None

@@ -23,14 +23,14 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 import psycopg
 from psycopg import errors, sql
 
-from uncork.engines.connecting import connect_error
+from uncork.engines.connecting import connect_error, reason_of
 from uncork.errors import ConnectError, SetupError, UsageError
 from uncork.model.server import LOAD_APPLICATION
 
@@ -97,60 +97,46 @@ class Initialised:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The options of one initialisation, checked."""
-
-    scale: int
-    steps: str
-    fillfactor: int
-    unlogged: bool
-    tablespace: str | None
-    index_tablespace: str | None
-    partitions: int
-    partition_method: str
-    progress: Callable[[Progress], None] | None
-
-
-def initialise(
-    conninfo: str,
-    *,
-    scale: int,
-    steps: str = "dtgvp",
-    fillfactor: int = 100,
-    foreign_keys: bool = False,
-    unlogged: bool = False,
-    tablespace: str | None = None,
-    index_tablespace: str | None = None,
-    partitions: int = 0,
-    partition_method: PartitionMethod = "range",
-    progress: Callable[[Progress], None] | None = None,
-) -> Initialised:
-    """Create pgbench's tables in the database that `conninfo` names, and return how long each step took.
+class PgbenchTables:
+    """What to create, as `pgbench -i` takes it.
 
     `steps` are letters of `STEPS`, run in the given order; spaces are ignored. `foreign_keys` adds f at the
     end if it is missing. With `partitions` 0, pgbench_accounts is not partitioned. `progress` is called in
     the caller's thread after every 100 000 accounts of step g.
+    """
+
+    scale: int
+    steps: str = "dtgvp"
+    fillfactor: int = 100
+    foreign_keys: bool = False
+    unlogged: bool = False
+    tablespace: str | None = None
+    index_tablespace: str | None = None
+    partitions: int = 0
+    partition_method: PartitionMethod = "range"
+    progress: Callable[[Progress], None] | None = None
+
+    @property
+    def letters(self) -> str:
+        """The steps to run, without spaces."""
+        steps = self.steps.replace(" ", "")
+        return steps + "f" if self.foreign_keys and "f" not in steps else steps
+
+
+def initialise(conninfo: str, **options: Any) -> Initialised:
+    """Create pgbench's tables in the database that `conninfo` names, and return how long each step took.
+
+    `options` are the fields of `PgbenchTables`.
 
     Raises:
         SetupError: if an option is invalid, or the server refuses a step. Earlier steps are not undone.
         ConnectError: if the server cannot be reached, refuses the connection, or goes away.
     """
-    if foreign_keys and "f" not in steps:
-        steps += "f"
-    wanted = _Wanted(
-        scale=scale,
-        steps=steps.replace(" ", ""),
-        fillfactor=fillfactor,
-        unlogged=unlogged,
-        tablespace=tablespace,
-        index_tablespace=index_tablespace,
-        partitions=partitions,
-        partition_method=partition_method,
-        progress=progress,
-    )
+    wanted = PgbenchTables(**options)
     _check(wanted)
     with _connected(conninfo) as connection:
-        return Initialised(scale, tuple(_carry_out(connection, letter, wanted) for letter in wanted.steps))
+        steps = tuple(_carry_out(connection, letter, wanted) for letter in wanted.letters)
+    return Initialised(wanted.scale, steps)
 
 
 def scale_of(conninfo: str) -> int:
@@ -179,13 +165,13 @@ def scale_of(conninfo: str) -> int:
 # ---- the options ----
 
 
-def _check(wanted: _Wanted) -> None:
-    unknown = sorted({letter for letter in wanted.steps if letter not in STEPS})
+def _check(wanted: PgbenchTables) -> None:
+    unknown = sorted({letter for letter in wanted.letters if letter not in STEPS})
     allowed = ", ".join(f"{letter} ({name})" for letter, name in STEPS.items())
     if unknown:
         found = ", ".join(f'"{letter}"' for letter in unknown)
         raise SetupError(f"unknown initialisation steps {found}; the steps are {allowed}")
-    if not wanted.steps:
+    if not wanted.letters:
         raise SetupError(f"no initialisation steps given; the steps are {allowed}")
     if not 1 <= wanted.scale <= LARGEST_SCALE:
         raise SetupError(f"the scale must be from 1 to {LARGEST_SCALE}, not {wanted.scale}")
@@ -203,7 +189,7 @@ def _check(wanted: _Wanted) -> None:
 # ---- the steps ----
 
 
-def _carry_out(connection: psycopg.Connection, letter: str, wanted: _Wanted) -> Step:
+def _carry_out(connection: psycopg.Connection, letter: str, wanted: PgbenchTables) -> Step:
     where = f'step "{letter}" ({STEPS[letter]})'
     start = time.perf_counter_ns()
     try:
@@ -221,18 +207,18 @@ def _carry_out(connection: psycopg.Connection, letter: str, wanted: _Wanted) -> 
     return Step(letter, STEPS[letter], time.perf_counter_ns() - start)
 
 
-def _drop(connection: psycopg.Connection, _: _Wanted) -> None:
+def _drop(connection: psycopg.Connection, _: PgbenchTables) -> None:
     connection.execute(
         "DROP TABLE IF EXISTS pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers"
     )
 
 
-def _create(connection: psycopg.Connection, wanted: _Wanted) -> None:
+def _create(connection: psycopg.Connection, wanted: PgbenchTables) -> None:
     for command in _tables(wanted):
         connection.execute(command)
 
 
-def _tables(wanted: _Wanted) -> Iterator[sql.Composed]:
+def _tables(wanted: PgbenchTables) -> Iterator[sql.Composed]:
     """Yield the CREATE TABLE commands, with the same columns, types and sizes as in pgbench."""
     number = "bigint" if wanted.scale >= LARGE_SCALE else "int"
     fill = f"WITH (fillfactor={wanted.fillfactor})"
@@ -258,7 +244,7 @@ def _tables(wanted: _Wanted) -> Iterator[sql.Composed]:
         )
 
 
-def _bounds(part: int, wanted: _Wanted) -> str:
+def _bounds(part: int, wanted: PgbenchTables) -> str:
     """Return the bounds of a partition. The outer ranges are unbounded, so that every number fits."""
     count = wanted.partitions
     if wanted.partition_method == "hash":
@@ -269,7 +255,7 @@ def _bounds(part: int, wanted: _Wanted) -> str:
     return f"FROM ({low}) TO ({high})"
 
 
-def _generate_there(connection: psycopg.Connection, wanted: _Wanted) -> None:
+def _generate_there(connection: psycopg.Connection, wanted: PgbenchTables) -> None:
     _truncate(connection)
     for command in (
         "INSERT INTO pgbench_branches (bid, bbalance) "
@@ -285,7 +271,7 @@ def _generate_there(connection: psycopg.Connection, wanted: _Wanted) -> None:
         )
 
 
-def _add_primary_keys(connection: psycopg.Connection, wanted: _Wanted) -> None:
+def _add_primary_keys(connection: psycopg.Connection, wanted: PgbenchTables) -> None:
     _make_room_for_sorting(connection, wanted.scale)
     place = _clause("USING INDEX TABLESPACE {}", wanted.index_tablespace)
     for table, column in (("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")):
@@ -306,7 +292,7 @@ def _make_room_for_sorting(connection: psycopg.Connection, scale: int) -> None:
     )
 
 
-def _add_foreign_keys(connection: psycopg.Connection, _: _Wanted) -> None:
+def _add_foreign_keys(connection: psycopg.Connection, _: PgbenchTables) -> None:
     for table, column, other in (
         ("tellers", "bid", "branches"),
         ("accounts", "bid", "branches"),
@@ -395,7 +381,7 @@ def _accounts(scale: int, progress: Callable[[Progress], None] | None) -> Iterat
             progress(Progress((branch + 1) * ACCOUNTS, scale * ACCOUNTS, elapsed_ns))
 
 
-def _generate_here(connection: psycopg.Connection, wanted: _Wanted) -> None:
+def _generate_here(connection: psycopg.Connection, wanted: PgbenchTables) -> None:
     _truncate(connection)
     # This order also works if the foreign keys already exist.
     _copy(connection, "pgbench_branches", _branches(wanted.scale))
@@ -426,7 +412,7 @@ def _truncate(connection: psycopg.Connection) -> None:
     connection.execute("TRUNCATE TABLE pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers")
 
 
-_IN_A_TRANSACTION: Final[Mapping[str, Callable[[psycopg.Connection, _Wanted], None]]] = {
+_IN_A_TRANSACTION: Final[Mapping[str, Callable[[psycopg.Connection, PgbenchTables], None]]] = {
     "d": _drop,
     "t": _create,
     "g": _generate_here,
@@ -469,8 +455,8 @@ def _explained(
 ) -> UsageError:
     """Return the error for a request that the server refused, with a remedy if there is one."""
     if connection.broken:
-        return ConnectError(f"{where}: the server went away: {_one_line(error)}")
-    message = error.diag.message_primary or _one_line(error)
+        return ConnectError(f"{where}: the server went away: {reason_of(error)}")
+    message = reason_of(error)
     remedy = next((text for kind, text in _REMEDIES if isinstance(error, kind)), "")
     if letter == "f" and isinstance(error, errors.UndefinedObject):
         remedy = "put step p (primary keys) before it"
@@ -490,7 +476,3 @@ _REMEDIES: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
     (errors.ReadOnlySqlTransaction, "connect to a server that accepts writes, not to a standby"),
     (errors.QueryCanceled, "set statement_timeout to 0, for example by PGOPTIONS='-c statement_timeout=0'"),
 )
-
-
-def _one_line(error: psycopg.Error) -> str:
-    return " ".join(str(error).split())

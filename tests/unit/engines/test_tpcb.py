@@ -18,7 +18,7 @@ def wanted(**changed):
         "scale": 1, "steps": "dtgvp", "fillfactor": 100, "unlogged": False, "tablespace": None,
         "index_tablespace": None, "partitions": 0, "partition_method": "range", "progress": None,
     }  # fmt: skip
-    return tpcb._Wanted(**{**options, **changed})
+    return tpcb.PgbenchTables(**{**options, **changed})
 
 
 def commands(**changed):

@@ -46,7 +46,7 @@ from uncork.spawn.reaper import all_pids
 
 _LEAST_SECRET = 4
 _OWN = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""A variable of uncork's own environment."""
+"""A variable of uncork's own environment; `lacking` checks that it is set."""
 
 Key = tuple[ServiceJob, str, str, tuple[Any, ...]]
 """Services with equal keys share one process: job, database, connection options, services it depends on."""
@@ -207,7 +207,9 @@ def _key(job: ServiceJob, database: Target, needed: tuple[Key, ...]) -> Key:
 def _environment(
     job: ServiceJob, database: Target, beside: Mapping[str, Target], known: Mapping[str, str]
 ) -> dict[str, str]:
-    given = {name: _own_variables(text) for name, text in job.environment}
+    given = {
+        name: _OWN.sub(lambda found: os.environ.get(found[1], ""), text) for name, text in job.environment
+    }
     given["DATABASE_URL"] = database_url(database)
     given |= {_variable("DATABASE_URL", name): database_url(target) for name, target in beside.items()}
     return given | {_variable("SERVICE", name): url for name, url in known.items()}
@@ -231,11 +233,6 @@ def database_words(database: Target) -> dict[str, str]:
     return {f"{{database_{name}}}": "" if text is None else str(text) for name, text in parts.items()}
 
 
-def _own_variables(text: str) -> str:
-    """Replace ``${NAME}`` by the variable of uncork's own environment; `lacking` checks that it is set."""
-    return _OWN.sub(lambda name: os.environ.get(name[1], ""), text)
-
-
 def _secrets(job: ServiceJob, environment: Mapping[str, str], database: Target) -> list[str]:
     """Return texts that must not appear in a log: passwords, and variables whose names suggest a secret."""
     password = database.connection.get("password")
@@ -249,11 +246,10 @@ def _secrets(job: ServiceJob, environment: Mapping[str, str], database: Target) 
 def _without_modules(modules: Sequence[str]) -> str:
     """Return which modules are missing, and how to install all of them."""
     names = series_words(modules)
-    if len(modules) == 1:
-        remedy = f"install the package that provides it into {sys.executable}"
-        return f"the Python module {names} is not installed: {install_modules(modules) or remedy}"
-    remedy = f"install the packages that provide them into {sys.executable}"
-    return f"the Python modules {names} are not installed: {install_modules(modules) or remedy}"
+    missing = f"module {names} is" if len(modules) == 1 else f"modules {names} are"
+    packages = "package that provides it" if len(modules) == 1 else "packages that provide them"
+    remedy = install_modules(modules) or f"install the {packages} into {sys.executable}"
+    return f"the Python {missing} not installed: {remedy}"
 
 
 def _has_module(name: str) -> bool:
@@ -320,7 +316,9 @@ class ServiceProcess:
             "{folder}": str(self.folder),
         }
         given = {
-            **_basic(),
+            "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            "HOME": os.environ.get("HOME", "/"),
+            "LANG": os.environ.get("LANG", "C.UTF-8"),
             **{name: self._filled(text) for name, text in environment.items()},
             "HOST": LOOPBACK,
             "PORT": str(self.port),
@@ -482,7 +480,9 @@ class ServiceProcess:
         with self._log.open("ab") as log:
             room = LOG_BYTES - log.tell()
             for line in iter(lambda: stream.readline(_LINE_BYTES), b""):
-                redacted = self._without_secrets(line)
+                redacted = line
+                for secret in self._secrets:
+                    redacted = redacted.replace(secret, b"***")
                 text = redacted.decode(errors="replace").strip()
                 if any(map(str.isalnum, text)):
                     self._lines.append(text)
@@ -493,11 +493,6 @@ class ServiceProcess:
                     if room <= 0:
                         log.write(b"\n(the rest of the output was not kept)\n")
         stream.close()
-
-    def _without_secrets(self, line: bytes) -> bytes:
-        for secret in self._secrets:
-            line = line.replace(secret, b"***")
-        return line
 
     def _last_lines(self) -> str:
         lines = "; ".join(self._lines)
@@ -569,12 +564,3 @@ def of_folder(folder: Path) -> list[int]:
             if mark in Path(f"/proc/{pid}/environ").read_bytes():
                 found.append(pid)
     return found
-
-
-def _basic() -> dict[str, str]:
-    """Return the variables that a service inherits from our own environment."""
-    return {
-        "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
-        "HOME": os.environ.get("HOME", "/"),
-        "LANG": os.environ.get("LANG", "C.UTF-8"),
-    }

@@ -251,9 +251,11 @@ class ServerWatch:
             relations = (catalogue_sql.RELATIONS, _RELATION_COLUMNS)
             indexes = (catalogue_sql.indexes(self.version), _INDEX_COLUMNS)
         functions = (catalogue_sql.FUNCTION_COUNTERS, _FUNCTION_COLUMNS)
+        statements = (self._statements and self._extended(self._statements), _STATEMENT_COLUMNS)
+        kernel = (self._kernel, _KERNEL_COLUMNS)
         steps: dict[str, Callable[[], Rows]] = {
-            "database_statements": lambda: self._statement_rows(failed),
-            "database_kernel": lambda: self._kernel_rows(failed),
+            "database_statements": lambda: self._rows(*statements, "pg_stat_statements", failed),
+            "database_kernel": lambda: self._rows(*kernel, "pg_stat_kcache", failed),
             "database_counters": lambda: self._counter_rows(failed),
             "database_relations": lambda: self._rows(*relations, "tables", failed),
             "database_indexes": lambda: self._rows(*indexes, "indexes", failed),
@@ -380,10 +382,7 @@ class ServerWatch:
             return {}
         toplevel = " AND s.toplevel" if "s.toplevel" in self._statements else ""
         query = snapshot_sql.STATEMENT_COUNTS.format(extension="{extension}", toplevel=toplevel)
-        try:
-            rows = self._ask(self._extended(query))
-        except psycopg.Error as error:
-            raise _gone(error) from error
+        rows = self._answer(self._extended(query))
         return {number: StatementCount(calls, float(ns), many) for number, calls, ns, many in rows}
 
     def sessions_begun(self) -> int | None:
@@ -394,10 +393,7 @@ class ServerWatch:
         """
         if self.version < _COUNTS_SESSIONS:
             return None
-        try:
-            ((many,),) = self._ask(snapshot_sql.SESSIONS_BEGUN)
-        except psycopg.Error as error:
-            raise _gone(error) from error
+        ((many,),) = self._answer(snapshot_sql.SESSIONS_BEGUN)
         return int(many)
 
     def session_ports(self) -> set[int]:
@@ -406,10 +402,7 @@ class ServerWatch:
         Raises:
             ServerCrash: if the server went away, or did not answer in time.
         """
-        try:
-            return {port for (port,) in self._ask(snapshot_sql.SESSION_PORTS)}
-        except psycopg.Error as error:
-            raise _gone(error) from error
+        return {port for (port,) in self._answer(snapshot_sql.SESSION_PORTS)}
 
     def texts(self, wanted: Iterable[int]) -> dict[int, str]:
         """Return the texts of statements by query id, as far as pg_stat_statements has them.
@@ -470,6 +463,13 @@ class ServerWatch:
                 raise _gone(error) from error
             raise
 
+    def _answer(self, query: str | sql.Composed) -> list[tuple[Any, ...]]:
+        """Return the rows of a query. Raise ServerCrash whatever the server says instead."""
+        try:
+            return self._ask(query)
+        except psycopg.Error as error:
+            raise _gone(error) from error
+
     def _set_timeout(self, timeout: str) -> None:
         try:
             self._session.set(statement_timeout=timeout)
@@ -518,16 +518,6 @@ class ServerWatch:
         self._kernel = query
         return "counting", _TICKS * 1e9 / int(ticks_s)
 
-    def _kernel_rows(self, failed: dict[str, str]) -> Rows:
-        if self._kernel is None:
-            return Rows(_KERNEL_COLUMNS, ())
-        return self._rows(self._kernel, _KERNEL_COLUMNS, "pg_stat_kcache", failed)
-
-    def _statement_rows(self, failed: dict[str, str]) -> Rows:
-        if self._statements is None:
-            return Rows(_STATEMENT_COLUMNS, ())
-        return self._rows(self._extended(self._statements), _STATEMENT_COLUMNS, "pg_stat_statements", failed)
-
     def _counter_rows(self, failed: dict[str, str]) -> Rows:
         views: dict[str, str | sql.Composed] = dict(snapshot_sql.counters(self.version))
         if self._statements is not None and self.version >= 14:
@@ -550,8 +540,10 @@ class ServerWatch:
         return Rows(_COUNTER_COLUMNS, found)
 
     def _rows(
-        self, query: str | sql.Composed, columns: Sequence[str], what: str, failed: dict[str, str]
+        self, query: str | sql.Composed | None, columns: Sequence[str], what: str, failed: dict[str, str]
     ) -> Rows:
+        if query is None:
+            return Rows(columns, ())
         rows = self._iterate(query, what, failed)
         places = tuple(place for place, name in enumerate(columns) if name in _REPEATED)
         return Rows(columns, _shared(rows, places) if places else rows)

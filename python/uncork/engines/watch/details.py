@@ -82,7 +82,8 @@ def read_details(
         finally:
             between()
 
-    for part in _portions(members):
+    for first in range(0, len(members), _AT_ONCE):
+        part = members[first : first + _AT_ONCE]
         given = {
             "oids": [oid for oid, _, _ in part],
             "schemas": sorted({schema for _, schema, _ in part}),
@@ -99,10 +100,6 @@ def read_details(
             nulls, distinct, top = (None if figure is None else float(figure) for figure in found)
             keys[oid] = (names, nulls, distinct, top)
     return Details(own, sizes, widths, definitions, keys, failed)
-
-
-def _portions(members: Sequence[tuple[int, str, str]]) -> Iterator[Sequence[tuple[int, str, str]]]:
-    return (members[first : first + _AT_ONCE] for first in range(0, len(members), _AT_ONCE))
 
 
 # ---- pure ----

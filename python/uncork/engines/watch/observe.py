@@ -8,10 +8,12 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import psycopg
 from psycopg import sql
+from psycopg.rows import dict_row
 
 from uncork.engines.connecting import connect_errors, connect_to_watch
 from uncork.engines.host import machine_facts
@@ -60,24 +62,16 @@ def answers(connection: psycopg.Connection, request: LoadRequest) -> list[Answer
 
 def snapshot(control: psycopg.Connection, databases: Sequence[str], statements: bool) -> Snapshot:
     """Read the counters of some databases, summed; with `statements`, those of pg_stat_statements too."""
-    counts: Sequence[int | None] = (None,) * 7
+    ((checkpoint, workers),) = control.execute(_STATE).fetchall()
+    found = Snapshot(checkpoint, workers)
     if statements:
-        row = control.execute(_statements(control.info.server_version), (list(databases),)).fetchone()
-        counts = row if row is not None else counts
-    state = control.execute(_STATE).fetchone()
-    assert state is not None  # noqa: S101 -- a SELECT without FROM has one row
-    hit, read, dirtied, temporary, queries, wal_bytes, wal_records = counts
-    return Snapshot(
-        checkpoint=state[0],
-        autovacuum_workers=state[1],
-        shared_hit=hit,
-        shared_read=read,
-        shared_dirtied=dirtied,
-        temp_blocks=temporary,
-        wal_bytes=wal_bytes,
-        wal_records=wal_records,
-        queries=queries,
-    )
+        # From PostgreSQL 14 on, calls that are made inside functions do not count.
+        called = "calls" if control.info.server_version < 140000 else "CASE WHEN toplevel THEN calls END"
+        query = _STATEMENTS.format(called=called)
+        with control.cursor(row_factory=dict_row) as cursor:
+            (counts,) = cursor.execute(query, (list(databases),)).fetchall()
+        found = replace(found, **counts)
+    return found
 
 
 def updates(connection: psycopg.Connection) -> tuple[int, int] | None:
@@ -145,13 +139,7 @@ def explain(
 
 
 _CONDITIONS = (
-    "Index Cond",
-    "Recheck Cond",
-    "Filter",
-    "Hash Cond",
-    "Merge Cond",
-    "Join Filter",
-    "Sort Key",
+    *("Index Cond", "Recheck Cond", "Filter", "Hash Cond", "Merge Cond", "Join Filter", "Sort Key"),
     "Group Key",
 )
 
@@ -188,50 +176,28 @@ def relations(connection: psycopg.Connection) -> list[Relation]:
     for oid, name, kind, table, size, estimate, btree in rows:
         depth = None
         if btree and size:
-            try:
-                level = connection.execute(
-                    "SELECT tree_level FROM uncork_tools.pgstatindex(%s::regclass)", (oid,)
-                )
-                depth = (level.fetchone() or (None,))[0]
-            except psycopg.Error:
-                depth = None
-        found.append(
-            Relation(
-                name=name,
-                kind=kind,
-                table=table,
-                bytes=size,
-                rows=float(estimate) if kind == "table" and estimate >= 0 else None,
-                depth=depth,
-            )
-        )
+            query = "SELECT tree_level FROM uncork_tools.pgstatindex(%s::regclass)"
+            with contextlib.suppress(psycopg.Error):
+                ((depth,),) = connection.execute(query, (oid,)).fetchall()
+        many = float(estimate) if kind == "table" and estimate >= 0 else None
+        found.append(Relation(name, kind, table, size, many, depth))
     return found
 
 
 def server_facts(control: psycopg.Connection) -> dict[str, str]:
     """Return the server's version and every setting that differs from PostgreSQL's default."""
-    facts = {}
-    version = control.execute("SELECT version()").fetchone()
-    facts["version"] = str(version[0]) if version else "unknown"
+    ((version,),) = control.execute("SELECT version()").fetchall()
     rows = control.execute(SETTINGS.encode()).fetchall()
-    facts.update({f"setting {name}": str(value) for name, value, _default, _source in rows})
-    return facts
-
-
-def _statements(version: int) -> str:
-    """Return the query for the counters. From PostgreSQL 14 on it omits calls made inside functions."""
-    called = "calls" if version < 140000 else "CASE WHEN toplevel THEN calls END"
-    wal = ("wal_bytes", "wal_records") if version >= 130000 else ()
-    return _STATEMENTS.format(
-        called=called, wal=", ".join(f"coalesce(sum({name}), 0)::bigint" for name in wal) or "NULL, NULL"
-    )
+    return {"version": version, **{f"setting {name}": str(value) for name, value, _, _ in rows}}
 
 
 _STATEMENTS = """
-SELECT coalesce(sum(shared_blks_hit), 0)::bigint, coalesce(sum(shared_blks_read), 0)::bigint,
-       coalesce(sum(shared_blks_dirtied), 0)::bigint,
-       coalesce(sum(temp_blks_written + temp_blks_read), 0)::bigint,
-       coalesce(sum({called}), 0)::bigint, {wal}
+SELECT coalesce(sum(shared_blks_hit), 0)::bigint AS shared_hit,
+       coalesce(sum(shared_blks_read), 0)::bigint AS shared_read,
+       coalesce(sum(shared_blks_dirtied), 0)::bigint AS shared_dirtied,
+       coalesce(sum(temp_blks_written + temp_blks_read), 0)::bigint AS temp_blocks,
+       coalesce(sum({called}), 0)::bigint AS queries, coalesce(sum(wal_bytes), 0)::bigint AS wal_bytes,
+       coalesce(sum(wal_records), 0)::bigint AS wal_records
   FROM pg_stat_statements(false) WHERE dbid IN (SELECT oid FROM pg_database WHERE datname::text = ANY(%s))
 """
 

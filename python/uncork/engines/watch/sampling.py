@@ -10,7 +10,7 @@ from psycopg import pq, sql
 
 from uncork.engines.watch.session import WatchSession
 from uncork.engines.watch.snapshot_sql import CATEGORY, EXTENT, IMMUTABLE, MARK
-from uncork.model.database.workload import CalledOperation, RowSample, Sample, SampledExpression, SampledRows
+from uncork.model.database.workload import RowSample, Sample, SampledExpression, SampledRows
 
 Found = TypeVar("Found", Sample, RowSample)
 
@@ -122,7 +122,9 @@ def _safe_types(session: WatchSession, table: sql.Identifier, wanted: SampledExp
     for call in wanted.calls:
         own = types[place : place + len(call.operands)]
         place += len(call.operands)
-        if not _is_immutable(session, call, own):
+        parameters = {"schema": call.schema, "name": call.name, "types": list(own)}
+        (immutable,) = session.execute(IMMUTABLE[call.kind], parameters).fetchone() or (None,)
+        if not immutable:
             what = f"the {call.kind} {call.name}" if call.name else "a cast"
             return f"it calls {what}, and uncork executes only immutable functions"
     return types
@@ -149,12 +151,6 @@ def _types(session: WatchSession, table: sql.Identifier, operands: Sequence[str]
         return reason.decode(encoding, "replace")
     described = server.describe_prepared(b"")
     return [described.ftype(place) for place in range(described.nfields)]
-
-
-def _is_immutable(session: WatchSession, call: CalledOperation, types: Sequence[int]) -> bool:
-    parameters = {"schema": call.schema, "name": call.name, "types": list(types)}
-    (immutable,) = session.execute(IMMUTABLE[call.kind], parameters).fetchone() or (None,)
-    return bool(immutable)
 
 
 def _shaped(wanted: SampledExpression, category: str) -> tuple[str, str] | None:

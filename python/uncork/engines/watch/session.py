@@ -153,7 +153,9 @@ class WatchSession:
         """
         composed = query if isinstance(query, sql.Composed) else sql.Composed([sql.SQL(query)])
         text = composed.as_string(self.connection)
-        _OWN_QUERIES.add(text if parameters is None else _PLACEHOLDER.sub(_as_server, text))
+        if parameters is not None:  # the server gets $1 for each placeholder of psycopg
+            text = _PLACEHOLDER.sub(lambda found: "%" if found[0] == "%%" else "$1", text)
+        _OWN_QUERIES.add(text)
         cursor = self.connection.execute(sql.SQL(self._prefix()) + composed, parameters)
         while cursor.nextset():
             pass
@@ -211,8 +213,3 @@ def _setting(settings: Mapping[str, str], *, local: bool) -> str:
     query = _SETTING.format(mark=MARK, calls=calls)
     _OWN_QUERIES.add(query)
     return query
-
-
-def _as_server(placeholder: re.Match[str]) -> str:
-    """Return what the server gets for a placeholder of psycopg."""
-    return "%" if placeholder[0] == "%%" else "$1"
