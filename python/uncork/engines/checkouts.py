@@ -52,8 +52,7 @@ class Revision:
 def find_repository(folder: Path) -> Path:
     """Return the top folder of the repository that contains a folder.
 
-    Raises:
-        UsageError: if the folder is not in a repository, or git is not installed.
+    Raises UsageError if the folder is not in a repository, or git is not installed.
     """
     return Path(_git(folder, "rev-parse", "--show-toplevel", why=f"{folder} is not in a git repository"))
 
@@ -61,8 +60,7 @@ def find_repository(folder: Path) -> Path:
 def resolve_revision(repository: Path, name: str) -> Revision:
     """Return the commit that a name (a branch, a tag, ``HEAD~1``) refers to.
 
-    Raises:
-        UsageError: if there is no such commit.
+    Raises UsageError if there is no such commit.
     """
     why = (
         f'there is no commit "{name}" in {repository}; if this is a shallow clone, fetch older commits: '
@@ -86,8 +84,7 @@ def working_state(repository: Path) -> tuple[Revision | None, bool]:
 def checkout(repository: Path, commit: str) -> Iterator[Path]:
     """Check out a commit into a temporary folder, and remove the folder when the context ends.
 
-    Raises:
-        SetupError: if git fails.
+    Raises SetupError if git fails.
     """
     for folder, _ in process.leftover_folders("git-"):
         shutil.rmtree(folder, ignore_errors=True)
@@ -110,8 +107,7 @@ def checkout(repository: Path, commit: str) -> Iterator[Path]:
 def run_build(command: Sequence[str], folder: Path, whose: str) -> None:
     """Run a build command in a checkout, without a shell. Its processes end with this one.
 
-    Raises:
-        SetupError: if the command cannot be started, or fails; with the last lines of its output.
+    Raises SetupError if the command cannot be started, or fails; with the last lines of its output.
     """
     words = " ".join(command)
     try:

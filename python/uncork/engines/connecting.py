@@ -50,10 +50,8 @@ _REMEDIES: Final = (
 def connect_to_watch(conninfo: str, **options: Any) -> psycopg.Connection:
     """Open an autocommit connection for watching the server, not for load.
 
-    Its application name is `WATCH_APPLICATION`, whatever `conninfo` says.
-
-    Raises:
-        psycopg.Error: if the server cannot be reached, or refuses the connection.
+    Its application name is `WATCH_APPLICATION`, whatever `conninfo` says. Raises psycopg.Error if the
+    server cannot be reached, or refuses the connection.
     """
     return psycopg.connect(conninfo, autocommit=True, application_name=WATCH_APPLICATION, **options)
 
@@ -61,8 +59,7 @@ def connect_to_watch(conninfo: str, **options: Any) -> psycopg.Connection:
 def time_to_connect(conninfo: str) -> int:
     """Open and close a connection; return how many nanoseconds it took to open.
 
-    Raises:
-        ConnectError: if the server cannot be reached, or refuses the connection.
+    Raises ConnectError if the server cannot be reached, or refuses the connection.
     """
     started = time.monotonic_ns()
     with connect_errors(), connect_to_watch(conninfo):

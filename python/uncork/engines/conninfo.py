@@ -203,8 +203,7 @@ def is_conninfo(text: str) -> bool:
 def composed(conninfo: str = "", **words: str | int | None) -> str:
     """Return a connection string with options changed; None leaves an option as it is.
 
-    Raises:
-        ConnectError: if the string is invalid.
+    Raises ConnectError if the string is invalid.
     """
     try:
         return make_conninfo(conninfo, **{name: value for name, value in words.items() if value is not None})

@@ -87,8 +87,7 @@ class SourceDatabase:
 def read_source(conninfo: str) -> SourceDatabase:
     """Return the facts of a database; the connection only reads.
 
-    Raises:
-        ConnectError: if the server cannot be reached.
+    Raises ConnectError if the server cannot be reached.
     """
     with connect_errors(), connect_to_watch(conninfo) as connection:
         row = connection.execute(_SOURCE, [WATCH_APPLICATION]).fetchone()
@@ -135,8 +134,7 @@ def copy_database(
 def read_own_settings(connection: psycopg.Connection[Any], database: str) -> dict[str, str]:
     """Return the settings of a database that plans, caches or answers depend on.
 
-    Raises:
-        psycopg.Error: if the connection fails.
+    Raises psycopg.Error if the connection fails.
     """
     rows = connection.execute(_OWN, [database]).fetchall()
     return {name: value for name, value in rows if decides_plans(name)}
@@ -145,8 +143,7 @@ def read_own_settings(connection: psycopg.Connection[Any], database: str) -> dic
 def give_settings(connection: psycopg.Connection[Any], database: str, settings: Mapping[str, str]) -> None:
     """Apply settings to all later sessions of a database. Skip a setting that needs a superuser.
 
-    Raises:
-        psycopg.Error: if the connection fails, or a value is not valid.
+    Raises psycopg.Error if the connection fails, or a value is not valid.
     """
     for name, value in settings.items():
         command = sql.SQL("ALTER DATABASE {} SET {} = {}").format(

@@ -79,9 +79,8 @@ class EmbeddedServer:
     def start(self) -> None:
         """Create the cluster and start the server.
 
-        Raises:
-            SetupError: if there is no space, the port is in use, a setting is invalid, or binaries are
-                missing.
+        Raises SetupError if there is no space, the port is in use, a setting is invalid, or binaries
+        are missing.
         """
         remove_leftovers()
         binaries = self._find_binaries()
@@ -108,10 +107,8 @@ class EmbeddedServer:
     def restart(self, *, cold: bool = False) -> None:
         """Shut the server down cleanly and start it again on the same data, with no shared buffers filled.
 
-        With `cold`, drop its files from the machine's page cache meanwhile.
-
-        Raises:
-            SetupError: if the server does not start, or its files stay in the page cache.
+        With `cold`, drop its files from the machine's page cache meanwhile. Raises SetupError if the
+        server does not start, or its files stay in the page cache.
         """
         self._end_postmaster(signal.SIGINT)
         if cold:
@@ -134,8 +131,7 @@ class EmbeddedServer:
     def recover(self) -> None:
         """Start the server again after a crash, and first end whatever is left of it.
 
-        Raises:
-            ServerCrash: if the server does not start.
+        Raises ServerCrash if the server does not start.
         """
         self._end_postmaster(signal.SIGQUIT)
         try:
@@ -189,11 +185,8 @@ class EmbeddedServer:
     def take_log(self, path: Path) -> None:
         """Move the server's log of standard error to `path`, and start an empty log.
 
-        The server logs a statement before it answers the client. Entries logged during this call may be lost,
-        so send nothing meanwhile.
-
-        Raises:
-            SetupError: if `path` cannot be written.
+        The server logs a statement before it answers the client. Entries logged during this call may be
+        lost, so send nothing meanwhile. Raises SetupError if `path` cannot be written.
         """
         log = self._root / "server.log"
         try:
@@ -459,11 +452,9 @@ _PIECE: Final = 1 << 30
 def emptied(folder: Path) -> float:
     """Write a folder's files to disk and drop them from the page cache; return the fraction that stayed.
 
-    Needs no privileges, but files that others have mapped or that live in memory (tmpfs) stay. Caches of a
-    hypervisor or a disk are out of reach. See posix_fadvise(2), POSIX_FADV_DONTNEED, and mincore(2).
-
-    Raises:
-        OSError: if a file cannot be read.
+    Needs no privileges, but files that others have mapped or that live in memory (tmpfs) stay. Caches
+    of a hypervisor or a disk are out of reach. See posix_fadvise(2), POSIX_FADV_DONTNEED, and
+    mincore(2). Raises OSError if a file cannot be read.
     """
     pages = stayed = 0
     for path in _files(folder):

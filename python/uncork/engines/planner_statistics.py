@@ -53,11 +53,9 @@ SELECT n.nspname::text, c.relname::text
 def vacuum_only(connection: psycopg.Connection[Any]) -> None:
     """Vacuum a database, and keep the planner's statistics.
 
-    VACUUM counts rows and pages as ANALYZE does. From PostgreSQL 18 on, the former numbers are restored, so
-    that a table that was never analysed stays one. Before that, only the statistics of columns are kept.
-
-    Raises:
-        psycopg.Error: if the connection fails.
+    VACUUM counts rows and pages as ANALYZE does. From PostgreSQL 18 on, the former numbers are
+    restored, so that a table that was never analysed stays one. Before that, only the statistics of
+    columns are kept. Raises psycopg.Error if the connection fails.
     """
     restores = connection.info.server_version // 10_000 >= RESTORES
     before = connection.execute(_SIZES.encode()).fetchall() if restores else []
@@ -75,12 +73,10 @@ def replace_statistics(
 ) -> None:
     """Replace the statistics of tables and their indexes by those of another server, or keep them all.
 
-    A table without statistics there has none afterwards. How many pages are visible to all stays as it is,
-    because the server knows it of its own pages. The connection is in autocommit mode, on a server of at
-    least version `RESTORES`.
-
-    Raises:
-        psycopg.Error: if the server refuses something; then nothing changed.
+    A table without statistics there has none afterwards. How many pages are visible to all stays as it
+    is, because the server knows it of its own pages. The connection is in autocommit mode, on a server
+    of at least version `RESTORES`. Raises psycopg.Error if the server refuses something; then nothing
+    changed.
     """
     with connection.transaction():
         wanted = [{"schema": schema, "name": name} for schema, name in tables]
@@ -97,8 +93,7 @@ def restore_relations(
 ) -> None:
     """Store the numbers of rows and pages of relations; with `visible`, also of pages visible to all.
 
-    Raises:
-        psycopg.Error: if the server refuses something.
+    Raises psycopg.Error if the server refuses something.
     """
     with connection.pipeline():
         for relation in relations:
@@ -119,8 +114,7 @@ def restore_relations(
 def restore_columns(connection: psycopg.Connection[Any], columns: Iterable[tuple[str | None, ...]]) -> None:
     """Store the statistics of columns; each is a row of pg_stats as `SourceSizes` has it.
 
-    Raises:
-        psycopg.Error: if the server refuses something.
+    Raises psycopg.Error if the server refuses something.
     """
     with connection.pipeline():
         for schema, table, column, *found in columns:

@@ -182,9 +182,8 @@ class Databases(ABC):
     ) -> None:
         """Create a variant's template in a cell by running its set-up.
 
-        Raises:
-            SetupError: if the set-up fails, with the SQL error and its line, or if a setting cannot be set
-                for one database.
+        Raises SetupError if the set-up fails, with the SQL error and its line, or if a setting cannot
+        be set for one database.
         """
         name = f"{PREFIX}{self._tag}_t{len(self._templates)}"
         self._create(name, self._base)
@@ -216,8 +215,7 @@ class Databases(ABC):
     def restore(self, cell: Cell, arm: Arm) -> None:
         """Create an arm's live database, or restore it to the template's state.
 
-        Raises:
-            SetupError: if there is no space for the copy.
+        Raises SetupError if there is no space for the copy.
         """
         self._name_live(cell, arm)
         self._restore(self.control, cell, arm)
@@ -226,8 +224,7 @@ class Databases(ABC):
     def restore_all(self, homes: Sequence[tuple[Cell, Arm]]) -> None:
         """Restore and warm the databases of several arms, some in parallel, so that they share checkpoints.
 
-        Raises:
-            SetupError: if there is no space for the copies.
+        Raises SetupError if there is no space for the copies.
         """
         for home in homes:
             self._name_live(*home)
@@ -530,10 +527,8 @@ class PostgresServer(Databases):
     def lacking(self, variant: str, extensions: Sequence[str] = ()) -> str | None:
         """Return why a variant cannot run here, that is, which extension is missing; None if it can.
 
-        An embedded server is restarted with the libraries that the extensions need at start.
-
-        Raises:
-            SetupError: if it does not start with them.
+        An embedded server is restarted with the libraries that the extensions need at start. Raises
+        SetupError if it does not start with them.
         """
         if not extensions:
             return None
@@ -553,8 +548,7 @@ class PostgresServer(Databases):
     def recover(self) -> None:
         """Restart the embedded server after a crash, or reconnect to an existing server.
 
-        Raises:
-            ServerCrash: if that fails.
+        Raises ServerCrash if that fails.
         """
         self.disconnect()
         if self._own is not None:

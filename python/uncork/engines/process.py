@@ -28,8 +28,7 @@ _BEGINNING_S: Final = 60.0
 def stat_fields(pid: int) -> list[str]:
     """Return the fields of /proc/PID/stat after the command: state, parent, ..., utime (11), start (19).
 
-    Raises:
-        OSError: if the process has ended, or cannot be looked at.
+    Raises OSError if the process has ended, or cannot be looked at.
     """
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 

@@ -51,8 +51,7 @@ class EngineRouter:
     def start(self) -> None:
         """Start PostgreSQL, and check which other engines can be used.
 
-        Raises:
-            SetupError, ConnectError: if PostgreSQL cannot be used; see `PostgresServer.start`.
+        Raises SetupError, ConnectError if PostgreSQL cannot be used; see `PostgresServer.start`.
         """
         remove_folders()
         self._start_servers()
@@ -67,8 +66,7 @@ class EngineRouter:
     def _start_servers(self) -> None:
         """Start each PostgreSQL server. One that does not start with its settings is left out if others do.
 
-        Raises:
-            SetupError, ConnectError: if none starts.
+        Raises SetupError, ConnectError if none starts.
         """
         started, failed = [], {}
         for server in self._servers:

@@ -63,10 +63,8 @@ SELECT pg_get_indexdef(i.indexrelid)
 def read_tables(conninfo: str, names: Sequence[str]) -> tuple[SourceTable, ...]:
     """Return what the server says about tables, by their names without quotes: ``orders``, ``shop.orders``.
 
-    A table that is missing, not permitted, or cannot be copied is returned with the reason.
-
-    Raises:
-        ConnectError: if the server cannot be reached, or refuses the connection.
+    A table that is missing, not permitted, or cannot be copied is returned with the reason. Raises
+    ConnectError if the server cannot be reached, or refuses the connection.
     """
     with connect_errors():
         connection = connect_to_watch(conninfo, prepare_threshold=None)

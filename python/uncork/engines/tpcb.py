@@ -332,9 +332,7 @@ class _Rows:
         """Return the rows in COPY's binary format; `widths` are the bytes of each integer column.
 
         A row is the number of its fields, then the length and the bytes of each field, all big-endian.
-
-        Raises:
-            SetupError: if a number does not fit into its column.
+        Raises SetupError if a number does not fit into its column.
         """
         for width, values in zip(widths, self.columns, strict=True):
             if (largest := int(np.max(values))) >= 2 ** (8 * width - 1):

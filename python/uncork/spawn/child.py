@@ -176,8 +176,7 @@ def run(
 def owned_environment() -> dict[str, str]:
     """Return variables for processes that a library starts: with them, they end when this process has ended.
 
-    Raises:
-        SetupError: if the reaper cannot be started.
+    Raises SetupError if the reaper cannot be started.
     """
     return {TOKEN: _REAPER.ready()}
 
@@ -185,8 +184,7 @@ def owned_environment() -> dict[str, str]:
 def remove_at_death(folder: Path) -> None:
     """Have a folder removed after this process has ended, if it still exists.
 
-    Raises:
-        SetupError: if the reaper cannot be started.
+    Raises SetupError if the reaper cannot be started.
     """
     _REAPER.tell({"folder": str(folder.absolute())})
 
@@ -195,8 +193,7 @@ def remove_at_death(folder: Path) -> None:
 def scratch_folder(prefix: str) -> Iterator[Path]:
     """Yield a folder for temporary files, which is removed afterwards, even if this process is killed.
 
-    Raises:
-        SetupError: if the reaper cannot be started.
+    Raises SetupError if the reaper cannot be started.
     """
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
         remove_at_death(Path(name))

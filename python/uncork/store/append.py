@@ -52,8 +52,7 @@ def row_of(name: str, *sources: object, **given: object) -> dict[str, Any]:
 def append_rows(run: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Append rows to a table of a run, atomically.
 
-    Raises:
-        StoreError: if the disk is full or the folder cannot be written.
+    Raises StoreError if the disk is full or the folder cannot be written.
     """
     append_table(run, name, pa.Table.from_pylist(list(rows), schema=arrow_schema(TABLES[name])))
 
@@ -61,8 +60,7 @@ def append_rows(run: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> None
 def append_table(run: Path, name: str, table: pa.Table) -> None:
     """Append an Arrow table to a table of a run, atomically; cast its columns to the stored types.
 
-    Raises:
-        StoreError: if the disk is full or the folder cannot be written.
+    Raises StoreError if the disk is full or the folder cannot be written.
     """
     table = table.select([column.name for column in TABLES[name].columns])
     table = table.cast(arrow_schema(TABLES[name]))

@@ -19,8 +19,7 @@ CURE_FILE: Final = "cure.json"
 def read_cure(folder: Path) -> CureResult:
     """Return the result of a cure. Its `id` and `folder` are those of `folder` unless it has its own.
 
-    Raises:
-        StoreError: if the file is missing or damaged, or has another format version.
+    Raises StoreError if the file is missing or damaged, or has another format version.
     """
     path = folder / CURE_FILE
 

@@ -21,8 +21,7 @@ _hints = cache(get_type_hints)
 def read_document(path: Path, build: Callable[[Any], T]) -> T | None:
     """Return what `build` makes of a JSON file; None if there is no such file.
 
-    Raises:
-        StoreError: if the file is damaged: it cannot be read, or `build` fails.
+    Raises StoreError if the file is damaged: it cannot be read, or `build` fails.
     """
     try:
         return build(json.loads(path.read_text(encoding="utf-8")))
@@ -37,8 +36,7 @@ def decoded(
 ) -> T:
     """Build a dataclass from its JSON, at any depth; `prepare` changes the JSON of a dataclass beforehand.
 
-    Raises:
-        KeyError, TypeError, ValueError, AttributeError: if the JSON does not fit.
+    Raises KeyError, TypeError, ValueError, AttributeError if the JSON does not fit.
     """
     found: T = _decoded(kind, data, prepare or {})
     return found

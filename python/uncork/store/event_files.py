@@ -30,8 +30,7 @@ class EventFiles:
     def create(self, part: int, empty: object) -> EventFile:
         """Begin the file of one part. Its tables have the columns of `empty`, any Arrow table.
 
-        Raises:
-            StoreError: if the file cannot be created.
+        Raises StoreError if the file cannot be created.
         """
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.parquet as pq  # noqa: PLC0415 -- slow to load, and needed only with --events
@@ -51,8 +50,7 @@ class EventFiles:
     def write_names(self, statements: pa.Table, files: Sequence[str]) -> None:
         """Write the tables that give the numbers in events their names: statement templates and files.
 
-        Raises:
-            StoreError: if the disk is full or the folder cannot be written.
+        Raises StoreError if the disk is full or the folder cannot be written.
         """
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.parquet as pq  # noqa: PLC0415 -- see create
@@ -75,8 +73,7 @@ class EventFile:
     def write(self, table: object) -> None:
         """Write an Arrow table as one row group.
 
-        Raises:
-            StoreError: if it cannot be written. Then the file is closed, incomplete.
+        Raises StoreError if it cannot be written. Then the file is closed, incomplete.
         """
         import pyarrow as pa  # noqa: PLC0415
 
@@ -91,11 +88,7 @@ class EventFile:
                 raise
 
     def close(self) -> None:
-        """Complete the file.
-
-        Raises:
-            StoreError: if it cannot be completed.
-        """
+        """Complete the file. Raises StoreError if it cannot be completed."""
         with _write_errors(self._folder):
             try:
                 self._writer.close()

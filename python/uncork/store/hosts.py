@@ -23,11 +23,7 @@ def host_text(host: RunHost) -> str:
 
 
 def read_host(folder: Path) -> RunHost:
-    """Return where a run was measured.
-
-    Raises:
-        StoreError: if the file is missing or damaged.
-    """
+    """Return where a run was measured. Raises StoreError if the file is missing or damaged."""
     path = folder / HOST
     try:
         return RunHost(**json.loads(path.read_text()))
@@ -43,8 +39,7 @@ def write_hosts(folder: Path, hosts: tuple[HostRounds, ...]) -> None:
 def read_hosts(folder: Path) -> tuple[HostRounds, ...]:
     """Return the hosts of a run that was merged from several; none for other runs.
 
-    Raises:
-        StoreError: if the file is damaged.
+    Raises StoreError if the file is damaged.
     """
     hosts = read_document(folder / HOSTS, lambda found: tuple(decoded(HostRounds, host) for host in found))
     return hosts or ()
@@ -53,10 +48,8 @@ def read_hosts(folder: Path) -> tuple[HostRounds, ...]:
 def hosts_and_waves(folder: Path) -> tuple[dict[int, int], dict[int, int]]:
     """Return the host and the wave of each round of a run that several hosts measured.
 
-    Both are empty for other runs. Waves are empty too if the hosts did not measure together.
-
-    Raises:
-        StoreError: if the list of hosts is damaged.
+    Both are empty for other runs. Waves are empty too if the hosts did not measure together. Raises
+    StoreError if the list of hosts is damaged.
     """
     measured = read_hosts(folder)
     hosts = {number: host.number for host in measured for number in host.rounds}

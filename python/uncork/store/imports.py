@@ -17,11 +17,7 @@ _KEPT: Final = ("subject", "name", "value", "unit", "better", "scale", "count", 
 
 
 def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
-    """Write the metrics.
-
-    Raises:
-        StoreError: if the disk is full or the folder cannot be written.
-    """
+    """Write the metrics. Raises StoreError if the disk is full or the folder cannot be written."""
     rows = [
         {"position": place, **{name: getattr(figure, name) for name in _KEPT}}
         for place, figure in enumerate(figures)
@@ -32,8 +28,7 @@ def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
 def read_figures(folder: Path) -> tuple[Figure, ...]:
     """Return the metrics of an imported result, in order.
 
-    Raises:
-        StoreError: if the run is damaged, or has no metrics.
+    Raises StoreError if the run is damaged, or has no metrics.
     """
     with closing(RunReader(folder)) as reader:
         rows = reader.figure_rows()

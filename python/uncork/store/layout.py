@@ -123,8 +123,7 @@ _STAMP: Final = re.compile(r"(\d{8}-\d{6})(?:-(\d+))?$")
 def check_writable(root: Path) -> None:
     """Check that runs can be created under `root`, before something is measured or read for one.
 
-    Raises:
-        SetupError: if they cannot; the message names the option to change.
+    Raises SetupError if they cannot; the message names the option to change.
     """
     try:
         existing = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
@@ -270,8 +269,7 @@ def _named(root: Path, name: str, id: str) -> Path:
 def read_names(root: Path) -> dict[str, str]:
     """Return the names of runs, each with the id of its run.
 
-    Raises:
-        StoreError: if the names cannot be read.
+    Raises StoreError if the names cannot be read.
     """
     names = {}
     try:
@@ -333,8 +331,7 @@ def name_run(root: Path, wanted: str, name: str) -> tuple[str, str | None]:
 def list_runs(root: Path) -> Iterator[Manifest | StoreError]:
     """Yield the manifest of every run, oldest first, then an error for each run that cannot be read.
 
-    Raises:
-        StoreError: if the folder cannot be listed.
+    Raises StoreError if the folder cannot be listed.
     """
     from uncork.store.catalogue import read_catalogue  # noqa: PLC0415 -- it builds on this module
 
@@ -357,8 +354,7 @@ def read_answer(folder: Path) -> str:
 def read_manifest(folder: Path) -> Manifest:
     """Read a run's manifest.
 
-    Raises:
-        StoreError: if the manifest cannot be read, or has another format version.
+    Raises StoreError if the manifest cannot be read, or has another format version.
     """
     path = folder / "manifest.json"
     try:
@@ -421,8 +417,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file atomically: no reader ever sees half of it, even after a power cut.
 
-    Raises:
-        StoreError: if the disk is full or the folder cannot be written.
+    Raises StoreError if the disk is full or the folder cannot be written.
     """
     data = content.encode() if isinstance(content, str) else content
     draft = path.with_name(

@@ -36,8 +36,7 @@ def write_environment(folder: Path, facts: Mapping[str, Mapping[str, str]]) -> N
 def write_measurement(folder: Path, measured: LoadMeasurement) -> None:
     """Write a measurement. Totals are written last, so they exist only with everything else.
 
-    Raises:
-        StoreError: if the disk is full or the folder cannot be written.
+    Raises StoreError if the disk is full or the folder cannot be written.
     """
     if measured.times:
         rows = [{"position": place, **asdict(row)} for place, row in enumerate(measured.times)]

@@ -59,8 +59,7 @@ def part_folder(folder: Path, number: int) -> Path:
 def keep_part(source: Path, folder: Path, number: int) -> Path:
     """Copy a run into the merged run at `folder`, as a part of it; return where it is kept.
 
-    Raises:
-        StoreError: if it cannot be copied.
+    Raises StoreError if it cannot be copied.
     """
     place = part_folder(folder, number)
     try:

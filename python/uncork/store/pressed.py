@@ -28,8 +28,7 @@ class Pressed:
 def write_pressed(folder: Path, pressed: Sequence[Pressed]) -> None:
     """Write what was observed, replacing an earlier file.
 
-    Raises:
-        StoreError: if the file cannot be written.
+    Raises StoreError if the file cannot be written.
     """
     data = [
         {"level": pressure.level, "seen": _plain(pressure.seen), "lacks": pressure.missing}
@@ -41,8 +40,7 @@ def write_pressed(folder: Path, pressed: Sequence[Pressed]) -> None:
 def read_pressed(folder: Path) -> tuple[Pressed, ...]:
     """Return what was observed; empty if nothing was watched.
 
-    Raises:
-        StoreError: if the file is damaged.
+    Raises StoreError if the file is damaged.
     """
     return read_document(folder / "seen.json", lambda data: tuple(map(_pressed, data))) or ()
 

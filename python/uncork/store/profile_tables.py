@@ -35,8 +35,7 @@ def release_memory() -> None:
 def write_evidence(folder: Path, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
     """Write facts and tables. Facts are written last, so they exist only with all the tables.
 
-    Raises:
-        StoreError: if the disk is full or the folder cannot be written.
+    Raises StoreError if the disk is full or the folder cannot be written.
     """
     for name, table in tables.items():
         append_table(folder, name, table)
@@ -46,8 +45,7 @@ def write_evidence(folder: Path, facts: Mapping[str, Any], tables: Mapping[str, 
 def read_evidence(folder: Path, described: Iterable[Table]) -> tuple[dict[str, Any], dict[str, pa.Table]]:
     """Return the facts and tables of a stored run.
 
-    Raises:
-        StoreError: if its files are damaged, or the run has no result.
+    Raises StoreError if its files are damaged, or the run has no result.
     """
     for error in fetch([folder]):
         raise error

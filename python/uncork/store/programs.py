@@ -32,7 +32,6 @@ def write_service(folder: Path, service: LoadedService) -> None:
 def read_service(folder: Path) -> LoadedService | None:
     """Return how a service was started; None for a load that was merged from parts.
 
-    Raises:
-        StoreError: if the file is damaged.
+    Raises StoreError if the file is damaged.
     """
     return read_document(folder / _FILE, lambda data: decoded(LoadedService, data))

@@ -109,10 +109,8 @@ class Queries:
     def ask(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Return the columns and rows of a query.
 
-        The internal column `filename` is left out unless the query names it.
-
-        Raises:
-            UsageError: if DuckDB rejects the query; the message says where.
+        The internal column `filename` is left out unless the query names it. Raises UsageError if
+        DuckDB rejects the query; the message says where.
         """
         return self._answer(query, _rows_of)
 
@@ -123,8 +121,7 @@ class Queries:
     def ask_sandboxed(self, query: str, most: int) -> Answer:
         """Return up to `most` rows of a query that can touch nothing but the tables.
 
-        Raises:
-            UsageError: if the query is not a single SELECT, or DuckDB rejects it.
+        Raises UsageError if the query is not a single SELECT, or DuckDB rejects it.
         """
         return self._answer(query, lambda connection, text: ask_sandboxed(connection, text, most))
 
@@ -162,11 +159,7 @@ class RunReader(Queries):
             self._known.clear()
 
     def specification(self) -> str:
-        """Return the experiment file's text.
-
-        Raises:
-            SetupError: if the run is not an experiment.
-        """
+        """Return the experiment file's text. Raises SetupError if the run is not an experiment."""
         if self.manifest.kind != "experiment":
             raise SetupError(
                 f"run {self.manifest.id} is a {self.manifest.kind}, not an experiment; see it with "
@@ -376,8 +369,7 @@ class RunReader(Queries):
     def _open(self, query: str) -> duckdb.DuckDBPyConnection:
         """Return a connection with the tables that a query names; with all tables if it names none.
 
-        Raises:
-            StoreError: if a file of these tables is damaged.
+        Raises StoreError if a file of these tables is damaged.
         """
         import duckdb  # noqa: PLC0415 -- as in `_answer`
 
@@ -521,9 +513,7 @@ def add_evidence(connection: duckdb.DuckDBPyConnection, folder: Path) -> frozens
     """Add the evidence of a run's variants to a connection; if collected twice, the newest.
 
     Returns the names of the tables and views that were created; empty if the run has no evidence.
-
-    Raises:
-        StoreError: if the run's files are damaged.
+    Raises StoreError if the run's files are damaged.
     """
     import duckdb  # noqa: PLC0415 -- see `store.query`
 

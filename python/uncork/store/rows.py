@@ -17,8 +17,7 @@ Row = TypeVar("Row", bound=StoredRow)
 def read_rows(folder: Path, name: str) -> list[dict[str, Any]]:
     """Return all rows of a table of a run, in the order they were stored.
 
-    Raises:
-        StoreError: if a file is damaged.
+    Raises StoreError if a file is damaged.
     """
     rows: list[dict[str, Any]] = []
     try:

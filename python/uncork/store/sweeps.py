@@ -27,8 +27,7 @@ def write_sweep(folder: Path, spec: SweepSpec) -> None:
 def append_load_step(folder: Path, step: LoadStep) -> None:
     """Append a load step, atomically.
 
-    Raises:
-        StoreError: if the disk is full or the folder cannot be written.
+    Raises StoreError if the disk is full or the folder cannot be written.
     """
     append_rows(folder, "sweep_visits", [{**asdict(step), "errors": json.dumps(dict(step.errors))}])
 

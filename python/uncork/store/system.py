@@ -60,8 +60,7 @@ class SystemWriter:
     def append(self, seen: Sequence[tuple[Mapping[str, Any], SystemSeries]]) -> None:
         """Append samplings. The list of samplings is written last, so each one in it is complete.
 
-        Raises:
-            StoreError: if the disk is full or the folder cannot be written.
+        Raises StoreError if the disk is full or the folder cannot be written.
         """
         if not seen:
             return
@@ -87,8 +86,7 @@ def _first_free(folder: Path) -> int:
 def read_system(folder: Path) -> dict[str, pa.Table]:
     """Return all samplings of a run; tables are empty if nothing was sampled.
 
-    Raises:
-        StoreError: if the run's files are damaged.
+    Raises StoreError if the run's files are damaged.
     """
     found = {}
     for table in SYSTEM_TABLES:

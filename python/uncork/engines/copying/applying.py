@@ -68,8 +68,7 @@ class Applier:
     def apply(self, steps: Iterable[Step]) -> None:
         """Execute steps in their order, then those that failed, here or before, until no more succeed.
 
-        Raises:
-            SetupError: if the copy's server went away, or its disk is full.
+        Raises SetupError if the copy's server went away, or its disk is full.
         """
         for step in steps:
             if step.refused:
@@ -112,8 +111,7 @@ class Applier:
     def analyse(self) -> None:
         """Vacuum and analyse the database; if a table refuses, each table on its own.
 
-        Raises:
-            SetupError: if the copy's server went away, or its disk is full.
+        Raises SetupError if the copy's server went away, or its disk is full.
         """
         if self._execute(Step("planner statistics", "of the database", "VACUUM (ANALYZE)")) is None:
             return

@@ -43,8 +43,7 @@ class ChosenSetting:
 def read_settings(connection: psycopg.Connection[Any]) -> tuple[ChosenSetting, ...]:
     """Return the settings of the connection's database, apart from defaults and those of roles.
 
-    Raises:
-        psycopg.Error: if the connection fails.
+    Raises psycopg.Error if the connection fails.
     """
     parameters = [list(PLAN_SETTINGS), PLAN_PATTERN, NO_PLAN_PATTERN]
     rows = connection.execute(_CHOSEN, parameters).fetchall()
@@ -54,10 +53,8 @@ def read_settings(connection: psycopg.Connection[Any]) -> tuple[ChosenSetting, .
 def start_settings(conninfo: str) -> dict[str, str]:
     """Return the settings of a source that a server of copies must be started with, by name.
 
-    `shared_buffers` can be larger than this machine's memory: the caller decides.
-
-    Raises:
-        ConnectError: if the source cannot be reached.
+    `shared_buffers` can be larger than this machine's memory: the caller decides. Raises ConnectError
+    if the source cannot be reached.
     """
     with connect_errors(), connect_to_watch(conninfo) as connection:
         return {setting.name: setting.value for setting in read_settings(connection) if setting.at_start}
@@ -68,8 +65,7 @@ def apply_settings(
 ) -> tuple[NotCopied, ...]:
     """Set settings for the connection's database, and return those that it cannot have.
 
-    Raises:
-        psycopg.Error: if the connection fails.
+    Raises psycopg.Error if the connection fails.
     """
     missing = []
     name = identifier(connection.info.dbname)

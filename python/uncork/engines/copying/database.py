@@ -441,11 +441,7 @@ def _connect(conninfo: str) -> psycopg.Connection[Any]:
 
 
 def drop_database(target: str) -> None:
-    """Drop the database of a copy that failed.
-
-    Raises:
-        psycopg.Error: if that is not possible.
-    """
+    """Drop the database of a copy that failed. Raises psycopg.Error if that is not possible."""
     name = str(conninfo_to_dict(target)["dbname"])
     with closing(connect_to_watch(make_conninfo(target, dbname="postgres"))) as control:
         control.execute(f"DROP DATABASE IF EXISTS {identifier(name)} WITH (FORCE)".encode())

@@ -559,8 +559,7 @@ _ALWAYS: Final = (
 def read_lost(connection: psycopg.Connection[Any], schema: Schema) -> tuple[NotCopied, ...]:
     """Return what the source has and a copy never gets, one entry for each object.
 
-    Raises:
-        psycopg.Error: if the connection fails.
+    Raises psycopg.Error if the connection fails.
     """
     found = [
         NotCopied(f"{kind} {name}", why, lost)

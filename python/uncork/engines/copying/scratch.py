@@ -53,8 +53,7 @@ Column = tuple[str, str]
 def count_statements(conninfo: str) -> int:
     """Create pg_stat_statements in a database of an own server; return the server's major version.
 
-    Raises:
-        ConnectError: if the server cannot be reached.
+    Raises ConnectError if the server cannot be reached.
     """
     with connect_errors(), closing(connect_to_watch(conninfo)) as control:
         has_statements(control, may_create=True)
@@ -64,8 +63,7 @@ def count_statements(conninfo: str) -> int:
 def indexable_columns(conninfo: str, tables: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the columns of each table that can have a B-tree index, as SQL; none if there is no such table.
 
-    Raises:
-        ConnectError: if the server cannot be reached.
+    Raises ConnectError if the server cannot be reached.
     """
     with connect_errors(), closing(connect_to_watch(conninfo)) as control:
         return {

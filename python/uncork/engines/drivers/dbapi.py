@@ -141,8 +141,7 @@ class DbapiEngine:
     def restore(self, cell: Cell, arm: Arm) -> None:
         """Restore an arm's data to the state that `build` left. Does nothing if the arm has not written.
 
-        Raises:
-            SetupError: if there is no space for the copy.
+        Raises SetupError if there is no space for the copy.
         """
         placement = (cell, arm)
         if placement in self._places and placement not in self._written:
@@ -362,8 +361,7 @@ def remove_folders() -> list[Path]:
 def _mysql_options(dsn: str | None) -> dict[str, Any]:
     """Parse ``mysql://user:password@host:port``.
 
-    Raises:
-        SetupError: if it is not set or not valid.
+    Raises SetupError if it is not set or not valid.
     """
     how = f"set {MYSQL_DSN} to mysql://user:password@host:port (a user that may create databases)"
     if not dsn:

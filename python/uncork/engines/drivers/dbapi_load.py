@@ -75,8 +75,7 @@ class Child:
     def answer(self, seconds: float) -> dict[str, Any] | None:
         """Return the next answer, or None if there is none in time.
 
-        Raises:
-            ServerCrash: if the process ended without an answer.
+        Raises ServerCrash if the process ended without an answer.
         """
         deadline = time.monotonic() + seconds + _GRACE_S
         assert self._process.stdout is not None  # noqa: S101 -- opened as a pipe
@@ -186,10 +185,8 @@ def run_driven(request: LoadRequest, *, embedded: bool, crew: Crew) -> Measureme
     """Run one trial on an engine that the Rust core does not support.
 
     The client processes stay in `crew` for the next trial, unless this one was cut short or failed.
-
-    Raises:
-        LoadError: if no load can be sent: a statement fails during the warm-up, or the engine refuses the
-            connection.
+    Raises LoadError if no load can be sent: a statement fails during the warm-up, or the engine refuses
+    the connection.
     """
     database, whole = request.target.database, False
     try:

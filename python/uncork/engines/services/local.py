@@ -100,8 +100,7 @@ class LocalServices:
     ) -> Served:
         """Start the services that do not run yet, in order, and return the last one.
 
-        Raises:
-            ServiceCrash: if one has ended, or is not ready in time.
+        Raises ServiceCrash if one has ended, or is not ready in time.
         """
         keys: dict[str, Key] = {}
         pids: dict[str, tuple[int, ...]] = {}

@@ -110,8 +110,7 @@ _SHORT: Final = 130
 def read_source_sizes(source: str) -> tuple[int, SourceSizes | None]:
     """Return the major version of a source and, from version `RESTORES`, what its planner knows.
 
-    Raises:
-        ConnectError: if the source cannot be reached or read.
+    Raises ConnectError if the source cannot be reached or read.
     """
     with connect_errors(), connect_to_watch(source) as connection:
         for command in _SOURCE:
@@ -378,8 +377,7 @@ _SPECIAL: Final = _PAGE - 16
 def extend(path: Path, pages: int) -> None:
     """Extend the files of a relation to so many pages; never shorten them.
 
-    Raises:
-        OSError: if a file cannot be extended.
+    Raises OSError if a file cannot be extended.
     """
     owner = path.stat()
     for segment in range(-(-pages // _SEGMENT_PAGES)):

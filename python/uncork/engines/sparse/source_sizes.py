@@ -75,8 +75,7 @@ class SourceSizes:
 def read_sizes(connection: psycopg.Connection[Any]) -> SourceSizes:
     """Read the sizes of all tables and indexes of users over a read-only connection.
 
-    Raises:
-        psycopg.Error: if the server went away or did not answer in time.
+    Raises psycopg.Error if the server went away or did not answer in time.
     """
     with connection.transaction():
         # EXPLAIN shows what changes plans; the watch itself has changed jit.

@@ -152,8 +152,7 @@ class ServerSnapshot:
 def check_conninfo(conninfo: str) -> None:
     """Check the syntax of a connection string, without connecting.
 
-    Raises:
-        UsageError: if libpq cannot parse it, with libpq's reason.
+    Raises UsageError if libpq cannot parse it, with libpq's reason.
     """
     try:
         conninfo_to_dict(conninfo)
@@ -235,12 +234,9 @@ class ServerWatch:
     def snapshot(self, *, whole: bool, between: Callable[[], None] | None = None) -> ServerSnapshot:
         """Read all counters; with `whole`, also tables, indexes, foreign keys and settings.
 
-        `between` is called after each query, so that samples can be taken meanwhile. Whatever
-        cannot be read is left out and listed in the snapshot's `failed`. No relation is opened: `details`
-        does that.
-
-        Raises:
-            ServerCrash: if the server went away.
+        `between` is called after each query, so that samples can be taken meanwhile. Whatever cannot be
+        read is left out and listed in the snapshot's `failed`. No relation is opened: `details` does
+        that. Raises ServerCrash if the server went away.
         """
         begun = time.time_ns() // 1000
         self._set_timeout(_SNAPSHOT_TIMEOUT)
@@ -283,8 +279,7 @@ class ServerWatch:
     ) -> Details:
         """Read sizes, widths and definitions of the tables that matter: the `used` ones, then the largest.
 
-        Raises:
-            ServerCrash: if the server went away.
+        Raises ServerCrash if the server went away.
         """
         self._set_timeout(_SNAPSHOT_TIMEOUT)
         tables, indexes = snapshot.tables["database_relations"], snapshot.tables["database_indexes"]
@@ -293,8 +288,7 @@ class ServerWatch:
     def catalogue(self, scope: CatalogueScope) -> ReadCatalogue:
         """Read the catalogue of the connected database, as far as `scope` needs it.
 
-        Raises:
-            ServerCrash: if the server went away.
+        Raises ServerCrash if the server went away.
         """
         self._set_timeout(_SNAPSHOT_TIMEOUT)
         return read_catalogue(self._ask, self.version, scope)
@@ -310,11 +304,8 @@ class ServerWatch:
     def look(self, known: Collection[int], *, blockers: bool) -> Look | None:
         """Sample the sessions that work or wait; return None if the server did not answer in time.
 
-        `known` are query ids whose texts are not needed again. `blockers` also asks which sessions block the
-        waiting ones.
-
-        Raises:
-            ServerCrash: if the server went away.
+        `known` are query ids whose texts are not needed again. `blockers` also asks which sessions
+        block the waiting ones. Raises ServerCrash if the server went away.
         """
         begun = time.monotonic_ns()
         try:
@@ -339,8 +330,7 @@ class ServerWatch:
     def connections(self) -> Connections | None:
         """Return the number of connections; None if the server did not answer in time.
 
-        Raises:
-            ServerCrash: if the server went away.
+        Raises ServerCrash if the server went away.
         """
         try:
             ((many, idle_us),) = self._ask(snapshot_sql.CONNECTIONS)
@@ -351,8 +341,7 @@ class ServerWatch:
     def connection_limits(self) -> tuple[int, int]:
         """Return how many connections the server accepts, and how many of those it reserves for superusers.
 
-        Raises:
-            ServerCrash: if the server went away.
+        Raises ServerCrash if the server went away.
         """
         ((most, reserved),) = self._ask(snapshot_sql.CONNECTION_LIMITS)
         return most, reserved
@@ -361,8 +350,7 @@ class ServerWatch:
     def planning(self) -> Iterator[Planner]:
         """Plan statements over this connection; meanwhile timeouts are shorter.
 
-        Raises:
-            ServerCrash: if the server went away.
+        Raises ServerCrash if the server went away.
         """
         try:
             yield Planner(self._session, self.version)
@@ -373,10 +361,8 @@ class ServerWatch:
     def statement_counts(self) -> dict[int, StatementCount]:
         """Return what pg_stat_statements counted since its reset, by query id; empty unless it counts.
 
-        Call `facts` first: it finds out where the extension is.
-
-        Raises:
-            ServerCrash: if the server went away, or did not answer in time.
+        Call `facts` first: it finds out where the extension is. Raises ServerCrash if the server went
+        away, or did not answer in time.
         """
         if self._statements is None:
             return {}
@@ -388,8 +374,7 @@ class ServerWatch:
     def sessions_begun(self) -> int | None:
         """Return how many sessions have begun in the connected database; None before PostgreSQL 14.
 
-        Raises:
-            ServerCrash: if the server went away, or did not answer in time.
+        Raises ServerCrash if the server went away, or did not answer in time.
         """
         if self.version < _COUNTS_SESSIONS:
             return None
@@ -399,16 +384,14 @@ class ServerWatch:
     def session_ports(self) -> set[int]:
         """Return the client's port of each connection over TCP.
 
-        Raises:
-            ServerCrash: if the server went away, or did not answer in time.
+        Raises ServerCrash if the server went away, or did not answer in time.
         """
         return {port for (port,) in self._answer(snapshot_sql.SESSION_PORTS)}
 
     def texts(self, wanted: Iterable[int]) -> dict[int, str]:
         """Return the texts of statements by query id, as far as pg_stat_statements has them.
 
-        Raises:
-            ServerCrash: if the server went away.
+        Raises ServerCrash if the server went away.
         """
         if self._statements is None or self._extension is None:
             return {}

@@ -66,8 +66,7 @@ SETTING_OBSERVERS: Final[Mapping[str, SettingObserver]] = {
 def create_extension(conninfo: str, name: str) -> None:
     """Create an extension in a database of a server that is ours.
 
-    Raises:
-        SetupError: if the server refuses.
+    Raises SetupError if the server refuses.
     """
     try:
         with connect_to_watch(conninfo) as connection:
@@ -79,8 +78,7 @@ def create_extension(conninfo: str, name: str) -> None:
 def count_statements(conninfo: str) -> None:
     """Let pg_stat_statements count statements and their planning, on a server that is ours.
 
-    Raises:
-        SetupError: if the server refuses.
+    Raises SetupError if the server refuses.
     """
     create_extension(conninfo, "pg_stat_statements")
     try:
@@ -121,12 +119,9 @@ _Lock = tuple[str, int, str]
 class LockProbe:
     """Follows the locks of the session with the process id `pid`.
 
-    `longest_ns` is at least as long as the longest lock that was seen: each is taken to begin with the look
-    before the first that saw it, and to end with the look after the last. A lock between two looks is not
-    seen. `looks` counts them.
-
-    Raises:
-        ConnectError: if the server cannot be reached.
+    `longest_ns` is at least as long as the longest lock that was seen: each is taken to begin with the
+    look before the first that saw it, and to end with the look after the last. A lock between two looks
+    is not seen. `looks` counts them. Raises ConnectError if the server cannot be reached.
     """
 
     PAUSE_S: Final = 0.001
@@ -142,11 +137,7 @@ class LockProbe:
         self.longest_ns = 0
 
     def look(self) -> None:
-        """Ask the server once.
-
-        Raises:
-            ServerCrash: if it went away.
-        """
+        """Ask the server once. Raises ServerCrash if it went away."""
         asked = time.monotonic_ns()
         try:
             rows = self._connection.execute(LOCKS_HELD.encode(), {"pid": self._pid}, prepare=True).fetchall()

@@ -44,11 +44,9 @@ class Explained:
 class Planner:
     """Plans statements in the read-only session of a watch.
 
-    The server plans a statement and does not execute it. To simplify expressions, it may execute functions
-    that are declared IMMUTABLE or STABLE and get constants, as in each plan that it makes.
-
-    Raises:
-        psycopg.Error: if the server went away; each method does.
+    The server plans a statement and does not execute it. To simplify expressions, it may execute
+    functions that are declared IMMUTABLE or STABLE and get constants, as in each plan that it makes.
+    Raises psycopg.Error if the server went away; each method does.
     """
 
     def __init__(self, session: WatchSession, version: int) -> None:

@@ -35,8 +35,7 @@ class PoolerCounts:
 class PoolerConsole:
     """A connection to the console of PgBouncer; the role must be one of admin_users or stats_users.
 
-    Raises:
-        ConnectError: if the console cannot be reached, or refuses the connection or its statistics.
+    Raises ConnectError if the console cannot be reached, or refuses the connection or its statistics.
     """
 
     def __init__(self, conninfo: str) -> None:
@@ -58,8 +57,7 @@ class PoolerConsole:
     def counts(self, database: str | None = None) -> PoolerCounts:
         """Return what PgBouncer counted until now, for a database by the name its clients use, or for all.
 
-        Raises:
-            ServerCrash: if the console went away or refuses.
+        Raises ServerCrash if the console went away or refuses.
         """
         try:
             cursor = self._connection.execute("SHOW STATS")
@@ -91,11 +89,9 @@ def pool_counted(
 ) -> Iterator[dict[str, float]]:
     """Count what a pooler does while the block runs, for one database or for all.
 
-    Yields the counts by their names in `PoolerCounts`, with ``elapsed_ns``; filled when the block ends. If
-    the console refuses then, they stay empty, and `missing` receives the reason.
-
-    Raises:
-        ServerCrash: if the console refuses at the beginning.
+    Yields the counts by their names in `PoolerCounts`, with ``elapsed_ns``; filled when the block ends.
+    If the console refuses then, they stay empty, and `missing` receives the reason. Raises ServerCrash
+    if the console refuses at the beginning.
     """
     counted: dict[str, float] = {}
     before = pooler.counts(database)

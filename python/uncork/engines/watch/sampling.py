@@ -41,10 +41,7 @@ def read_sample(session: WatchSession, wanted: SampledExpression) -> Sample:
     """Return values of an expression in about 200 rows of about 100 blocks.
 
     The server has to know everything that the expression calls as IMMUTABLE: a function that changes
-    something, or depends on the session, is not called.
-
-    Raises:
-        psycopg.Error: if the server went away.
+    something, or depends on the session, is not called. Raises psycopg.Error if the server went away.
     """
     return _guarded(session, lambda: _read(session, wanted), Sample)
 
@@ -52,11 +49,8 @@ def read_sample(session: WatchSession, wanted: SampledExpression) -> Sample:
 def read_rows(session: WatchSession, wanted: SampledRows) -> RowSample:
     """Return values that about 200 rows of about 100 blocks have together, without rows that have a NULL.
 
-    Each row is followed to the rows that it refers to, which an index of their key finds. What `read_sample`
-    says about functions holds here too.
-
-    Raises:
-        psycopg.Error: if the server went away.
+    Each row is followed to the rows that it refers to, which an index of their key finds. What
+    `read_sample` says about functions holds here too. Raises psycopg.Error if the server went away.
     """
     return _guarded(session, lambda: _read_together(session, wanted), RowSample)
 

@@ -51,12 +51,10 @@ def add_own_query(query: str) -> None:
 class WatchSession:
     """A read-only session whose settings are known.
 
-    `pooled` means that the connection goes through a pooler; `pid` is the server process that answered first.
-    `hidden` means that pg_stat_statements does not count what this session executes.
-
-    Raises:
-        ConnectError: if the server cannot be reached or refuses the connection, or a pooler allows no
-            transactions.
+    `pooled` means that the connection goes through a pooler; `pid` is the server process that answered
+    first. `hidden` means that pg_stat_statements does not count what this session executes. Raises
+    ConnectError if the server cannot be reached or refuses the connection, or a pooler allows no
+    transactions.
     """
 
     def __init__(self, conninfo: str) -> None:
@@ -104,8 +102,7 @@ class WatchSession:
     def set(self, **settings: str) -> None:
         """Change settings of this session; through a pooler, of each transaction from now on.
 
-        Raises:
-            psycopg.Error: if the server refuses.
+        Raises psycopg.Error if the server refuses.
         """
         if self.pooled:
             self._settings.update(settings)
@@ -121,8 +118,7 @@ class WatchSession:
     def using(self, settings: Mapping[str, str]) -> Iterator[None]:
         """Apply settings until the block ends. Skip a setting that the role may not change.
 
-        Raises:
-            psycopg.Error: if the server goes away.
+        Raises psycopg.Error if the server goes away.
         """
         if self.pooled:
             before, self._settings = self._settings, {**self._settings, **settings}
@@ -148,8 +144,7 @@ class WatchSession:
     ) -> psycopg.Cursor:
         """Execute one or several statements; return the cursor with the rows of the last one.
 
-        Raises:
-            psycopg.Error: if the server refuses or went away.
+        Raises psycopg.Error if the server refuses or went away.
         """
         composed = query if isinstance(query, sql.Composed) else sql.Composed([sql.SQL(query)])
         text = composed.as_string(self.connection)

@@ -38,8 +38,7 @@ class Address:
 def parse_address(text: str, environment: Mapping[str, str]) -> Path | Address:
     """Parse a place for runs: a folder or an address. Pure.
 
-    Raises:
-        UsageError: if the address cannot be a store.
+    Raises UsageError if the address cannot be a store.
     """
     match = _SCHEME.fullmatch(text.strip())
     if "::" in text and "://" in text:

@@ -165,8 +165,7 @@ class AddressMirror:
     def publish(self, run: Path) -> bool:
         """Send a run of this or another folder, with its tags; return False if the address has it already.
 
-        Raises:
-            StoreError: if the address has another run with this id, or someone resumed the run there.
+        Raises StoreError if the address has another run with this id, or someone resumed the run there.
         """
         manifest = read_manifest(run)
         path = run_path(run.name)
@@ -208,8 +207,7 @@ class AddressMirror:
     def set_name(self, name: str, id: str) -> None:
         """Set the name of a run at the address.
 
-        Raises:
-            SetupError: if the run is not at the address yet.
+        Raises SetupError if the run is not at the address yet.
         """
         if id not in self._record().runs:
             raise SetupError(f"{id} is not at {self.shown} yet; send it with: uncork runs push")

@@ -45,8 +45,7 @@ def shown(root: Path) -> str:
 def refresh(root: Path) -> None:
     """Update a folder's list of runs from its address, if it has one.
 
-    Raises:
-        SetupError, ConnectError: if the address is wrong, or cannot be reached.
+    Raises SetupError, ConnectError if the address is wrong, or cannot be reached.
     """
     mirror = mirror_of(root)
     if mirror is not None:
@@ -56,10 +55,8 @@ def refresh(root: Path) -> None:
 def fetch(runs: Sequence[Path], needed: Sequence[str] | None = None) -> list[StoreError]:
     """Fetch files of runs that are only at an address; return an error for each damaged run.
 
-    `needed` lists the tables and files to fetch; all if None.
-
-    Raises:
-        SetupError, ConnectError: if the address cannot be reached.
+    `needed` lists the tables and files to fetch; all if None. Raises SetupError, ConnectError if the
+    address cannot be reached.
     """
     wanted = [run for run in runs if (run / ABSENT).exists()]
     damaged = []
@@ -76,8 +73,7 @@ def fetch(runs: Sequence[Path], needed: Sequence[str] | None = None) -> list[Sto
 def fetched(runs: Sequence[Path]) -> Iterator[Path]:
     """Yield runs one by one, after fetching their files; many runs are fetched together in advance.
 
-    Raises:
-        SetupError, ConnectError: if the address cannot be reached.
+    Raises SetupError, ConnectError if the address cannot be reached.
     """
     for start in range(0, len(runs), _AHEAD):
         some = runs[start : start + _AHEAD]

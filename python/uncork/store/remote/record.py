@@ -239,8 +239,7 @@ def has_file(run: Path, name: str, facts: tuple[int, str]) -> bool:
 def put_copy(path: Path, content: bytes) -> None:
     """Write a copy of a file at the address, atomically but without waiting for the disk.
 
-    Raises:
-        StoreError: if the copy cannot be written.
+    Raises StoreError if the copy cannot be written.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:
@@ -256,11 +255,8 @@ def put_copy(path: Path, content: bytes) -> None:
 def put_manifest(run: Path, manifest: Manifest, *, absent: bool) -> None:
     """Write a run's manifest; `absent` means that some of its files have not been fetched yet.
 
-    A new folder is dated an hour back: nothing else changes it now, so the list of runs need not treat it as
-    one that may still change.
-
-    Raises:
-        StoreError: if the manifest cannot be written.
+    A new folder is dated an hour back: nothing else changes it now, so the list of runs need not treat
+    it as one that may still change. Raises StoreError if the manifest cannot be written.
     """
     new = not run.exists()
     if absent:
