@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -103,24 +103,16 @@ class Address:
 
         It contains the password, so do not show it.
         """
-        return make_conninfo(
-            host=self.host,
-            hostaddr=self.hostaddr,
-            port=self.port,
-            user=self.user,
-            dbname=self.database if database is None else database,
-            password=self.password,
-            options=self.options or None,
-            application_name=self.application_name,
-            connect_timeout=-(-self.connect_timeout_ns // 1_000_000_000),
-            sslmode=self.sslmode,
-            sslnegotiation=None if self.sslnegotiation == "postgres" else self.sslnegotiation,
-            sslrootcert=self.sslrootcert,
-            sslcert=self.sslcert,
-            sslkey=self.sslkey,
-            sslsni=int(self.sslsni),
-            channel_binding=self.channel_binding,
-        )
+        known = asdict(self)
+        name, timeout_ns = known.pop("database"), known.pop("connect_timeout_ns")
+        own = {
+            "dbname": name if database is None else database,
+            "connect_timeout": -(-timeout_ns // 1_000_000_000),
+            "options": self.options or None,
+            "sslnegotiation": None if self.sslnegotiation == "postgres" else self.sslnegotiation,
+            "sslsni": int(self.sslsni),
+        }
+        return make_conninfo(**{**known, **own})
 
     def uri(self, database: str) -> str:
         """Return the URI of a database on this server, for libpq and for drivers that accept its URIs.

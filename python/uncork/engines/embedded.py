@@ -88,7 +88,9 @@ class EmbeddedServer:
         self._folder = process.owned_folder("pg-")
         try:
             for name in ("data", "socket"):
-                self._make_folder(self._folder / name)
+                (self._folder / name).mkdir(mode=0o700)
+                if self._account.change:
+                    os.chown(self._folder / name, self._account.uid, self._account.gid)
             self._initialise(binaries)
             self._launch(binaries)
         except PermissionError as error:
@@ -258,11 +260,6 @@ class EmbeddedServer:
                 ) from error
         return self._wanted_port
 
-    def _make_folder(self, path: Path) -> None:
-        path.mkdir(mode=0o700)
-        if self._account.change:
-            os.chown(path, self._account.uid, self._account.gid)
-
     def _initialise(self, binaries: Path) -> None:
         root = self._root
         try:
@@ -393,7 +390,11 @@ def new_cluster(data: Path, binaries: Path, account: Account, run: Run) -> None:
     with contextlib.suppress(OSError, shutil.Error):
         _copy(kept, data, account.uid if account.change else None, account.gid)
         return
-    _empty(data)
+    for path in data.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     done = run([str(binaries / "initdb"), "-D", str(data), *_OPTIONS])
     if done.returncode != 0:
         raise InitdbFailed(done.stderr or done.stdout)
@@ -432,14 +433,6 @@ def _copy(source: Path, target: Path, uid: int | None, gid: int) -> None:
         os.chown(folder, uid, gid)
         for name in files:
             os.chown(Path(folder, name), uid, gid, follow_symlinks=False)
-
-
-def _empty(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
 
 
 # ---- empty the page cache ----

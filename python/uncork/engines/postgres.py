@@ -27,7 +27,7 @@ from uncork.engines.embedded import EmbeddedServer, other_runs
 from uncork.engines.host import machine_facts
 from uncork.engines.planner_statistics import vacuum_only
 from uncork.engines.postmaster import local_postmaster
-from uncork.engines.services.commands import last_line_of
+from uncork.engines.services.local import last_line_of
 from uncork.engines.setting_check import (
     ServerCheck,
     extensions_lacking,

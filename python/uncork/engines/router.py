@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from uncork.engines.drivers.dbapi import DbapiEngine, remove_folders
 from uncork.engines.host import machine_facts
 from uncork.engines.postgres import PostgresServer
-from uncork.engines.services.commands import last_line_of
+from uncork.engines.services.local import last_line_of
 from uncork.errors import SetupError
 from uncork.model.answer import Answer
 from uncork.model.measurement import Measurement

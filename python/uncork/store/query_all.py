@@ -75,7 +75,8 @@ class AllRunsReader(Queries):
         self._connection = duckdb.connect()
         self.damaged: list[StoreError] = []
         self._connection.execute("CREATE SCHEMA made")
-        _add_table(self._connection, "made.all_runs", _ATTEMPTS, map(_attempt_row, runs))
+        attempts = ({"run": run.id, "attempts": _attempts(run)} for run in runs)
+        _add_table(self._connection, "made.all_runs", _ATTEMPTS, attempts)
 
     def close(self) -> None:
         """Close the database connection."""
@@ -239,10 +240,6 @@ def _add_table(
 
 
 _ATTEMPTS: Final = {"run": "VARCHAR", "attempts": "VARCHAR"}
-
-
-def _attempt_row(run: StoredRun) -> dict[str, str]:
-    return {"run": run.id, "attempts": _attempts(run)}
 
 
 def _row(run: StoredRun) -> dict[str, Any]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from uncork.errors import StoreError
 from uncork.model.sweep import SweepSpec, Verification
@@ -50,7 +49,9 @@ class SweepReader(LoadReader):
 
     def verification(self) -> Verification | None:
         """Return the load that followed the sweep; None if none did."""
-        return read_document(self.folder / _VERIFIED, _verification)
+        return read_document(
+            self.folder / _VERIFIED, lambda data: Verification(**{**data, "step": LoadStep(**data["step"])})
+        )
 
     def steps(self) -> tuple[LoadStep, ...]:
         """Return the load steps in order.
@@ -64,7 +65,3 @@ class SweepReader(LoadReader):
                 f"run {self.manifest.id} has no result: it was killed before its first load step ended"
             )
         return tuple(LoadStep(**{**row, "errors": json.loads(row["errors"])}) for row in rows)
-
-
-def _verification(data: Mapping[str, Any]) -> Verification:
-    return Verification(**{**data, "step": LoadStep(**data["step"])})

@@ -26,7 +26,17 @@ def system_tables(
     tables: dict[str, list[pa.Table]] = {table.name: [] for table in SYSTEM_TABLES}
     rows = []
     for number, (place, series) in enumerate(seen, first):
-        rows.append(_sampling(number, place, series.facts))
+        facts = series.facts
+        rows.append(
+            {
+                **place,
+                **{name: facts[name] for name in ("elapsed_ns", "period_ns", "missed", "own_ns")},
+                "sampling": number,
+                "begun_us": facts["begun_unix_ns"] // 1000,
+                "bounds": json.dumps(facts["bounds"]),
+                "lacks": json.dumps(facts["lacks"]),
+            }
+        )
         for name, table in series.tables.items():
             numbers = pa.array([number] * table.num_rows, pa.int64())
             whole = table.append_column("sampling", numbers)
@@ -36,17 +46,6 @@ def system_tables(
     return {
         name: pa.concat_tables(parts) if parts else arrow_schema(TABLES[name]).empty_table()
         for name, parts in tables.items()
-    }
-
-
-def _sampling(number: int, place: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        **place,
-        **{name: facts[name] for name in ("elapsed_ns", "period_ns", "missed", "own_ns")},
-        "sampling": number,
-        "begun_us": facts["begun_unix_ns"] // 1000,
-        "bounds": json.dumps(facts["bounds"]),
-        "lacks": json.dumps(facts["lacks"]),
     }
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.engines.services.commands import last_line_of
+from uncork.engines.services.local import last_line_of
 from uncork.errors import SetupError
 from uncork.model.server import Target
 

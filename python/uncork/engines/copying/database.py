@@ -67,6 +67,7 @@ _NOTICED: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives
 """Notice within a minute that the machine of the source is gone: COPY may send nothing for long."""
 _MILLION: Final = 1_000_000
 _LONGEST_MS: Final = 2_000_000_000
+_EMPTY: Final = "the table is empty on the copy, so statements on it cannot be measured"
 
 
 def copy_source(
@@ -221,7 +222,9 @@ class _Copy:
         sizes = self._sizes() if restores else None
         done, missing = self._rows(plan, binary=target == self.schema.version)
         extra, cut = self._close(plan, done, disk) if plan.sampled else (0, ())
-        self._leave()
+        with suppress(psycopg.Error):  # the source has sent everything
+            self.source.execute("COMMIT")
+            self.source.close()
         self.told("creating indexes and constraints")
         applier.apply(self.schema.after_rows)
         applier.apply(self.schema.filling)
@@ -230,11 +233,7 @@ class _Copy:
         kept = sizes is not None and self._with_statistics(plan, sizes)
         absent = apply_settings(self.writer, settings)
         unneeded = tuple(
-            NotCopied(
-                f"rows of table {table.shown}",
-                "the request does not need them",
-                "the table is empty on the copy, so statements on it cannot be measured",
-            )
+            NotCopied(f"rows of table {table.shown}", "the request does not need them", _EMPTY)
             for table in self.schema.tables
             if table.oid in needless and table.kind == "r"
         )
@@ -269,12 +268,6 @@ class _Copy:
                 raise
             return False
         return True
-
-    def _leave(self) -> None:
-        """End the transaction on the source, which has sent everything."""
-        with suppress(psycopg.Error):
-            self.source.execute("COMMIT")
-            self.source.close()
 
     def _plan(self, needless: set[int], disk: int) -> _Plan:
         there = {
@@ -315,8 +308,7 @@ class _Copy:
                     continue
                 except (SourceFailed, psycopg.Error) as error:
                     reason = self._continue(error)
-            lost = "the table is empty on the copy, so statements on it cannot be measured"
-            missing.append(NotCopied(f"rows of table {table.shown}", reason, lost))
+            missing.append(NotCopied(f"rows of table {table.shown}", reason, _EMPTY))
         return done, missing
 
     def _one(self, table: Table, plan: _Plan, *, binary: bool) -> Transferred:

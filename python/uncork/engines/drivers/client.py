@@ -428,8 +428,9 @@ class _Load:
             self._over.set()
             for thread in self._threads:
                 thread.join()
+        lost = any(tally.lost for tally in self._tallies)
         return {
-            "outcome": self._outcome(cut),
+            "outcome": "deadline" if cut else "connection lost" if lost else "complete",
             "message": next((tally.message for tally in self._tallies if tally.message), None),
             "start_ns": start_ns,
             "end_ns": now_ns if cut else max(tally.end_ns for tally in self._tallies),
@@ -437,11 +438,6 @@ class _Load:
             "system_ns": round((after.ru_stime - before.ru_stime) * 1e9),
             "clients": [self._report(tally) for tally in self._tallies],
         }
-
-    def _outcome(self, cut: bool) -> str:
-        if cut:
-            return "deadline"
-        return "connection lost" if any(tally.lost for tally in self._tallies) else "complete"
 
     def _report(self, tally: _Tally) -> dict[str, Any]:
         """Return the counts of a client; operations that had not ended at the deadline count as failed."""

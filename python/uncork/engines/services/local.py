@@ -34,14 +34,14 @@ from uncork.engines.conninfo import Address
 from uncork.engines.ports import free_port
 from uncork.engines.process import identity
 from uncork.engines.services.inspection import receives_datagrams
-from uncork.errors import ServiceCrash
+from uncork.errors import ServiceCrash, SetupError
 from uncork.model.extras import install_modules
 from uncork.model.redaction import is_secret
 from uncork.model.server import Target
 from uncork.model.service import LOOPBACK, Served, ServiceJob
 from uncork.model.services.tls import own_service_tls, speaks_only_http2
-from uncork.model.units import series_words
-from uncork.spawn.child import start
+from uncork.model.units import format_duration, series_words
+from uncork.spawn.child import run, scratch_folder, start
 from uncork.spawn.reaper import all_pids
 
 _LEAST_SECRET = 4
@@ -318,7 +318,7 @@ class ServiceProcess:
             "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
             "HOME": os.environ.get("HOME", "/"),
             "LANG": os.environ.get("LANG", "C.UTF-8"),
-            **{name: self._filled(text) for name, text in environment.items()},
+            **{name: filled(text, self._words) for name, text in environment.items()},
             "HOST": LOOPBACK,
             "PORT": str(self.port),
             "FOLDER": str(self.folder),
@@ -421,16 +421,11 @@ class ServiceProcess:
             path.chmod(0o755)
 
     def _command(self, path: str) -> list[str]:
-        words = [self._filled(word) for word in self.job.command]
+        words = [filled(word, self._words) for word in self.job.command]
         if words[0] in self.job.files:
             words[0] = str(self.folder / words[0])
         words[0] = shutil.which(words[0], path=path) or words[0]
         return words
-
-    def _filled(self, text: str) -> str:
-        for name, value in self._words.items():
-            text = text.replace(name, value)
-        return text
 
     def _answers(self, seconds: float) -> str | None:
         """Return why the service is not ready; None if it is ready."""
@@ -563,3 +558,88 @@ def of_folder(folder: Path) -> list[int]:
             if mark in Path(f"/proc/{pid}/environ").read_bytes():
                 found.append(pid)
     return found
+
+
+# ---- commands of an experiment file ----
+
+
+_MOST_SHOWN = 200
+
+
+def last_line_of(
+    command: Sequence[str],
+    *,
+    files: Mapping[str, str],
+    environment: Mapping[str, str],
+    target: Target | None,
+    timeout_ns: int,
+) -> str:
+    """Run a command without a shell, and return the last line of its output that is not empty.
+
+    Args:
+        command: program and arguments; ``{python}`` and, with a target, ``{database_url}`` and its parts are
+            replaced.
+        files: texts for the command's working directory, by name.
+        environment: variables beside uncork's own; with a target, also `DATABASE_URL`.
+        target: the database that the command is about; None if it is not PostgreSQL.
+        timeout_ns: how long it may take.
+
+    Raises:
+        SetupError: if it cannot be started, takes too long, fails, or prints nothing.
+    """
+    words = {"{python}": sys.executable, **({} if target is None else database_words(target))}
+    variables = {**os.environ, **environment}
+    if target is not None:
+        variables["DATABASE_URL"] = database_url(target)
+    with scratch_folder("uncork-metric-") as folder:
+        for name, text in files.items():
+            if Path(name).is_absolute() or ".." in Path(name).parts:
+                raise SetupError(f'"{name}" must be in the folder of the experiment file, or below it')
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+        done = _run([filled(word, words) for word in command], folder, files, variables, timeout_ns)
+    if done.returncode:
+        lines = _lines(done.stderr) or ["it printed no reason"]
+        password = None if target is None else target.connection.get("password")
+        reason = lines[-1].replace(str(password), "***") if password else lines[-1]
+        reason = reason[:_MOST_SHOWN]
+        raise SetupError(f"the command {command[0]} ended with status {done.returncode}: {reason}")
+    lines = _lines(done.stdout)
+    if not lines:
+        raise SetupError(f"the command {command[0]} printed nothing; its last line must be a number")
+    return lines[-1]
+
+
+def _run(
+    words: list[str], folder: Path, files: Mapping[str, str], variables: Mapping[str, str], timeout_ns: int
+) -> subprocess.CompletedProcess[bytes]:
+    if words[0] in files:
+        (folder / words[0]).chmod(0o700)
+        words = [str(folder / words[0]), *words[1:]]
+    try:
+        return run(
+            words,
+            timeout=timeout_ns / 1e9,
+            capture_output=True,
+            env=variables,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired as error:
+        limit = format_duration(timeout_ns)
+        raise SetupError(
+            f"the command {words[0]} took longer than {limit} and was ended; raise its timeout"
+        ) from error
+    except OSError as error:
+        raise SetupError(f"the command {words[0]} cannot be started: {error.strerror or error}") from error
+
+
+def filled(text: str, words: Mapping[str, str]) -> str:
+    """Return a text in which each name of `words` is replaced by what it stands for."""
+    for name, value in words.items():
+        text = text.replace(name, value)
+    return text
+
+
+def _lines(output: bytes) -> list[str]:
+    return [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]

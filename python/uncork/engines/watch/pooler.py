@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 
@@ -15,6 +15,10 @@ from uncork.errors import ConnectError, ServerCrash
 
 _CONSOLE: Final = "pgbouncer"
 """The console's own row among the databases."""
+_TOTALS: Final = (
+    *("total_xact_count", "total_query_count", "total_xact_time", "total_query_time", "total_wait_time"),
+)
+"""The columns of the fields of `PoolerCounts`, after the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +69,8 @@ class PoolerConsole:
             rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         except psycopg.Error as error:
             raise ServerCrash(" ".join(str(error).split())) from error
-        wanted = (row for row in rows if database in (None, row["database"]))
-        return _sum([row for row in wanted if row["database"] != _CONSOLE])
-
-
-def _sum(rows: list[dict[str, Any]]) -> PoolerCounts:
-    def total(name: str) -> int:
-        return sum(int(row[name]) for row in rows)
-
-    return PoolerCounts(
-        at_ns=time.monotonic_ns(),
-        transactions=total("total_xact_count"),
-        queries=total("total_query_count"),
-        transaction_us=total("total_xact_time"),
-        query_us=total("total_query_time"),
-        wait_us=total("total_wait_time"),
-    )
+        wanted = [row for row in rows if row["database"] != _CONSOLE and database in (None, row["database"])]
+        return PoolerCounts(time.monotonic_ns(), *(sum(int(row[name]) for row in wanted) for name in _TOTALS))
 
 
 @contextmanager
