@@ -46,7 +46,7 @@ def count(server, query: str) -> str | None:
 
 
 def test_restoring_undoes_what_a_trial_changed(built):
-    with built._databases.open(CELL, ARM) as connection:
+    with built.open(CELL, ARM) as connection:
         connection.execute("DELETE FROM t WHERE id <= 100")
     assert count(built, "SELECT count(*) FROM t") == "4900"
     built.restore(CELL, ARM)
@@ -61,7 +61,7 @@ def test_restored_data_is_vacuumed_and_analysed(built):
 def test_warming_reads_every_table_and_index_into_the_cache(built):
     built.restore(CELL, ARM)
     built.warm(CELL, ARM)
-    with built._databases.open(CELL, ARM) as connection:
+    with built.open(CELL, ARM) as connection:
         connection.execute("CREATE EXTENSION pg_buffercache")
         cached = connection.execute(
             "SELECT c.relname, count(*) * 8192 = pg_relation_size(c.oid) FROM pg_buffercache b "
@@ -123,7 +123,7 @@ def test_sizes_name_tables_and_indexes_with_depth(built):
 
 def test_snapshots_count_what_one_arm_did(built):
     before = built.snapshot(CELL, ARM)
-    with built._databases.open(CELL, ARM) as connection, connection.transaction():
+    with built.open(CELL, ARM) as connection, connection.transaction():
         connection.execute("UPDATE t SET f = 'y' WHERE id = 1")
     after = built.snapshot(CELL, ARM)
     assert after.queries - before.queries == 3, "BEGIN, UPDATE, COMMIT; not what uncork asks itself"
@@ -134,7 +134,7 @@ def test_snapshots_count_what_one_arm_did(built):
 
 def test_snapshots_count_updated_rows_if_asked(built):
     before = built.snapshot(CELL, ARM, updates=True)
-    with built._databases.open(CELL, ARM) as connection:
+    with built.open(CELL, ARM) as connection:
         connection.execute("UPDATE t SET f = 'y' WHERE id = 1")
         connection.execute("UPDATE t SET id = id + 100000 WHERE id = 2")
     after = built.snapshot(CELL, ARM, updates=True)

@@ -148,11 +148,9 @@ def resolve(
     """Resolve a URI or key=value string to one server. Keyword arguments override the string.
 
     Whatever neither gives comes from the service file, then from the PG* variables, then from libpq's
-    defaults. A password that is given nowhere comes from the password file.
-
-    Raises:
-        ConnectError: if the string, a service or a file is invalid.
-        UsageError: if an option demands something that the load engine does not support.
+    defaults. A password that is given nowhere comes from the password file. Raises ConnectError if the
+    string, a service or a file is invalid; UsageError if an option demands something that the load
+    engine does not support.
     """
     known = _resolved(conninfo, host=host, port=port, user=user, dbname=dbname, password=password)
     for option in ("host", "hostaddr", "port"):

@@ -107,11 +107,8 @@ def copy_database(
 ) -> str:
     """Copy a database to `name` on the server of `control`; return how.
 
-    `create` creates the target from a template, or empty. `target` is the server's address.
-
-    Raises:
-        ConnectError: if the source cannot be reached.
-        SetupError: if the database cannot be copied.
+    `create` creates the target from a template, or empty. `target` is the server's address. Raises
+    ConnectError if the source cannot be reached; SetupError if the database cannot be copied.
     """
     source = read_source(conninfo)
     here = "SELECT pg_postmaster_start_time()::text FROM pg_database WHERE datname = %s"

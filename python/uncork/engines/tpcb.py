@@ -142,9 +142,8 @@ def initialise(conninfo: str, **options: Any) -> Initialised:
 def scale_of(conninfo: str) -> int:
     """Return the scale of the pgbench tables in a database: the number of rows in pgbench_branches.
 
-    Raises:
-        SetupError: if there are no such tables, they are empty, or they may not be read.
-        ConnectError: if the server cannot be reached, or refuses the connection.
+    Raises SetupError if there are no such tables, they are empty, or they may not be read; ConnectError
+    if the server cannot be reached, or refuses the connection.
     """
     with _connected(conninfo) as connection:
         database = connection.info.dbname

@@ -128,9 +128,7 @@ def tags_of(run: Path) -> tuple[str, ...]:
 def set_tag(run: Path, tag: str, *, present: bool) -> None:
     """Add a tag to a run, or remove it.
 
-    Raises:
-        UsageError: if the tag is not valid.
-        StoreError: if the folder cannot be written.
+    Raises UsageError if the tag is not valid; StoreError if the folder cannot be written.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", tag):
         raise UsageError(

@@ -135,12 +135,9 @@ def check_writable(root: Path) -> None:
 def new_run_folder(root: Path, name: str, stamp: str) -> Path:
     """Create the folder of a new run, named after the run and the time; never reuse an existing folder.
 
-    If the root mirrors an address, the name ends with a random number, because runs that others are about to
-    send cannot be seen yet.
-
-    Raises:
-        StoreError: if the folder cannot be created.
-        SetupError, ConnectError: if the root mirrors an address that is wrong or cannot be reached.
+    If the root mirrors an address, the name ends with a random number, because runs that others are
+    about to send cannot be seen yet. Raises StoreError if the folder cannot be created; SetupError,
+    ConnectError if the root mirrors an address that is wrong or cannot be reached.
     """
     mirror = mirrors.mirror_of(root)
     if mirror is not None:
@@ -173,12 +170,10 @@ def watch_of(folder: Path) -> Path | None:
 def find_run(root: Path, wanted: str, *, files: bool = True, failed: bool = False) -> Path:
     """Return a run's folder from its id, the beginning of its id, its name, a path, or ``last``.
 
-    ``last`` is the newest run that has not failed; with `failed`, it is the newest run, for callers that
-    continue runs. With `files`, all files of the run are fetched if the run is at an address.
-
-    Raises:
-        SetupError: if there is no such run, several ids begin like that, or ``last`` finds only failed runs.
-        StoreError: if the run is damaged, here or at its address.
+    ``last`` is the newest run that has not failed; with `failed`, it is the newest run, for callers
+    that continue runs. With `files`, all files of the run are fetched if the run is at an address.
+    Raises SetupError if there is no such run, several ids begin like that, or ``last`` finds only
+    failed runs; StoreError if the run is damaged, here or at its address.
     """
     mirrors.refresh(root)
     folder = _found(root, wanted, failed=failed)
@@ -191,9 +186,8 @@ def find_run(root: Path, wanted: str, *, files: bool = True, failed: bool = Fals
 def failed_since(root: Path) -> list[Manifest]:
     """Return the failed runs that ``last`` skips because they are newer, the newest first.
 
-    Raises:
-        StoreError: if a manifest is damaged.
-        SetupError, ConnectError: if the root mirrors an address that is wrong or cannot be reached.
+    Raises StoreError if a manifest is damaged; SetupError, ConnectError if the root mirrors an address
+    that is wrong or cannot be reached.
     """
     mirrors.refresh(root)
     return list(takewhile(_has_failed, map(read_manifest, reversed(_folders(root)))))
@@ -376,9 +370,7 @@ def manifest_of(data: Mapping[str, Any]) -> Manifest:
 def check_version(path: Path, data: Mapping[str, Any], version: int) -> None:
     """Refuse a stored document of another format version.
 
-    Raises:
-        StoreError: if the document has another version.
-        KeyError: if it has none.
+    Raises StoreError if the document has another version; KeyError if it has none.
     """
     if data["version"] != version:
         raise StoreError(

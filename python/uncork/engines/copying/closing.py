@@ -107,12 +107,9 @@ def close_sample(
 ) -> tuple[int, tuple[NotCopied, ...]]:
     """Fetch the rows that are missing, then cut what still is not there. Return the bytes read, and the cuts.
 
-    `keys` is a second connection to the copy. `budget` is how many bytes to fetch along cycles. When this
-    returns, all foreign keys hold, unless deletions did not end within `_DELETIONS` rounds.
-
-    Raises:
-        SourceFailed: if the source fails.
-        psycopg.Error: if the copy fails.
+    `keys` is a second connection to the copy. `budget` is how many bytes to fetch along cycles. When
+    this returns, all foreign keys hold, unless deletions did not end within `_DELETIONS` rounds. Raises
+    SourceFailed if the source fails; psycopg.Error if the copy fails.
     """
     size = 0
     for number in range(_ROUNDS + len(found) + 1):

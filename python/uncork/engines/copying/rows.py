@@ -55,10 +55,7 @@ def transfer(
     """Send what the COPY statement `read` returns to the COPY statement `write`.
 
     At most one block is in memory, plus one row. If the source fails, the copy keeps none of the rows.
-
-    Raises:
-        SourceFailed: if the source refuses or fails.
-        psycopg.Error: if the copy refuses or fails.
+    Raises SourceFailed if the source refuses or fails; psycopg.Error if the copy refuses or fails.
     """
     size = 0
     with target.cursor() as cursor:

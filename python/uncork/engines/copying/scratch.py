@@ -105,9 +105,8 @@ def unstable_columns(first: LeftBehind, second: LeftBehind) -> frozenset[Column]
 class ScratchDatabase:
     """A copy of the database at `conninfo`, which no session may use meanwhile; dropped at the end.
 
-    Raises:
-        ConnectError: if the server cannot be reached.
-        SetupError: if the server refuses to copy the database.
+    Raises ConnectError if the server cannot be reached; SetupError if the server refuses to copy the
+    database.
     """
 
     def __init__(self, conninfo: str) -> None:

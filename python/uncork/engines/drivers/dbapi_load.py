@@ -163,9 +163,8 @@ class Crew:
 def ask(job: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     """Run a job that has one answer, in a process of its own, and return the answer.
 
-    Raises:
-        SetupError: if the job failed, with the engine's message, or took too long.
-        ServerCrash: if the engine's process ended.
+    Raises SetupError if the job failed, with the engine's message, or took too long; ServerCrash if the
+    engine's process ended.
     """
     with Child(job) as child:
         answer = child.answer(seconds)

@@ -394,9 +394,7 @@ def extend(path: Path, pages: int) -> None:
 def btree_levels(path: Path, height: int) -> None:
     """Give an empty B-tree so many levels above the leaves. The server must not have read it yet.
 
-    Raises:
-        OSError: if the file cannot be written.
-        ValueError: if it is no empty B-tree.
+    Raises OSError if the file cannot be written; ValueError if it is no empty B-tree.
     """
     if height < 1:
         return

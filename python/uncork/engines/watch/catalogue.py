@@ -72,10 +72,10 @@ def read_catalogue(ask: Ask, version: int, scope: CatalogueScope) -> ReadCatalog
     no lock is held for long.
     """
     reader = _Reader(ask, version, scope)
-    triggers = reader.triggers()
+    triggers = reader.of_tables("triggers", catalogue_sql.TRIGGERS, _TRIGGERS)
     tables = {
         "database_columns": reader.columns(),
-        "database_constraints": reader.constraints(),
+        "database_constraints": reader.of_tables("constraints", catalogue_sql.CONSTRAINTS, _CONSTRAINTS),
         "database_triggers": triggers,
         "database_policies": reader.policies(),
         "database_functions": reader.functions({row["function_oid"] for row in triggers}),
@@ -108,8 +108,7 @@ class _Reader:
         self._given["locked"] = [oid for (oid,) in self._answer("locks", catalogue_sql.LOCKED)]
 
     def columns(self) -> list[Row]:
-        """Return columns with their statistics."""
-        found = self._of_tables("columns", catalogue_sql.columns(self._version), _COLUMNS)
+        found = self.of_tables("columns", catalogue_sql.columns(self._version), _COLUMNS)
         statistics = {
             (table, name): figures
             for table, name, *figures in self._answer(
@@ -125,23 +124,14 @@ class _Reader:
             row["bounds"] = bounds
         return found
 
-    def constraints(self) -> list[Row]:
-        """Return constraints."""
-        return self._of_tables("constraints", catalogue_sql.CONSTRAINTS, _CONSTRAINTS)
-
-    def triggers(self) -> list[Row]:
-        """Return triggers, each with the oid of its function."""
-        return self._of_tables("triggers", catalogue_sql.TRIGGERS, _TRIGGERS)
-
     def policies(self) -> list[Row]:
         """Return policies; one that refers to a locked table has no condition."""
-        found = self._of_tables("policies of row security", catalogue_sql.POLICIES, _POLICIES)
+        found = self.of_tables("policies of row security", catalogue_sql.POLICIES, _POLICIES)
         for row in found:
             row["condition"] = without_literal_secrets(row["condition"])
         return found
 
     def functions(self, of_triggers: Collection[int]) -> list[Row]:
-        """Return functions, without their counters, which are part of each snapshot."""
         given = {**self._given, "triggers": list(of_triggers)}
         found = self.rows("functions", catalogue_sql.functions(self._version), _FUNCTIONS, given)
         for row in found:
@@ -164,7 +154,7 @@ class _Reader:
     def options(self) -> list[Row]:
         """Return storage options; those of TOAST begin with ``toast.``."""
         names = ("table_oid", "options", "toast", "persistence", "partition_key", "bounds", "toast_bytes")
-        found = self._of_tables("options of tables", catalogue_sql.OPTIONS, names)
+        found = self.of_tables("options of tables", catalogue_sql.OPTIONS, names)
         for row in found:
             toast = [f"toast.{option}" for option in row.pop("toast") or ()]
             given = (option.partition("=") for option in [*(row["options"] or ()), *toast])
@@ -180,7 +170,7 @@ class _Reader:
             *self.rows("server settings", catalogue_sql.locale(self._version), names),
         ]
 
-    def _of_tables(self, what: str, query: str, names: Sequence[str]) -> list[Row]:
+    def of_tables(self, what: str, query: str, names: Sequence[str]) -> list[Row]:
         """Return a query's rows for all tables, some tables at a time.
 
         What another session dropped meanwhile still has a row, but no definition, and is left out.

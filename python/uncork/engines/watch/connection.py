@@ -163,9 +163,8 @@ def check_conninfo(conninfo: str) -> None:
 class ServerWatch:
     """A read-only connection for watching a server.
 
-    Raises:
-        ConnectError: if the server cannot be reached, or refuses the connection.
-        UsageError: if it is older than PostgreSQL 13.
+    Raises ConnectError if the server cannot be reached, or refuses the connection; UsageError if it is
+    older than PostgreSQL 13.
     """
 
     def __init__(self, conninfo: str) -> None:
@@ -197,14 +196,12 @@ class ServerWatch:
     def facts(self) -> dict[str, Any]:
         """Return the server's version, role, and which statistics it collects and lets this role read.
 
-        `statements` is the state of pg_stat_statements: counting, not loaded, not created, too old, or the
-        server's reason why it cannot be read. `kernel` is that of pg_stat_kcache, which counts only with it;
-        `kernel_whole_ns` is the duration below which it counts an execution as processor time as a whole.
-        `counts_own` says whether pg_stat_statements counts the statements of this session.
-
-        Raises:
-            ConnectError: if the server refuses even these queries.
-            ServerCrash: if the server went away.
+        `statements` is the state of pg_stat_statements: counting, not loaded, not created, too old, or
+        the server's reason why it cannot be read. `kernel` is that of pg_stat_kcache, which counts only
+        with it; `kernel_whole_ns` is the duration below which it counts an execution as processor time
+        as a whole. `counts_own` says whether pg_stat_statements counts the statements of this session.
+        Raises ConnectError if the server refuses even these queries; ServerCrash if the server went
+        away.
         """
         names = (
             *("version", "database", "role", "role_oid", "database_oid", "sees_all", "standby"),

@@ -176,10 +176,7 @@ SELECT {MARK} s.userid::bigint, s.dbid::bigint, coalesce(r.rolname, '{DROPPED_RO
 
 
 _JIT_TIMES: Final = (
-    "jit_generation_time",
-    "jit_deform_time",
-    "jit_inlining_time",
-    "jit_optimization_time",
+    *("jit_generation_time", "jit_deform_time", "jit_inlining_time", "jit_optimization_time"),
     "jit_emission_time",
 )
 

@@ -66,9 +66,8 @@ Wanted = tuple[Path, str, tuple[int, str]]
 def open_mirror(address: Address, folder: Path) -> AddressMirror:
     """Create and register the mirror of an address, with its runs below a local folder.
 
-    Raises:
-        UsageError: if the backend for the address's scheme is not installed.
-        SetupError: if the folder cannot be created.
+    Raises UsageError if the backend for the address's scheme is not installed; SetupError if the folder
+    cannot be created.
     """
     remote = Remote(address)
     root = folder / address.key
