@@ -50,8 +50,8 @@ _REMEDIES: Final = (
 def connect_to_watch(conninfo: str, **options: Any) -> psycopg.Connection:
     """Open an autocommit connection for watching the server, not for load.
 
-    Its application name is `WATCH_APPLICATION`, whatever `conninfo` says. Raises psycopg.Error if the
-    server cannot be reached, or refuses the connection.
+    Its application name is `WATCH_APPLICATION`, whatever `conninfo` says. Raises psycopg.Error if
+    the server cannot be reached, or refuses the connection.
     """
     return psycopg.connect(conninfo, autocommit=True, application_name=WATCH_APPLICATION, **options)
 

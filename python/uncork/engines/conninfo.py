@@ -1,13 +1,13 @@
 """Resolve a server's address as libpq does: connection string, PG* variables, service file, password file.
 
-libpq itself does the resolving, so its rules are not repeated here. uncork asks it to connect with one last
-option that is invalid: libpq reads everything, and stops before it touches the network. libpq chooses the
-default socket folder and the certificate files only later, while it connects; this module applies the same
-rules for these.
+libpq itself does the resolving, so its rules are not repeated here. uncork asks it to connect with
+one last option that is invalid: libpq reads everything, and stops before it touches the network.
+libpq chooses the default socket folder and the certificate files only later, while it connects;
+this module applies the same rules for these.
 
-Two things differ from libpq on purpose. A named file that does not exist is an error in every `sslmode`;
-libpq ignores it. An option that demands a protection which the load engine does not have is an error too.
-Only one host can be measured, so a list of hosts is refused.
+Two things differ from libpq on purpose. A named file that does not exist is an error in every
+`sslmode`; libpq ignores it. An option that demands a protection which the load engine does not have
+is an error too. Only one host can be measured, so a list of hosts is refused.
 """
 
 from __future__ import annotations
@@ -147,10 +147,10 @@ def resolve(
 ) -> Address:
     """Resolve a URI or key=value string to one server. Keyword arguments override the string.
 
-    Whatever neither gives comes from the service file, then from the PG* variables, then from libpq's
-    defaults. A password that is given nowhere comes from the password file. Raises ConnectError if the
-    string, a service or a file is invalid; UsageError if an option demands something that the load
-    engine does not support.
+    Whatever neither gives comes from the service file, then from the PG* variables, then from
+    libpq's defaults. A password that is given nowhere comes from the password file. Raises
+    ConnectError if the string, a service or a file is invalid; UsageError if an option demands
+    something that the load engine does not support.
     """
     known = _resolved(conninfo, host=host, port=port, user=user, dbname=dbname, password=password)
     for option in ("host", "hostaddr", "port"):

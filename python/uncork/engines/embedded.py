@@ -7,9 +7,9 @@ Each server has one folder under `servers_folder()`::
     <name>/socket/      the Unix socket
     <name>/server.log
 
-A server ends with the process that started it, even if it is killed (ADR-0020), and its folder is removed. If
-the reaper was killed too, the next start finds that the owner is dead, stops the server and removes the
-folder.
+A server ends with the process that started it, even if it is killed (ADR-0020), and its folder is
+removed. If the reaper was killed too, the next start finds that the owner is dead, stops the server
+and removes the folder.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class EmbeddedServer:
     def start(self) -> None:
         """Create the cluster and start the server.
 
-        Raises SetupError if there is no space, the port is in use, a setting is invalid, or binaries
-        are missing.
+        Raises SetupError if there is no space, the port is in use, a setting is invalid, or
+        binaries are missing.
         """
         remove_leftovers()
         binaries = self._find_binaries()
@@ -109,8 +109,8 @@ class EmbeddedServer:
     def restart(self, *, cold: bool = False) -> None:
         """Shut the server down cleanly and start it again on the same data, with no shared buffers filled.
 
-        With `cold`, drop its files from the machine's page cache meanwhile. Raises SetupError if the
-        server does not start, or its files stay in the page cache.
+        With `cold`, drop its files from the machine's page cache meanwhile. Raises SetupError if
+        the server does not start, or its files stay in the page cache.
         """
         self._end_postmaster(signal.SIGINT)
         if cold:
@@ -187,8 +187,8 @@ class EmbeddedServer:
     def take_log(self, path: Path) -> None:
         """Move the server's log of standard error to `path`, and start an empty log.
 
-        The server logs a statement before it answers the client. Entries logged during this call may be
-        lost, so send nothing meanwhile. Raises SetupError if `path` cannot be written.
+        The server logs a statement before it answers the client. Entries logged during this call
+        may be lost, so send nothing meanwhile. Raises SetupError if `path` cannot be written.
         """
         log = self._root / "server.log"
         try:
@@ -359,9 +359,9 @@ def _explain(what: str, output: str) -> str:
 
 # ---- create a cluster: run initdb once for each build of PostgreSQL, and copy its result afterwards ----
 #
-# initdb always makes the same cluster, and takes seconds on a slow machine. PostgreSQL's own tests also
-# copy it, since version 17. Only its owner can read the cached cluster. It never runs, and is made again
-# when the binaries change.
+# initdb always makes the same cluster, and takes seconds on a slow machine. PostgreSQL's own tests
+# also copy it, since version 17. Only its owner can read the cached cluster. It never runs, and is
+# made again when the binaries change.
 
 
 _OPTIONS = (
@@ -380,8 +380,8 @@ Run = Callable[[list[str]], Done]
 def new_cluster(data: Path, binaries: Path, account: Account, run: Run) -> None:
     """Create a cluster with the superuser ``uncork`` in an empty folder that belongs to `account`.
 
-    The superuser can connect over the Unix socket, and has no password. Over TCP, only roles that are created
-    later can connect. `run` runs a command as that account.
+    The superuser can connect over the Unix socket, and has no password. Over TCP, only roles that
+    are created later can connect. `run` runs a command as that account.
 
     Raises:
         InitdbFailed: with the output of initdb.
@@ -445,9 +445,9 @@ _PIECE: Final = 1 << 30
 def emptied(folder: Path) -> float:
     """Write a folder's files to disk and drop them from the page cache; return the fraction that stayed.
 
-    Needs no privileges, but files that others have mapped or that live in memory (tmpfs) stay. Caches
-    of a hypervisor or a disk are out of reach. See posix_fadvise(2), POSIX_FADV_DONTNEED, and
-    mincore(2). Raises OSError if a file cannot be read.
+    Needs no privileges, but files that others have mapped or that live in memory (tmpfs) stay.
+    Caches of a hypervisor or a disk are out of reach. See posix_fadvise(2), POSIX_FADV_DONTNEED,
+    and mincore(2). Raises OSError if a file cannot be read.
     """
     pages = stayed = 0
     for path in _files(folder):

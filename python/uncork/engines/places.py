@@ -31,8 +31,8 @@ def server_account() -> Account:
     """Choose the user that runs the embedded server.
 
     A normal user runs it as themselves. For root, it is the user who called sudo, or else `nobody`;
-    UNCORK_SERVER_USER overrides both. By design, the default is never the owner of a production server.
-    Raises SetupError if the account does not exist or is root.
+    UNCORK_SERVER_USER overrides both. By design, the default is never the owner of a production
+    server. Raises SetupError if the account does not exist or is root.
     """
     if os.geteuid() != 0:
         own = pwd.getpwuid(os.geteuid())
@@ -69,9 +69,9 @@ def cache_folder() -> Path:
 def servers_folder() -> Path:
     """Return the parent folder of all running embedded servers (UNCORK_SERVERS overrides it).
 
-    It is on disk, not in memory, so that commits cost what they really cost. Its path is short, because
-    a socket's path is limited to 107 bytes. Each user has one, and cannot list another user's. Raises
-    SetupError if it cannot be created, or belongs to another user.
+    It is on disk, not in memory, so that commits cost what they really cost. Its path is short,
+    because a socket's path is limited to 107 bytes. Each user has one, and cannot list another
+    user's. Raises SetupError if it cannot be created, or belongs to another user.
     """
     chosen = os.environ.get("UNCORK_SERVERS")
     temporary = Path("/var/tmp") if Path("/var/tmp").is_dir() else Path(tempfile.gettempdir())  # noqa: S108

@@ -73,10 +73,10 @@ def replace_statistics(
 ) -> None:
     """Replace the statistics of tables and their indexes by those of another server, or keep them all.
 
-    A table without statistics there has none afterwards. How many pages are visible to all stays as it
-    is, because the server knows it of its own pages. The connection is in autocommit mode, on a server
-    of at least version `RESTORES`. Raises psycopg.Error if the server refuses something; then nothing
-    changed.
+    A table without statistics there has none afterwards. How many pages are visible to all stays as
+    it is, because the server knows it of its own pages. The connection is in autocommit mode, on a
+    server of at least version `RESTORES`. Raises psycopg.Error if the server refuses something;
+    then nothing changed.
     """
     with connection.transaction():
         wanted = [{"schema": schema, "name": name} for schema, name in tables]

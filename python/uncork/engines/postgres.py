@@ -101,11 +101,11 @@ _AT_ONCE = 4
 class Databases(ABC):
     """A run's own databases on a server: create, restore, warm and drop them.
 
-    There is a template for each variant and cell, and a live copy for each arm. The experiment's set-up
-    builds each template once; it is then vacuumed, analysed and checkpointed. Templates that keep the
-    planner's statistics of a copied database are not analysed. A live copy is restored from its template file
-    by file, so that every trial of an arm starts from the same pages. All names begin with `uncork_` and the
-    run's tag. uncork touches no other database of the server.
+    There is a template for each variant and cell, and a live copy for each arm. The experiment's
+    set-up builds each template once; it is then vacuumed, analysed and checkpointed. Templates that
+    keep the planner's statistics of a copied database are not analysed. A live copy is restored
+    from its template file by file, so that every trial of an arm starts from the same pages. All
+    names begin with `uncork_` and the run's tag. uncork touches no other database of the server.
     """
 
     def __init__(self) -> None:
@@ -159,9 +159,9 @@ class Databases(ABC):
     def _build_base(self, conninfo: str, target: Address, *, keep_statistics: bool) -> str:
         """Copy a database, with which the templates of all variants begin; return how it was copied.
 
-        With `keep_statistics`, the templates have the planner's statistics of the copy, and what their
-        set-ups change of them. A copy by pg_dump has no statistics, so it is analysed first. All databases of
-        variants have the database's own settings, unless a variant sets them.
+        With `keep_statistics`, the templates have the planner's statistics of the copy, and what
+        their set-ups change of them. A copy by pg_dump has no statistics, so it is analysed first.
+        All databases of variants have the database's own settings, unless a variant sets them.
         """
         source = read_source(conninfo)
         self._leave(source.name)
@@ -182,8 +182,8 @@ class Databases(ABC):
     ) -> None:
         """Create a variant's template in a cell by running its set-up.
 
-        Raises SetupError if the set-up fails, with the SQL error and its line, or if a setting cannot
-        be set for one database.
+        Raises SetupError if the set-up fails, with the SQL error and its line, or if a setting
+        cannot be set for one database.
         """
         name = f"{PREFIX}{self._tag}_t{len(self._templates)}"
         self._create(name, self._base)

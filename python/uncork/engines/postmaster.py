@@ -75,8 +75,8 @@ class ServerProcesses:
 def find_processes(conninfo: str) -> ServerProcesses:
     """Connect to a server, and find its processes from the pid of our own session.
 
-    A server in a container on this machine has different pids inside; the kernel reports both. Raises
-    ConnectError if the server cannot be reached, or refuses the connection.
+    A server in a container on this machine has different pids inside; the kernel reports both.
+    Raises ConnectError if the server cannot be reached, or refuses the connection.
     """
     with connect_errors(), connect_to_watch(conninfo) as connection:
         version = connection.info.server_version // 10000

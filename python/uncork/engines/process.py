@@ -36,8 +36,8 @@ def stat_fields(pid: int) -> list[str]:
 def identity(pid: int) -> dict[str, int] | None:
     """Return a process's pid, its start (in clock ticks since boot), its PID namespace and its machine.
 
-    Return None if it does not live. Under `space` is the PID namespace: a container has its own, in which
-    pids from outside mean nothing.
+    Return None if it does not live. Under `space` is the PID namespace: a container has its own, in
+    which pids from outside mean nothing.
     """
     try:
         fields = stat_fields(pid)

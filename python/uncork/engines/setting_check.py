@@ -19,8 +19,8 @@ from uncork.engines.places import cache_folder
 from uncork.spawn.child import run
 
 DEFAULT_SETTINGS: dict[str, object] = {
-    # A trial starts from a known state: vacuumed and checkpointed. Background work that starts at random
-    # times is off; an experiment about it can turn it on again.
+    # A trial starts from a known state: vacuumed and checkpointed. Background work that starts at
+    # random times is off; an experiment about it can turn it on again.
     "autovacuum": False,
     "checkpoint_timeout": "1h",
     "max_wal_size": "8GB",
@@ -80,8 +80,8 @@ def binaries_here(chosen: Path | None) -> Path | None:
 class ServerCheck:
     """What an existing server says about an experiment, by variant.
 
-    `lacking` is the reason why an extension of a variant is not available; `refused` has the variant, the
-    setting and the reason of each setting that the server refuses.
+    `lacking` is the reason why an extension of a variant is not available; `refused` has the
+    variant, the setting and the reason of each setting that the server refuses.
     """
 
     version: int

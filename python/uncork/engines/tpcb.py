@@ -1,8 +1,8 @@
 """Create, fill and index pgbench's tables as `pgbench -i` does, with exactly the same rows, in less time.
 
-The steps are the same as in pgbench 18 (`-I`): d drops the tables, t creates them, g fills them from the
-client, G fills them by SQL in the server, v vacuums and analyses, p adds primary keys, f adds foreign keys.
-Each step except v is one transaction with an ordinary, durable commit.
+The steps are the same as in pgbench 18 (`-I`): d drops the tables, t creates them, g fills them
+from the client, G fills them by SQL in the server, v vacuums and analyses, p adds primary keys, f
+adds foreign keys. Each step except v is one transaction with an ordinary, durable commit.
 
 Step g puts the same rows on the same pages in the same order as pgbench, but is faster:
 
@@ -100,9 +100,9 @@ class Initialised:
 class PgbenchTables:
     """What to create, as `pgbench -i` takes it.
 
-    `steps` are letters of `STEPS`, run in the given order; spaces are ignored. `foreign_keys` adds f at the
-    end if it is missing. With `partitions` 0, pgbench_accounts is not partitioned. `progress` is called in
-    the caller's thread after every 100 000 accounts of step g.
+    `steps` are letters of `STEPS`, run in the given order; spaces are ignored. `foreign_keys` adds
+    f at the end if it is missing. With `partitions` 0, pgbench_accounts is not partitioned.
+    `progress` is called in the caller's thread after every 100 000 accounts of step g.
     """
 
     scale: int
@@ -142,8 +142,8 @@ def initialise(conninfo: str, **options: Any) -> Initialised:
 def scale_of(conninfo: str) -> int:
     """Return the scale of the pgbench tables in a database: the number of rows in pgbench_branches.
 
-    Raises SetupError if there are no such tables, they are empty, or they may not be read; ConnectError
-    if the server cannot be reached, or refuses the connection.
+    Raises SetupError if there are no such tables, they are empty, or they may not be read;
+    ConnectError if the server cannot be reached, or refuses the connection.
     """
     with _connected(conninfo) as connection:
         database = connection.info.dbname
@@ -320,8 +320,8 @@ def _clause(text: str, name: str | None) -> sql.Composable:
 class _Rows:
     """Consecutive rows of one table, in the order of its columns, with an empty filler column at the end.
 
-    A single number is repeated for all rows. `filler` is the length of the text in the last column: 0, which
-    char(n) pads with blanks, or -1 for NULL.
+    A single number is repeated for all rows. `filler` is the length of the text in the last column:
+    0, which char(n) pads with blanks, or -1 for NULL.
     """
 
     columns: tuple[IntArray | int, ...]
@@ -330,8 +330,8 @@ class _Rows:
     def binary(self, widths: Sequence[int]) -> bytes:
         """Return the rows in COPY's binary format; `widths` are the bytes of each integer column.
 
-        A row is the number of its fields, then the length and the bytes of each field, all big-endian.
-        Raises SetupError if a number does not fit into its column.
+        A row is the number of its fields, then the length and the bytes of each field, all
+        big-endian. Raises SetupError if a number does not fit into its column.
         """
         for width, values in zip(widths, self.columns, strict=True):
             if (largest := int(np.max(values))) >= 2 ** (8 * width - 1):

@@ -13,8 +13,8 @@ When the pipe is closed, or the owner has ended, the reaper ends
 - processes with TOKEN in their environment, whatever session they have moved to, and
 - all descendants of either,
 
-and then removes the folders. A later process may have the same pid. The reaper compares start times, while
-holding a pidfd, to make sure that it ends the right one.
+and then removes the folders. A later process may have the same pid. The reaper compares start
+times, while holding a pidfd, to make sure that it ends the right one.
 
 The reaper survives when uncork's process group is killed or its terminal closes: it has its own session,
 inherits no other stream, and ignores termination signals. It exits as soon as nothing is left to end.

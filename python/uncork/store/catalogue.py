@@ -37,8 +37,8 @@ _TAG: Final = "tag."
 class CataloguedRun:
     """A run: its manifest, its tags, and a stamp that changes whenever these do.
 
-    `id` is the name of the run's folder, whatever the manifest says. `settled` means that the stamp is
-    reliable.
+    `id` is the name of the run's folder, whatever the manifest says. `settled` means that the stamp
+    is reliable.
     """
 
     root: Path
@@ -65,8 +65,8 @@ class Catalogue:
 def read_catalogue(root: Path, before: Catalogue | None = None) -> Catalogue:
     """Return all runs of a folder, and an error for each damaged run.
 
-    `before` is an earlier result, for callers who list often. A folder without a manifest is not a run: it is
-    being created, or was abandoned before the run began.
+    `before` is an earlier result, for callers who list often. A folder without a manifest is not a
+    run: it is being created, or was abandoned before the run began.
 
     Raises:
         StoreError: if the folder cannot be listed.

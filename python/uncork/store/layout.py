@@ -79,13 +79,13 @@ class Attempt:
 class Manifest:
     """What identifies a run, and how it ended.
 
-    `kind` is the kind of run. `unit` is what the statistics treat as independent: round or block; empty for
-    loads. `options` holds what the command line changed in the experiment file; for other runs, the command
-    that repeats it. `owner` is the process that measures, while the status is running. `attempts` are the
-    attempts. `commit` is the commit of the folder in which uncork was started, with ``-dirty`` appended if
-    files had changed; None outside a repository. `branch` is the branch, None
-    where git or the CI system names none. A manifest never holds secrets: a connection string is stored
-    without its password.
+    `kind` is the kind of run. `unit` is what the statistics treat as independent: round or block;
+    empty for loads. `options` holds what the command line changed in the experiment file; for other
+    runs, the command that repeats it. `owner` is the process that measures, while the status is
+    running. `attempts` are the attempts. `commit` is the commit of the folder in which uncork was
+    started, with ``-dirty`` appended if files had changed; None outside a repository. `branch` is
+    the branch, None where git or the CI system names none. A manifest never holds secrets: a
+    connection string is stored without its password.
     """
 
     id: str
@@ -186,8 +186,8 @@ def find_run(root: Path, wanted: str, *, files: bool = True, failed: bool = Fals
 def failed_since(root: Path) -> list[Manifest]:
     """Return the failed runs that ``last`` skips because they are newer, the newest first.
 
-    Raises StoreError if a manifest is damaged; SetupError, ConnectError if the root mirrors an address
-    that is wrong or cannot be reached.
+    Raises StoreError if a manifest is damaged; SetupError, ConnectError if the root mirrors an
+    address that is wrong or cannot be reached.
     """
     mirrors.refresh(root)
     return list(takewhile(_has_failed, map(read_manifest, reversed(_folders(root)))))

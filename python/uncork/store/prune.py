@@ -23,8 +23,8 @@ _ABANDONED_S: Final = 86_400.0
 def remove_run(root: Path, id: str, stamp: str) -> bool:
     """Delete a run as it was when listed; return False if it has changed since, or no longer exists.
 
-    If someone tags, names or resumes the run meanwhile, the run is kept: after moving it aside, it is checked
-    again and moved back.
+    If someone tags, names or resumes the run meanwhile, the run is kept: after moving it aside, it
+    is checked again and moved back.
 
     Raises:
         StoreError: if the run cannot be moved, or not all its files can be deleted.

@@ -133,8 +133,8 @@ class Queries:
 class RunReader(Queries):
     """One stored run. If the run is at an address, its files are fetched first.
 
-    `manifest` is the run's manifest, if the caller has read it already. `needed` lists the tables and files
-    to fetch; all by default.
+    `manifest` is the run's manifest, if the caller has read it already. `needed` lists the tables
+    and files to fetch; all by default.
 
     Raises:
         StoreError: from any method, if the run's files are damaged.

@@ -44,9 +44,9 @@ class Answer:
 def ask_sandboxed(source: duckdb.DuckDBPyConnection, query: str, most: int) -> Answer:
     """Return up to `most` rows of a query on the tables of `source`, in DuckDB's SQL.
 
-    If the query names no table of `source`, the tables are there without their rows, for SHOW TABLES.
-    Raises UsageError if the query is not a single SELECT, or a table that it names has too many rows;
-    duckdb.Error if DuckDB rejects the query.
+    If the query names no table of `source`, the tables are there without their rows, for SHOW
+    TABLES. Raises UsageError if the query is not a single SELECT, or a table that it names has too
+    many rows; duckdb.Error if DuckDB rejects the query.
     """
     import duckdb  # noqa: PLC0415 -- as in `store.query`
 

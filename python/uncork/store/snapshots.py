@@ -1,8 +1,8 @@
 """Snapshots of a run while it is measured, one per line, to follow the run, or to see what a killed run did.
 
-Loads and watches keep their results in memory until they end. Each snapshot is appended to a file without
-waiting for the disk, so that the load is not disturbed. A power cut may lose the last lines. At the end,
-complete tables replace the file.
+Loads and watches keep their results in memory until they end. Each snapshot is appended to a file
+without waiting for the disk, so that the load is not disturbed. A power cut may lose the last
+lines. At the end, complete tables replace the file.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from uncork.store.system import SystemWriter
 class RunWriter:
     """Appends to the tables of one run. Each call writes its rows atomically.
 
-    `metrics` has the metric of each workload, to store each trial's value. `plan_hash` returns the hash of a
-    plan's text; None if it has none.
+    `metrics` has the metric of each workload, to store each trial's value. `plan_hash` returns the
+    hash of a plan's text; None if it has none.
     """
 
     def __init__(

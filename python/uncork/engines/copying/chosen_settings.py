@@ -53,8 +53,8 @@ def read_settings(connection: psycopg.Connection[Any]) -> tuple[ChosenSetting, .
 def start_settings(conninfo: str) -> dict[str, str]:
     """Return the settings of a source that a server of copies must be started with, by name.
 
-    `shared_buffers` can be larger than this machine's memory: the caller decides. Raises ConnectError
-    if the source cannot be reached.
+    `shared_buffers` can be larger than this machine's memory: the caller decides. Raises
+    ConnectError if the source cannot be reached.
     """
     with connect_errors(), connect_to_watch(conninfo) as connection:
         return {setting.name: setting.value for setting in read_settings(connection) if setting.at_start}

@@ -1,10 +1,10 @@
 """Complete a sample, so that every row that its rows reference by a foreign key is there.
 
-The copy knows which keys are missing; the source returns their rows through the unique index that each
-foreign key has. These rows can reference further rows, so this repeats until nothing is missing. References
-that form cycles are followed for `_ROUNDS` rounds, and while the budget lasts. What such a row references and
-still is not there is then set to NULL; if the column is NOT NULL, the row is deleted, and the rows that
-reference it.
+The copy knows which keys are missing; the source returns their rows through the unique index that
+each foreign key has. These rows can reference further rows, so this repeats until nothing is
+missing. References that form cycles are followed for `_ROUNDS` rounds, and while the budget lasts.
+What such a row references and still is not there is then set to NULL; if the column is NOT NULL,
+the row is deleted, and the rows that reference it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _BATCH: Final = 5000
 class Link:
     """A foreign key as SQL: quoted tables and columns, and the types of the referenced columns.
 
-    `read` are the columns to copy of the referenced table. `own` is true if a table references itself.
-    `cut` are the columns that can be NULL, if that is enough for the constraint. `loose` is true if it is
-    part of a cycle of references. `shown` names the child.
+    `read` are the columns to copy of the referenced table. `own` is true if a table references
+    itself. `cut` are the columns that can be NULL, if that is enough for the constraint. `loose` is
+    true if it is part of a cycle of references. `shown` names the child.
     """
 
     child: str
@@ -67,9 +67,9 @@ def links(
 ) -> tuple[Link, ...]:
     """Return the foreign keys that a sample can break: those to tables of which not all rows are copied.
 
-    `read` has the columns to copy of each table that is copied. A partitioned table is one table. `not_null`
-    are the columns that cannot be NULL, each with its table, and `loose` the pairs of tables whose references
-    are part of a cycle.
+    `read` has the columns to copy of each table that is copied. A partitioned table is one table.
+    `not_null` are the columns that cannot be NULL, each with its table, and `loose` the pairs of
+    tables whose references are part of a cycle.
     """
     return tuple(
         Link(
@@ -107,9 +107,9 @@ def close_sample(
 ) -> tuple[int, tuple[NotCopied, ...]]:
     """Fetch the rows that are missing, then cut what still is not there. Return the bytes read, and the cuts.
 
-    `keys` is a second connection to the copy. `budget` is how many bytes to fetch along cycles. When
-    this returns, all foreign keys hold, unless deletions did not end within `_DELETIONS` rounds. Raises
-    SourceFailed if the source fails; psycopg.Error if the copy fails.
+    `keys` is a second connection to the copy. `budget` is how many bytes to fetch along cycles.
+    When this returns, all foreign keys hold, unless deletions did not end within `_DELETIONS`
+    rounds. Raises SourceFailed if the source fails; psycopg.Error if the copy fails.
     """
     size = 0
     for number in range(_ROUNDS + len(found) + 1):

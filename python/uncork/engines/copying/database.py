@@ -342,8 +342,8 @@ class _Copy:
     def _continue(self, failure: SourceFailed | psycopg.Error) -> str:
         """Return why a table could not be copied, if other tables still can; else raise.
 
-        Raises SourceFailed if the source went away, or ended the transaction; SetupError if the copy
-        went away, or its disk is full.
+        Raises SourceFailed if the source went away, or ended the transaction; SetupError if the
+        copy went away, or its disk is full.
         """
         error = failure.error if isinstance(failure, SourceFailed) else failure
         if not isinstance(failure, SourceFailed) and fatal(failure, self.writer):

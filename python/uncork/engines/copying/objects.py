@@ -50,8 +50,8 @@ class Column:
 class Table:
     """A table; kind p if partitioned, else r. `parents` are inherited tables, or the one partitioned table.
 
-    `partition` is true if it is a partition. `bytes` is its size without indexes; `rows` is an estimate,
-    negative if unknown. `readable` is true if the role may read all its columns.
+    `partition` is true if it is a partition. `bytes` is its size without indexes; `rows` is an
+    estimate, negative if unknown. `readable` is true if the role may read all its columns.
     """
 
     oid: int
@@ -100,10 +100,10 @@ class ForeignKey:
 class Schema:
     """What a copy can have of a database, each kind in the order of creation.
 
-    `before_rows` create what rows need, and views; `after_rows` constraints, indexes and statistics, with the
-    foreign keys last, and set sequences; `filling` fills materialised views, and creates their indexes, and
-    then rules and triggers. A function may use a view, and a view a primary key, so the executor repeats what
-    failed (`applying`).
+    `before_rows` create what rows need, and views; `after_rows` constraints, indexes and
+    statistics, with the foreign keys last, and set sequences; `filling` fills materialised views,
+    and creates their indexes, and then rules and triggers. A function may use a view, and a view a
+    primary key, so the executor repeats what failed (`applying`).
     """
 
     tables: tuple[Table, ...] = ()

@@ -587,8 +587,8 @@ def read_lost(connection: psycopg.Connection[Any], schema: Schema) -> tuple[NotC
 def without(schema: Schema, names: Collection[str]) -> set[int]:
     """Return the tables, by oid, that requested names do not need: those neither named nor referenced.
 
-    A name is ``table`` or ``schema.table``. Partitions belong to their table, and referenced tables are
-    needed too.
+    A name is ``table`` or ``schema.table``. Partitions belong to their table, and referenced tables
+    are needed too.
     """
     wanted = {table.oid for table in schema.tables if table.name in names or table.shown in names}
     links = [(key.table, key.references) for key in schema.foreign_keys]

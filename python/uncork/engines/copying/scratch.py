@@ -87,8 +87,8 @@ class Executed:
 class LeftBehind:
     """What statements left in the tables that they changed, directly and by triggers.
 
-    `rows` are the number of rows and their digest by table, `columns` the digest of the values by column. No
-    digest depends on the order of rows.
+    `rows` are the number of rows and their digest by table, `columns` the digest of the values by
+    column. No digest depends on the order of rows.
     """
 
     rows: Mapping[str, tuple[int, str]]
@@ -105,8 +105,8 @@ def unstable_columns(first: LeftBehind, second: LeftBehind) -> frozenset[Column]
 class ScratchDatabase:
     """A copy of the database at `conninfo`, which no session may use meanwhile; dropped at the end.
 
-    Raises ConnectError if the server cannot be reached; SetupError if the server refuses to copy the
-    database.
+    Raises ConnectError if the server cannot be reached; SetupError if the server refuses to copy
+    the database.
     """
 
     def __init__(self, conninfo: str) -> None:

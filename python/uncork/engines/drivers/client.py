@@ -9,9 +9,9 @@ uncork's own. A job is one line on standard input. Answers are lines of JSON::
     plan     -> {"text"}
     load     -> {"ready": true}; then, after one more line of input, the measurements
 
-If anything fails, the answer is {"error": text} and the process ends. After a load, the process keeps the
-engine open and waits for the next load; it closes the engine and exits when its standard input ends. After
-any other job it exits. Whatever the engine prints goes to standard error.
+If anything fails, the answer is {"error": text} and the process ends. After a load, the process
+keeps the engine open and waits for the next load; it closes the engine and exits when its standard
+input ends. After any other job it exits. Whatever the engine prints goes to standard error.
 
 A load is a closed loop: each client starts its next operation when the previous one has ended. The end of an
 operation is the intended start of the next, so any time the client spends in between counts as latency. An

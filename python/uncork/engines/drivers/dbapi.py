@@ -1,9 +1,9 @@
 """An engine with a Python driver, as the runner uses it: data, answers and load, each in a client process.
 
-An embedded engine has one folder per run. The set-up fills a template once, which is then copied for every
-arm. The trials of a round open their arm's files in one process. The next round starts a new process, which
-restarts the engine. On a MySQL server, each arm has its own database, filled by its set-up. On any other
-server, the set-up simply runs in the database that `connect` leads to.
+An embedded engine has one folder per run. The set-up fills a template once, which is then copied
+for every arm. The trials of a round open their arm's files in one process. The next round starts a
+new process, which restarts the engine. On a MySQL server, each arm has its own database, filled by
+its set-up. On any other server, the set-up simply runs in the database that `connect` leads to.
 """
 
 from __future__ import annotations
@@ -254,8 +254,8 @@ class DbapiEngine:
     def _arm_job(self, kind: str, cell: Cell, arm: Arm) -> dict[str, Any]:
         """Return a job on an arm's data, with its settings.
 
-        Only one process can have an embedded engine open. So the clients of earlier trials exit first, unless
-        the job is another load.
+        Only one process can have an embedded engine open. So the clients of earlier trials exit
+        first, unless the job is another load.
         """
         if kind != "load":
             self._crew.leave(_database_name(cell, arm))

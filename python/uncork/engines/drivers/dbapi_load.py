@@ -163,8 +163,8 @@ class Crew:
 def ask(job: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     """Run a job that has one answer, in a process of its own, and return the answer.
 
-    Raises SetupError if the job failed, with the engine's message, or took too long; ServerCrash if the
-    engine's process ended.
+    Raises SetupError if the job failed, with the engine's message, or took too long; ServerCrash if
+    the engine's process ended.
     """
     with Child(job) as child:
         answer = child.answer(seconds)
@@ -184,8 +184,8 @@ def run_driven(request: LoadRequest, *, embedded: bool, crew: Crew) -> Measureme
     """Run one trial on an engine that the Rust core does not support.
 
     The client processes stay in `crew` for the next trial, unless this one was cut short or failed.
-    Raises LoadError if no load can be sent: a statement fails during the warm-up, or the engine refuses
-    the connection.
+    Raises LoadError if no load can be sent: a statement fails during the warm-up, or the engine
+    refuses the connection.
     """
     database, whole = request.target.database, False
     try:

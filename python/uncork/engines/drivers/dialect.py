@@ -41,8 +41,8 @@ class Piece:
 def split_script(script: str) -> list[Piece]:
     """Split a script at its semicolons, and drop pieces that contain only comments.
 
-    The body of a trigger stays in one piece: a statement that starts with CREATE and contains BEGIN ends
-    after the matching END.
+    The body of a trigger stays in one piece: a statement that starts with CREATE and contains BEGIN
+    ends after the matching END.
     """
     pieces, start, depth, words = [], 0, 0, 0
     created = False

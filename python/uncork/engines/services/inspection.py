@@ -1,7 +1,7 @@
 """Find a service's processes on this machine, and watch their open files, threads and accept queue.
 
-Everything is read from /proc: open files and their limit, threads, and the queue of connections that wait to
-be accepted. What cannot be read is reported as unknown, never guessed.
+Everything is read from /proc: open files and their limit, threads, and the queue of connections
+that wait to be accepted. What cannot be read is reported as unknown, never guessed.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ class ThreadTimes:
 def listening_inodes(lines: Iterable[str], port: int) -> Iterator[tuple[str, int]]:
     """Yield the inode of each socket that listens on a port, and how many connections wait to be accepted.
 
-    `lines` are the lines of /proc/net/tcp or tcp6. Listening sockets come first there, so the rest is not
-    read. Pure.
+    `lines` are the lines of /proc/net/tcp or tcp6. Listening sockets come first there, so the rest
+    is not read. Pure.
     """
     for line in lines:
         parts = line.split()
@@ -293,8 +293,8 @@ def _thread_times(pid: int) -> dict[int, tuple[int, int]]:
 def listening_program(host: str, port: int, wanted: Sequence[int] = ()) -> RunningProgram | None:
     """Return the program that listens on a port of this machine, or of the processes given by id.
 
-    If several processes listen, because a server has started workers, it is the one that started the others.
-    None if the host is another machine, or if no process can be seen.
+    If several processes listen, because a server has started workers, it is the one that started
+    the others. None if the host is another machine, or if no process can be seen.
     """
     pids = list(wanted) or ([pid for pid in listeners(port) if pid != os.getpid()] if is_here(host) else [])
     for pid in sorted(pids, key=lambda pid: parent_of(pid) in pids):

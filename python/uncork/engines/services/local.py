@@ -5,8 +5,8 @@ Each run has one folder under `servers_folder()`::
     svc-<random>/owner.json     the owning process, and the services
     svc-<random>/<name>-…/      each service's own folder
 
-Services end with the process that started them, even if it is killed (ADR-0020), and the folder is removed.
-If the reaper was killed too, the next start finds that the owner is dead and cleans up.
+Services end with the process that started them, even if it is killed (ADR-0020), and the folder is
+removed. If the reaper was killed too, the next start finds that the owner is dead and cleans up.
 """
 
 from __future__ import annotations

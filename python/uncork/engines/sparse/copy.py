@@ -1,8 +1,8 @@
 """A database with the tables, the statistics and the sizes of a source, and without its rows.
 
-Its planner makes the plans of the source. Nothing can be executed on it. A candidate index is created while
-its table is empty, and then given the size that it would have. Candidates are invalid for the planner unless
-`shown` says otherwise.
+Its planner makes the plans of the source. Nothing can be executed on it. A candidate index is
+created while its table is empty, and then given the size that it would have. Candidates are invalid
+for the planner unless `shown` says otherwise.
 """
 
 from __future__ import annotations

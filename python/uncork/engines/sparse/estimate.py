@@ -1,8 +1,8 @@
 """Estimate the size that an index would have if it were built. Pure.
 
-A B-tree is computed as its build fills pages: rows of the columns' average widths, aligned, equal keys merged
-into posting lists, leaf pages filled to 90 %. The other methods are rougher, because no statistics tell how
-many entries a value has; `other_pages` says what each one assumes.
+A B-tree is computed as its build fills pages: rows of the columns' average widths, aligned, equal
+keys merged into posting lists, leaf pages filled to 90 %. The other methods are rougher, because no
+statistics tell how many entries a value has; `other_pages` says what each one assumes.
 """
 
 from __future__ import annotations

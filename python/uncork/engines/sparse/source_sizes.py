@@ -61,8 +61,8 @@ class Relation:
 class SourceSizes:
     """What the planner of a source knows.
 
-    `statistics` are rows of pg_stats as text: schema, table, column, then `STATISTICS`. `extended` are the
-    names of objects of CREATE STATISTICS. `block_size` is the size of a page in bytes.
+    `statistics` are rows of pg_stats as text: schema, table, column, then `STATISTICS`. `extended`
+    are the names of objects of CREATE STATISTICS. `block_size` is the size of a page in bytes.
     """
 
     relations: tuple[Relation, ...]

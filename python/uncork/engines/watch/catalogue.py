@@ -47,8 +47,8 @@ _LONGEST_NS: Final = 2_000_000_000
 class CatalogueScope:
     """What to read: tables by oid with schema and name, and functions and views by the `words` of statements.
 
-    `roles` are the roles that ran the statements. With `values`, the statistics of columns include common
-    values and bounds of the histogram.
+    `roles` are the roles that ran the statements. With `values`, the statistics of columns include
+    common values and bounds of the histogram.
     """
 
     tables: Mapping[int, tuple[str, str]]
@@ -68,8 +68,8 @@ class ReadCatalogue:
 def read_catalogue(ask: Ask, version: int, scope: CatalogueScope) -> ReadCatalogue:
     """Read the catalogue; `ask` returns the rows of a query.
 
-    Each query is a transaction and reads few tables, and definitions of views are read one by one, so that
-    no lock is held for long.
+    Each query is a transaction and reads few tables, and definitions of views are read one by one,
+    so that no lock is held for long.
     """
     reader = _Reader(ask, version, scope)
     triggers = reader.of_tables("triggers", catalogue_sql.TRIGGERS, _TRIGGERS)

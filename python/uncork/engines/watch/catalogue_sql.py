@@ -299,11 +299,11 @@ SELECT {MARK} coalesce(r.rolname, ''), coalesce(d.datname, ''), x.name,
 
 # ---- relations ----
 #
-# Queries for all relations read only the catalogue and the counters. They open no relation, because the
-# server locks each relation that a session opens, and keeps it in that session's memory. They call the
-# functions below the views pg_stat_user_tables and pg_stat_user_indexes, which join every index again.
-# Whatever opens a relation is read for few relations at a time: ``%(oids)s``, without those in
-# ``%(locked)s``.
+# Queries for all relations read only the catalogue and the counters. They open no relation, because
+# the server locks each relation that a session opens, and keeps it in that session's memory. They
+# call the functions below the views pg_stat_user_tables and pg_stat_user_indexes, which join every
+# index again. Whatever opens a relation is read for few relations at a time: ``%(oids)s``, without
+# those in ``%(locked)s``.
 
 
 _COUNTERS: Final = """

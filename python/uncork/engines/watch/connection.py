@@ -94,8 +94,8 @@ class Look:
 
     Instead of the column `origin`, a row has the statement's `comment`.
 
-    `begun_ns` and `ended_ns` are readings of the monotonic clock. `hidden` counts the sessions that this role
-    is not allowed to see.
+    `begun_ns` and `ended_ns` are readings of the monotonic clock. `hidden` counts the sessions that
+    this role is not allowed to see.
     """
 
     begun_ns: int
@@ -163,8 +163,8 @@ def check_conninfo(conninfo: str) -> None:
 class ServerWatch:
     """A read-only connection for watching a server.
 
-    Raises ConnectError if the server cannot be reached, or refuses the connection; UsageError if it is
-    older than PostgreSQL 13.
+    Raises ConnectError if the server cannot be reached, or refuses the connection; UsageError if it
+    is older than PostgreSQL 13.
     """
 
     def __init__(self, conninfo: str) -> None:
@@ -196,12 +196,12 @@ class ServerWatch:
     def facts(self) -> dict[str, Any]:
         """Return the server's version, role, and which statistics it collects and lets this role read.
 
-        `statements` is the state of pg_stat_statements: counting, not loaded, not created, too old, or
-        the server's reason why it cannot be read. `kernel` is that of pg_stat_kcache, which counts only
-        with it; `kernel_whole_ns` is the duration below which it counts an execution as processor time
-        as a whole. `counts_own` says whether pg_stat_statements counts the statements of this session.
-        Raises ConnectError if the server refuses even these queries; ServerCrash if the server went
-        away.
+        `statements` is the state of pg_stat_statements: counting, not loaded, not created, too old,
+        or the server's reason why it cannot be read. `kernel` is that of pg_stat_kcache, which
+        counts only with it; `kernel_whole_ns` is the duration below which it counts an execution as
+        processor time as a whole. `counts_own` says whether pg_stat_statements counts the
+        statements of this session. Raises ConnectError if the server refuses even these queries;
+        ServerCrash if the server went away.
         """
         names = (
             *("version", "database", "role", "role_oid", "database_oid", "sees_all", "standby"),
@@ -231,9 +231,9 @@ class ServerWatch:
     def snapshot(self, *, whole: bool, between: Callable[[], None] | None = None) -> ServerSnapshot:
         """Read all counters; with `whole`, also tables, indexes, foreign keys and settings.
 
-        `between` is called after each query, so that samples can be taken meanwhile. Whatever cannot be
-        read is left out and listed in the snapshot's `failed`. No relation is opened: `details` does
-        that. Raises ServerCrash if the server went away.
+        `between` is called after each query, so that samples can be taken meanwhile. Whatever
+        cannot be read is left out and listed in the snapshot's `failed`. No relation is opened:
+        `details` does that. Raises ServerCrash if the server went away.
         """
         begun = time.time_ns() // 1000
         self._set_timeout(_SNAPSHOT_TIMEOUT)
@@ -358,8 +358,8 @@ class ServerWatch:
     def statement_counts(self) -> dict[int, StatementCount]:
         """Return what pg_stat_statements counted since its reset, by query id; empty unless it counts.
 
-        Call `facts` first: it finds out where the extension is. Raises ServerCrash if the server went
-        away, or did not answer in time.
+        Call `facts` first: it finds out where the extension is. Raises ServerCrash if the server
+        went away, or did not answer in time.
         """
         if self._statements is None:
             return {}
@@ -405,9 +405,9 @@ class ServerWatch:
     def _sample(self, known: Collection[int], blockers: bool) -> PGresult | None:
         """Return the result of one sample; None if the server cancelled it.
 
-        This calls libpq directly: through a psycopg cursor, a sample took twice the processor time, most of
-        it spent preparing the query and polling for the answer. The server's timeout limits how long this
-        call blocks.
+        This calls libpq directly: through a psycopg cursor, a sample took twice the processor time,
+        most of it spent preparing the query and polling for the answer. The server's timeout limits
+        how long this call blocks.
         """
         server = self._session.connection.pgconn
         query = snapshot_sql.activity(self.version).encode()

@@ -1,9 +1,9 @@
 """Read sizes, widths of columns and definitions of the tables and indexes that matter most.
 
-Each of these makes the server open a relation, lock it for a moment, and keep it in the memory of uncork's
-session. In a database with many thousand relations, uncork therefore reads them only for the tables that the
-statements use and for the largest ones. The size of any other relation is the one of its last VACUUM or
-ANALYZE, its columns have no widths, and its indexes no definition.
+Each of these makes the server open a relation, lock it for a moment, and keep it in the memory of
+uncork's session. In a database with many thousand relations, uncork therefore reads them only for
+the tables that the statements use and for the largest ones. The size of any other relation is the
+one of its last VACUUM or ANALYZE, its columns have no widths, and its indexes no definition.
 """
 
 from __future__ import annotations

@@ -248,9 +248,9 @@ def describe(conninfo: str) -> dict[str, dict[str, str]]:
 def vacuum(conninfo: str, *, accounts: bool) -> list[str]:
     """Vacuum pgbench's small tables and empty its history, as pgbench does.
 
-    With `accounts`, also vacuum and analyse the accounts table. Return a sentence for each command that
-    the server refused; the load goes on without it. Raises ConnectError if the server cannot be
-    reached, or refuses the connection.
+    With `accounts`, also vacuum and analyse the accounts table. Return a sentence for each command
+    that the server refused; the load goes on without it. Raises ConnectError if the server cannot
+    be reached, or refuses the connection.
     """
     refused = []
     with connect_errors():

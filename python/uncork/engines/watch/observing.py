@@ -119,9 +119,9 @@ _Lock = tuple[str, int, str]
 class LockProbe:
     """Follows the locks of the session with the process id `pid`.
 
-    `longest_ns` is at least as long as the longest lock that was seen: each is taken to begin with the
-    look before the first that saw it, and to end with the look after the last. A lock between two looks
-    is not seen. `looks` counts them. Raises ConnectError if the server cannot be reached.
+    `longest_ns` is at least as long as the longest lock that was seen: each is taken to begin with
+    the look before the first that saw it, and to end with the look after the last. A lock between
+    two looks is not seen. `looks` counts them. Raises ConnectError if the server cannot be reached.
     """
 
     PAUSE_S: Final = 0.001

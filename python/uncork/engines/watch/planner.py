@@ -31,8 +31,8 @@ _LOCK_TIMEOUT: Final = "100ms"
 class Explained:
     """A plan as EXPLAIN prints it, or the server's reason why there is none.
 
-    `denied` means that this role lacks a privilege on a table, which EXPLAIN checks as the statement does.
-    `sqlstate` is the code of the reason.
+    `denied` means that this role lacks a privilege on a table, which EXPLAIN checks as the
+    statement does. `sqlstate` is the code of the reason.
     """
 
     output: str | None
@@ -45,8 +45,8 @@ class Planner:
     """Plans statements in the read-only session of a watch.
 
     The server plans a statement and does not execute it. To simplify expressions, it may execute
-    functions that are declared IMMUTABLE or STABLE and get constants, as in each plan that it makes.
-    Raises psycopg.Error if the server went away; each method does.
+    functions that are declared IMMUTABLE or STABLE and get constants, as in each plan that it
+    makes. Raises psycopg.Error if the server went away; each method does.
     """
 
     def __init__(self, session: WatchSession, version: int) -> None:
@@ -66,9 +66,9 @@ class Planner:
     def explain(self, statement: str, *, as_json: bool) -> Explained | None:
         """Return the plan of one statement; None if it is no statement with a plan.
 
-        Parameters ($1) in the statement have unknown values: the plan is generic. The statement is prepared
-        by the extended protocol, which rejects several statements at once. JSON is VERBOSE: it names schemas
-        and the columns that each node returns.
+        Parameters ($1) in the statement have unknown values: the plan is generic. The statement is
+        prepared by the extended protocol, which rejects several statements at once. JSON is
+        VERBOSE: it names schemas and the columns that each node returns.
         """
         if not has_plan(statement):
             return None
@@ -78,8 +78,8 @@ class Planner:
     def _explain(self, statement: str, *, as_json: bool) -> Explained:
         # A pooler may rename statements that the protocol prepares, but not the unnamed one.
         name = b"" if self._session.pooled else _NAME
-        # The text has no mark: it would become that of the application's entry in pg_stat_statements, if
-        # there is none yet.
+        # The text has no mark: it would become that of the application's entry in
+        # pg_stat_statements, if there is none yet.
         prepared = self._server.prepare(name, statement.encode(self._encoding))
         if prepared.status != pq.ExecStatus.COMMAND_OK:
             return self._refused(prepared)
@@ -121,8 +121,8 @@ class Planner:
     def column_values(self, columns: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], ColumnValues]:
         """Return what ANALYZE stored of columns, each given by its table and its name.
 
-        A table without a schema is searched in the search_path. Columns without statistics are left out, and
-        so are columns of arrays.
+        A table without a schema is searched in the search_path. Columns without statistics are left
+        out, and so are columns of arrays.
         """
         wanted = list(columns)
         names = [table.rpartition(".") for table, _ in wanted]

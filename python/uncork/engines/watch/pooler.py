@@ -79,9 +79,9 @@ def pool_counted(
 ) -> Iterator[dict[str, float]]:
     """Count what a pooler does while the block runs, for one database or for all.
 
-    Yields the counts by their names in `PoolerCounts`, with ``elapsed_ns``; filled when the block ends.
-    If the console refuses then, they stay empty, and `missing` receives the reason. Raises ServerCrash
-    if the console refuses at the beginning.
+    Yields the counts by their names in `PoolerCounts`, with ``elapsed_ns``; filled when the block
+    ends. If the console refuses then, they stay empty, and `missing` receives the reason. Raises
+    ServerCrash if the console refuses at the beginning.
     """
     counted: dict[str, float] = {}
     before = pooler.counts(database)

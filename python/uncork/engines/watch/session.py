@@ -1,9 +1,9 @@
 """The session of a watch: read-only, with short timeouts, on the server itself or through a pooler.
 
-A pooler such as PgBouncer can send each transaction of a client to another session of the server, and later
-hands that session to an application. A session that uncork made read-only would then refuse the application's
-writes. Through a pooler, uncork therefore sets everything for one transaction only, and prepares nothing that
-outlives it.
+A pooler such as PgBouncer can send each transaction of a client to another session of the server,
+and later hands that session to an application. A session that uncork made read-only would then
+refuse the application's writes. Through a pooler, uncork therefore sets everything for one
+transaction only, and prepares nothing that outlives it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _OWN_QUERIES: Final[set[str]] = set()
 def own_queries() -> frozenset[str]:
     """Return the queries that this process has sent to watched servers, as pg_stat_statements shows them.
 
-    Their parameters are $1, so that they have the templates of the server's texts. Statements of applications
-    that uncork asked the plans of are not among them.
+    Their parameters are $1, so that they have the templates of the server's texts. Statements of
+    applications that uncork asked the plans of are not among them.
     """
     return frozenset(_OWN_QUERIES)
 
@@ -51,10 +51,10 @@ def add_own_query(query: str) -> None:
 class WatchSession:
     """A read-only session whose settings are known.
 
-    `pooled` means that the connection goes through a pooler; `pid` is the server process that answered
-    first. `hidden` means that pg_stat_statements does not count what this session executes. Raises
-    ConnectError if the server cannot be reached or refuses the connection, or a pooler allows no
-    transactions.
+    `pooled` means that the connection goes through a pooler; `pid` is the server process that
+    answered first. `hidden` means that pg_stat_statements does not count what this session
+    executes. Raises ConnectError if the server cannot be reached or refuses the connection, or a
+    pooler allows no transactions.
     """
 
     def __init__(self, conninfo: str) -> None:

@@ -1,7 +1,7 @@
 """The queries for watching a server, in the dialect of its version (PostgreSQL 13 to 18).
 
-Every query contains `MARK`, which identifies uncork's own statements in pg_stat_statements. Names are
-qualified with pg_catalog so that a search_path cannot redirect them.
+Every query contains `MARK`, which identifies uncork's own statements in pg_stat_statements. Names
+are qualified with pg_catalog so that a search_path cannot redirect them.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ SELECT {MARK} l.virtualtransaction, l.relation::bigint, l.mode
 """
 """Locks of a session on relations that users made.
 
-Each query also locks catalogues, whose oids are smaller, while it reads them. These locks conflict only with
-changes of the catalogues themselves, such as VACUUM FULL.
+Each query also locks catalogues, whose oids are smaller, while it reads them. These locks conflict
+only with changes of the catalogues themselves, such as VACUUM FULL.
 """
 
 

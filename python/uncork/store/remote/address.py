@@ -24,8 +24,8 @@ _SHORT: Final = 60
 class Address:
     """A store behind a scheme, such as ``s3://bucket/prefix``.
 
-    `text` is the address as given, including a password, and is only for the backend. `shown` has no
-    password, and is the only form that is ever written. `key` names the local folder for the
+    `text` is the address as given, including a password, and is only for the backend. `shown` has
+    no password, and is the only form that is ever written. `key` names the local folder for the
     address; it differs for services that use the same address.
     """
 

@@ -1,10 +1,10 @@
 """Mirror a store at an address with a local folder.
 
-A run is sent when it has ended: first its files, then its index entry, so that others see it completely or
-not at all. Runs of others are found by listing the index; only index entries that changed are read. A run's
-tables are fetched when someone opens the run. There are no locks at the address: no two writers write the
-same object, except names and tags, where the last write wins. Runs that could not be sent stay in the folder
-and can be sent later.
+A run is sent when it has ended: first its files, then its index entry, so that others see it
+completely or not at all. Runs of others are found by listing the index; only index entries that
+changed are read. A run's tables are fetched when someone opens the run. There are no locks at the
+address: no two writers write the same object, except names and tags, where the last write wins.
+Runs that could not be sent stay in the folder and can be sent later.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ Wanted = tuple[Path, str, tuple[int, str]]
 def open_mirror(address: Address, folder: Path) -> AddressMirror:
     """Create and register the mirror of an address, with its runs below a local folder.
 
-    Raises UsageError if the backend for the address's scheme is not installed; SetupError if the folder
-    cannot be created.
+    Raises UsageError if the backend for the address's scheme is not installed; SetupError if the
+    folder cannot be created.
     """
     remote = Remote(address)
     root = folder / address.key
@@ -85,9 +85,9 @@ def open_mirror(address: Address, folder: Path) -> AddressMirror:
 class AddressMirror:
     """The local folder `root` that mirrors an address.
 
-    `wrote` means that this process created or changed a run in it. `damaged` holds an error for each damaged
-    run at the address. A list younger than `fresh_s` seconds is used again, because one command lists several
-    times.
+    `wrote` means that this process created or changed a run in it. `damaged` holds an error for
+    each damaged run at the address. A list younger than `fresh_s` seconds is used again, because
+    one command lists several times.
 
     Raises:
         SetupError, ConnectError: from any method, if the address cannot be reached; see `Remote`.
@@ -218,8 +218,8 @@ class AddressMirror:
     def remove(self, id: str) -> bool:
         """Delete a run at the address; return False if it changed, or was tagged or named, meanwhile.
 
-        The index entry is deleted first, so that nobody sees the run any more. Then tags and names are
-        checked again: if someone set one meanwhile, the entry is restored and the run is kept.
+        The index entry is deleted first, so that nobody sees the run any more. Then tags and names
+        are checked again: if someone set one meanwhile, the entry is restored and the run is kept.
         """
         known = self._record().runs.get(id)
         if known is None:
@@ -455,8 +455,8 @@ Documents = dict[str, tuple[str, RunDocument]]
 class Index:
     """The index at an address. `ids` are the runs that have an entry, and `tags` their tags.
 
-    `documents` are the entries that changed, and `damaged` the errors for entries that cannot be read.
-    `names` holds a stamp and a run's id for each name.
+    `documents` are the entries that changed, and `damaged` the errors for entries that cannot be
+    read. `names` holds a stamp and a run's id for each name.
     """
 
     ids: Set[str]

@@ -1,7 +1,7 @@
 """A register of the local folders that mirror a store at an address; checking it costs almost nothing.
 
-All commands write and read local folders. A registered folder mirrors an address: what is read from it is
-fetched first, and what a command wrote into it is sent when the command ends.
+All commands write and read local folders. A registered folder mirrors an address: what is read from
+it is fetched first, and what a command wrote into it is sent when the command ends.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def refresh(root: Path) -> None:
 def fetch(runs: Sequence[Path], needed: Sequence[str] | None = None) -> list[StoreError]:
     """Fetch files of runs that are only at an address; return an error for each damaged run.
 
-    `needed` lists the tables and files to fetch; all if None. Raises SetupError, ConnectError if the
-    address cannot be reached.
+    `needed` lists the tables and files to fetch; all if None. Raises SetupError, ConnectError if
+    the address cannot be reached.
     """
     wanted = [run for run in runs if (run / ABSENT).exists()]
     damaged = []

@@ -1,8 +1,8 @@
 """List, read, write and delete files at an address through fsspec; the only module that imports fsspec.
 
-Writes are atomic: an object store shows an object once it is complete, and elsewhere a file is written under
-a temporary name and renamed. The backends read credentials from the environment; this module neither stores
-nor shows them.
+Writes are atomic: an object store shows an object once it is complete, and elsewhere a file is
+written under a temporary name and renamed. The backends read credentials from the environment; this
+module neither stores nor shows them.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _TIMES: Final = ("LastModified", "last_modified", "updated", "mtime", "modified"
 class Entry:
     """A file at an address: its path below the address, its size, and a stamp that changes with the file.
 
-    `changed_at` is when it last changed, None if unknown. `exact` means that the stamp comes from the
-    content, not from a clock that may be coarse.
+    `changed_at` is when it last changed, None if unknown. `exact` means that the stamp comes from
+    the content, not from a clock that may be coarse.
     """
 
     path: str

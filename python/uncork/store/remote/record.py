@@ -66,8 +66,8 @@ class RunDocument:
 class KnownRun:
     """A run as it was when last read or sent.
 
-    `stamp` is the stamp of its index entry, empty if the entry must be read again. `here` is the size and
-    time of its local manifest, which show whether the run was resumed since.
+    `stamp` is the stamp of its index entry, empty if the entry must be read again. `here` is the
+    size and time of its local manifest, which show whether the run was resumed since.
     """
 
     stamp: str
@@ -255,8 +255,8 @@ def put_copy(path: Path, content: bytes) -> None:
 def put_manifest(run: Path, manifest: Manifest, *, absent: bool) -> None:
     """Write a run's manifest; `absent` means that some of its files have not been fetched yet.
 
-    A new folder is dated an hour back: nothing else changes it now, so the list of runs need not treat
-    it as one that may still change. Raises StoreError if the manifest cannot be written.
+    A new folder is dated an hour back: nothing else changes it now, so the list of runs need not
+    treat it as one that may still change. Raises StoreError if the manifest cannot be written.
     """
     new = not run.exists()
     if absent:
