@@ -19,9 +19,8 @@ from uncork.model.trial import Arm, Cell
 class EngineRouter:
     """The runner's `Server` port over several engines, and the load on engines with a Python driver.
 
-    Args:
-        postgres: the server of each variant that runs on PostgreSQL; variants may share one.
-        driven: the engine of every other variant; variants may share one.
+    `postgres` has the server of each variant that runs on PostgreSQL, `driven` the engine of every other
+    variant; variants may share one.
     """
 
     def __init__(self, postgres: Mapping[str, PostgresServer], driven: Mapping[str, DbapiEngine]) -> None:

@@ -126,12 +126,9 @@ def start(
 ) -> Child:
     """Start a command in a session of its own. The child ends when this process ends, however it ends.
 
-    Args:
-        command: program and arguments.
-        ask: a signal that lets the child shut down cleanly when this process has ended; one second later
-            it is killed. If None, it is killed at once.
-        env: its environment; ours if None.
-        options: further arguments of `subprocess.Popen`.
+    `ask` is a signal that lets the child shut down cleanly when this process has ended; one second later it
+    is killed. If None, it is killed at once. `env` is its environment; ours if None. `options` are further
+    arguments of `subprocess.Popen`.
 
     Raises:
         OSError: if the command cannot be started.

@@ -16,6 +16,7 @@ from uncork.store.remote import mirrors
 
 _PRUNED: Final = ".pruned-"
 _BEFORE_MANIFEST: Final = frozenset({"experiment.toml", "files", "plan.json"})
+"""The files of a run that never began."""
 _ABANDONED_S: Final = 86_400.0
 """An older temporary file belongs to a writer that was killed."""
 
@@ -66,7 +67,8 @@ def remove_leftovers(root: Path) -> int:
     found += [
         path
         for path in root.iterdir()
-        if not path.name.startswith(".") and path.is_dir() and _never_began(path) and _is_old(path)
+        if not path.name.startswith(".") and path.is_dir() and _is_old(path)
+        if {inner.name for inner in path.iterdir()} <= _BEFORE_MANIFEST
     ]
     for path in found:
         _remove(path)
@@ -90,11 +92,6 @@ def _is_old(path: Path) -> bool:
     with contextlib.suppress(OSError):
         return time.time() - path.stat().st_mtime > _ABANDONED_S
     return False
-
-
-def _never_began(folder: Path) -> bool:
-    """Return whether a folder is empty, or holds only files written before a run's manifest."""
-    return {path.name for path in folder.iterdir()} <= _BEFORE_MANIFEST
 
 
 def _remove(path: Path) -> None:

@@ -520,9 +520,11 @@ def add_evidence(connection: duckdb.DuckDBPyConnection, folder: Path) -> frozens
     places = list(_newest(folder / "evidence"))
     if not places:
         return frozenset()
-    names = [column.name for column in EVIDENCE.columns]
     try:
-        connection.execute(_view(EVIDENCE.name, names, [_row(number, facts) for number, _, facts in places]))
+        listed = ", ".join(f'"{column.name}"' for column in EVIDENCE.columns)
+        rows = _values([_row(number, facts) for number, _, facts in places])
+        view = f"SELECT * FROM (VALUES {rows}) AS seen({listed})"  # noqa: S608 -- quoted
+        connection.execute(f"CREATE VIEW {EVIDENCE.name} AS {view}")
         made = {EVIDENCE.name}
         for table in STACK_TABLES:
             files = [
@@ -571,11 +573,6 @@ def _joined(name: str, files: Sequence[tuple[Any, ...]]) -> str:
         f"FROM read_parquet([{listed}], filename = true) AS seen "
         f"JOIN (VALUES {values}) AS place(filename, evidence, cell, workload, variant) USING (filename)"
     )
-
-
-def _view(name: str, columns: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
-    listed = ", ".join(f'"{column}"' for column in columns)
-    return f"CREATE VIEW {name} AS SELECT * FROM (VALUES {_values(rows)}) AS seen({listed})"  # noqa: S608
 
 
 def _values(rows: Iterable[Sequence[Any]]) -> str:

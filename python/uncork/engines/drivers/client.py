@@ -54,20 +54,20 @@ class Prepared:
     rows: bool
 
 
+@dataclass(frozen=True, slots=True)
 class Session:
     """One client's cursor. `commit` ends each operation if the driver has no autocommit, else it is None.
 
     Close a session in the thread that opened it, because some drivers require this.
     """
 
-    def __init__(self, cursor: Any, commit: Callable[[], object] | None, close: Callable[[], object]) -> None:
-        self._cursor = cursor
-        self.commit = commit
-        self.close = close
+    cursor: Any
+    commit: Callable[[], object] | None
+    close: Callable[[], object]
 
     def execute(self, statement: Prepared, values: Sequence[object]) -> list[Any] | int:
         """Execute a statement; return all rows, or the number of changed rows (0 if the driver has none)."""
-        cursor = self._cursor
+        cursor = self.cursor
         if not statement.order:
             cursor.execute(statement.text)
         elif statement.names:
@@ -80,43 +80,32 @@ class Session:
         return max(int(cursor.rowcount), 0)
 
 
+@dataclass(frozen=True, slots=True)
 class Driver:
     """An open engine that gives each client a session.
 
-    Args:
-        style: the parameter style (see `dialect.place`).
-        join: opens a cursor for another client; returns it with a function that commits, or None if the
-            driver commits itself, and a function that closes it.
-        setting: writes a setting as a statement.
-        close: closes the engine.
-        version: the engine's name and version.
+    `style` is the parameter style (see `dialect.place`). `join` opens a cursor for another client; it returns
+    it with a function that commits, or None if the driver commits itself, and a function that closes it.
+    `setting` writes a setting as a statement. `version` is the engine's name and version.
     """
 
-    def __init__(
-        self,
-        style: str,
-        join: Callable[[], _Joined],
-        setting: Callable[[str, object], str],
-        close: Callable[[], object],
-        version: str,
-    ) -> None:
-        self._style = style
-        self._join = join
-        self._setting = setting
-        self.close = close
-        self.version = version
+    style: str
+    join: Callable[[], _Joined]
+    setting: Callable[[str, object], str]
+    close: Callable[[], object]
+    version: str
 
     def session(self, settings: Mapping[str, object]) -> Session:
         """Open a client's session with these settings."""
-        session = Session(*self._join())
+        session = Session(*self.join())
         for name, value in settings.items():
-            session.execute(self.prepare(self._setting(name, value), 0), ())
+            session.execute(self.prepare(self.setting(name, value), 0), ())
         return session
 
     def prepare(self, sql: str, count: int) -> Prepared:
         """Rewrite a statement with ``$1`` ... ``$count`` in the driver's style."""
-        text, order = place(sql, self._style, count)
-        named = self._style in ("named", "pyformat")
+        text, order = place(sql, self.style, count)
+        named = self.style in ("named", "pyformat")
         names = tuple(f"p{number + 1}" for number in range(count)) if named else ()
         return Prepared(text, tuple(order), names, returns_rows(sql))
 

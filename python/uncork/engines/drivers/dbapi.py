@@ -45,9 +45,7 @@ Placement = tuple[Cell, Arm]
 class DbapiEngine:
     """One engine, with the data of the variants that use it.
 
-    Args:
-        kind: which engine.
-        options: arguments of its driver's `connect`; ``{folder}`` in a text stands for the arm's own folder.
+    `options` are arguments of its driver's `connect`; ``{folder}`` in a text stands for the arm's own folder.
     """
 
     def __init__(self, kind: EngineKind, options: Mapping[str, Any]) -> None:

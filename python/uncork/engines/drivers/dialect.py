@@ -64,14 +64,9 @@ def split_script(script: str) -> list[Piece]:
 def place(sql: str, style: str, count: int) -> tuple[str, list[int]]:
     """Rewrite the placeholders ``$1`` ... ``$count`` in a driver's parameter style.
 
-    Args:
-        sql: the statement.
-        style: a paramstyle of PEP 249, or ``dollar`` for a driver that accepts ``$1`` as is.
-        count: the number of parameters; with 0, the text is returned unchanged.
-
-    Returns:
-        The text, and the parameter (from 0) of each placeholder in it. For ``named`` and ``pyformat`` the
-        parameters are called p1, p2, ...
+    `style` is a paramstyle of PEP 249, or ``dollar`` for a driver that accepts ``$1`` as is. With `count` 0,
+    the text is returned unchanged. Return the text, and the parameter (from 0) of each placeholder in it. For
+    ``named`` and ``pyformat`` the parameters are called p1, p2, ...
     """
     if count == 0:
         return sql, []

@@ -105,14 +105,16 @@ class ServiceWatch:
             self._pids, self._looked_ns = process_tree(self._service.pids), time.monotonic_ns()
         for pid in self._pids:
             with suppress(OSError):
-                limit = _limit(pid)
+                limits = Path(f"/proc/{pid}/limits").read_text()
+                found = re.search(r"^Max open files\s+(\d+)", limits, re.MULTILINE)
+                limit = int(found[1]) if found else 0  # no limit, or it is unknown
                 files = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 -- names only, and many of them
                 seen = (files / limit if limit else 0.0, files, limit)
                 self._most = seen if self._most is None else max(self._most, seen)
         if self._service.port is not None:
             nets = (list(_listening(f"/proc/{pid}/net", self._service.port)) for pid in self._pids)
-            if found := next(filter(None, nets), None):
-                self._backlog = max(self._backlog or 0, *(queued for _, queued in found))
+            if queues := next(filter(None, nets), None):
+                self._backlog = max(self._backlog or 0, *(many for _, many in queues))
 
     def end(self) -> Held:
         """Return the peaks of all looks."""
@@ -261,12 +263,6 @@ def parent_of(pid: int) -> int | None:
         return int(stat_fields(pid)[1])
     except (OSError, ValueError, IndexError):
         return None
-
-
-def _limit(pid: int) -> int:
-    """Return how many files a process may have open; 0 if there is no limit or it is unknown."""
-    found = re.search(r"^Max open files\s+(\d+)", Path(f"/proc/{pid}/limits").read_text(), re.MULTILINE)
-    return int(found[1]) if found else 0
 
 
 def _overflows(pid: int) -> int | None:

@@ -53,11 +53,7 @@ Key = tuple[ServiceJob, str, str, tuple[Any, ...]]
 
 
 class LocalServices:
-    """The runner's `Services` port.
-
-    Args:
-        logs: the folder for the output of services.
-    """
+    """The runner's `Services` port. `logs` is the folder for the output of services."""
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs

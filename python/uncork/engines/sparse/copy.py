@@ -122,12 +122,8 @@ def read_source_sizes(source: str) -> tuple[int, SourceSizes | None]:
 class SparseCopy:
     """A sparse copy in a database whose schema was created, with no rows.
 
-    The server is on this machine, runs with `SETTINGS`, and this role is its superuser.
-
-    Args:
-        conninfo: the database of the copy.
-        sizes: what the planner of the source knows.
-        candidates: statements that create indexes, executed one by one.
+    The server is on this machine, runs with `SETTINGS`, and this role is its superuser. `candidates` are
+    statements that create indexes, executed one by one.
 
     Raises:
         SetupError: if the server or its files do not accept the sizes.

@@ -164,7 +164,7 @@ class ServerWatch:
     """A read-only connection for watching a server.
 
     Raises ConnectError if the server cannot be reached, or refuses the connection; UsageError if it
-    is older than PostgreSQL 13.
+    is older than PostgreSQL 13; from any method ServerCrash, if the server went away.
     """
 
     def __init__(self, conninfo: str) -> None:
@@ -231,9 +231,9 @@ class ServerWatch:
     def snapshot(self, *, whole: bool, between: Callable[[], None] | None = None) -> ServerSnapshot:
         """Read all counters; with `whole`, also tables, indexes, foreign keys and settings.
 
-        `between` is called after each query, so that samples can be taken meanwhile. Whatever
-        cannot be read is left out and listed in the snapshot's `failed`. No relation is opened:
-        `details` does that. Raises ServerCrash if the server went away.
+        `between` is called after each query, so that samples can be taken meanwhile. Whatever cannot be
+        read is left out and listed in the snapshot's `failed`. No relation is opened: `details` does
+        that.
         """
         begun = time.time_ns() // 1000
         self._set_timeout(_SNAPSHOT_TIMEOUT)
@@ -274,19 +274,13 @@ class ServerWatch:
     def details(
         self, snapshot: ServerSnapshot, used: Collection[int], between: Callable[[], None] = lambda: None
     ) -> Details:
-        """Read sizes, widths and definitions of the tables that matter: the `used` ones, then the largest.
-
-        Raises ServerCrash if the server went away.
-        """
+        """Read sizes, widths and definitions of the tables that matter: the `used` ones, then the largest."""
         self._set_timeout(_SNAPSHOT_TIMEOUT)
         tables, indexes = snapshot.tables["database_relations"], snapshot.tables["database_indexes"]
         return read_details(self._ask, tables, indexes, used, between)
 
     def catalogue(self, scope: CatalogueScope) -> ReadCatalogue:
-        """Read the catalogue of the connected database, as far as `scope` needs it.
-
-        Raises ServerCrash if the server went away.
-        """
+        """Read the catalogue of the connected database, as far as `scope` needs it."""
         self._set_timeout(_SNAPSHOT_TIMEOUT)
         return read_catalogue(self._ask, self.version, scope)
 
@@ -302,7 +296,7 @@ class ServerWatch:
         """Sample the sessions that work or wait; return None if the server did not answer in time.
 
         `known` are query ids whose texts are not needed again. `blockers` also asks which sessions
-        block the waiting ones. Raises ServerCrash if the server went away.
+        block the waiting ones.
         """
         begun = time.monotonic_ns()
         try:
@@ -325,10 +319,7 @@ class ServerWatch:
         return Look(begun, ended, seen, hidden)
 
     def connections(self) -> Connections | None:
-        """Return the number of connections; None if the server did not answer in time.
-
-        Raises ServerCrash if the server went away.
-        """
+        """Return the number of connections; None if the server did not answer in time."""
         try:
             ((many, idle_us),) = self._ask(snapshot_sql.CONNECTIONS)
         except QueryCanceled:
@@ -336,19 +327,13 @@ class ServerWatch:
         return Connections(many, tuple(idle_us or ()))
 
     def connection_limits(self) -> tuple[int, int]:
-        """Return how many connections the server accepts, and how many of those it reserves for superusers.
-
-        Raises ServerCrash if the server went away.
-        """
+        """Return how many connections the server accepts, and how many it reserves for superusers."""
         ((most, reserved),) = self._ask(snapshot_sql.CONNECTION_LIMITS)
         return most, reserved
 
     @contextmanager
     def planning(self) -> Iterator[Planner]:
-        """Plan statements over this connection; meanwhile timeouts are shorter.
-
-        Raises ServerCrash if the server went away.
-        """
+        """Plan statements over this connection; meanwhile timeouts are shorter."""
         try:
             yield Planner(self._session, self.version)
             self._session.set(lock_timeout=_LOCK_TIMEOUT)
@@ -358,8 +343,7 @@ class ServerWatch:
     def statement_counts(self) -> dict[int, StatementCount]:
         """Return what pg_stat_statements counted since its reset, by query id; empty unless it counts.
 
-        Call `facts` first: it finds out where the extension is. Raises ServerCrash if the server
-        went away, or did not answer in time.
+        Call `facts` first: it finds out where the extension is.
         """
         if self._statements is None:
             return {}
@@ -369,27 +353,18 @@ class ServerWatch:
         return {number: StatementCount(calls, float(ns), many) for number, calls, ns, many in rows}
 
     def sessions_begun(self) -> int | None:
-        """Return how many sessions have begun in the connected database; None before PostgreSQL 14.
-
-        Raises ServerCrash if the server went away, or did not answer in time.
-        """
+        """Return how many sessions have begun in the connected database; None before PostgreSQL 14."""
         if self.version < _COUNTS_SESSIONS:
             return None
         ((many,),) = self._answer(snapshot_sql.SESSIONS_BEGUN)
         return int(many)
 
     def session_ports(self) -> set[int]:
-        """Return the client's port of each connection over TCP.
-
-        Raises ServerCrash if the server went away, or did not answer in time.
-        """
+        """Return the client's port of each connection over TCP."""
         return {port for (port,) in self._answer(snapshot_sql.SESSION_PORTS)}
 
     def texts(self, wanted: Iterable[int]) -> dict[int, str]:
-        """Return the texts of statements by query id, as far as pg_stat_statements has them.
-
-        Raises ServerCrash if the server went away.
-        """
+        """Return the texts of statements by query id, as far as pg_stat_statements has them."""
         if self._statements is None or self._extension is None:
             return {}
         try:
