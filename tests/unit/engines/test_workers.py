@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from uncork.engines.services.inspection import WorkerWatch, runtime_of, socket_ports
+from uncork.engines.services.workers import WorkerWatch, runtime_of, socket_ports
 
 
 def test_this_process_is_python_and_its_sockets_are_counted():

@@ -97,9 +97,8 @@ class DbapiEngine:
         """Remove everything that the run created on the engine. Safe to call twice."""
         self._crew.end()
         if self.kind.name == "mysql" and self._places:
-            drops = [f"DROP DATABASE IF EXISTS `{name}`" for name in set(self._places.values())]
             with contextlib.suppress(SetupError, ServerCrash):
-                self._run_pieces([(1, text) for text in drops], {}, 60.0)
+                self._execute([f"DROP DATABASE IF EXISTS `{name}`" for name in set(self._places.values())])
         self._places.clear()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -258,11 +257,12 @@ class DbapiEngine:
         if kind != "load":
             self._crew.leave(_database_name(cell, arm))
         folder = self._root / self._places[(cell, arm)] if self.embedded else None
-        job = self._job(kind, self._settings[(cell, arm.variant)], folder)
-        job["options"] |= self._database(cell, arm)
-        return job
+        settings = self._settings[(cell, arm.variant)]
+        return self._job(kind, settings, folder, **self._database(cell, arm))
 
-    def _job(self, kind: str, settings: Mapping[str, object], folder: Path | None) -> dict[str, Any]:
+    def _job(
+        self, kind: str, settings: Mapping[str, object], folder: Path | None, **database: object
+    ) -> dict[str, Any]:
         """Return a job; an embedded engine has its data, a file or a folder, in `folder`."""
         options = {
             name: value.replace(_FOLDER, str(folder)) if isinstance(value, str) else value
@@ -273,7 +273,7 @@ class DbapiEngine:
             "engine": self.kind.name,
             "module": self.kind.module,
             "path": "" if folder is None else str(folder / "data"),
-            "options": options,
+            "options": {**options, **database},
             "settings": dict(settings),
         }
 
@@ -286,23 +286,17 @@ class DbapiEngine:
             name = self._places.setdefault(
                 placement, f"uncork_{own['pid']}_{own['start']}_{id(self) % 9973}_{len(self._places)}"
             )
-            pieces = [(1, f"DROP DATABASE IF EXISTS `{name}`"), (1, f"CREATE DATABASE `{name}`")]
-            self._run_pieces(pieces, {}, 60.0)
+            self._execute([f"DROP DATABASE IF EXISTS `{name}`", f"CREATE DATABASE `{name}`"])
         else:
             self._places.setdefault(placement, "")
-        self._run_script(key, None, where, self._database(cell, arm))
+        self._run_script(key, None, where, **self._database(cell, arm))
 
-    def _run_script(
-        self,
-        key: tuple[Cell, str],
-        folder: Path | None,
-        where: str,
-        database: Mapping[str, Any] | None = None,
-    ) -> None:
+    def _run_script(self, key: tuple[Cell, str], folder: Path | None, where: str, **database: object) -> None:
         script, timeout_ns = self._scripts[key]
         pieces = [(piece.line, piece.text) for piece in split_script(script)]
         try:
-            self._run_pieces(pieces, self._settings[key], timeout_ns / 1e9, folder, database)
+            job = self._job("script", self._settings[key], folder, **database)
+            self._ask({**job, "pieces": pieces}, timeout_ns / 1e9)
         except SetupError as error:
             line = re.match(r"line (\d+): ", str(error))
             shown = f": {script.splitlines()[int(line[1]) - 1].strip()}" if line else ""
@@ -310,17 +304,9 @@ class DbapiEngine:
         except ServerCrash as error:
             raise SetupError(f"{where}: {error}") from error
 
-    def _run_pieces(
-        self,
-        pieces: Sequence[tuple[int, str]],
-        settings: Mapping[str, object],
-        seconds: float,
-        folder: Path | None = None,
-        database: Mapping[str, Any] | None = None,
-    ) -> None:
-        job = self._job("script", settings, folder)
-        job["options"] |= database or {}
-        self._ask({**job, "pieces": list(pieces)}, seconds)
+    def _execute(self, statements: Sequence[str]) -> None:
+        """Execute statements on a server, in no database of an arm."""
+        self._ask({**self._job("script", {}, None), "pieces": [(1, text) for text in statements]}, 60.0)
 
     def _query(self, cell: Cell, arm: Arm, query: str) -> tuple[tuple[str | None, ...], ...]:
         job = self._arm_job("answers", cell, arm)

@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from uncork.engines.connecting import time_to_connect
 from uncork.engines.conninfo import Address
-from uncork.engines.services.inspection import WorkerWatch
+from uncork.engines.services.workers import WorkerWatch
 from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.pooler import PoolerConsole, pool_counted
 from uncork.errors import ConnectError, LoadError, UncorkError, UsageError
