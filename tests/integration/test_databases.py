@@ -268,6 +268,6 @@ def test_only_a_set_up_does_not_wait_for_the_disk(configured):
             (server.restart, configured),
         ):
             step()
-            assert server._databases.control.execute("SHOW fsync").fetchone() == (expected,)
+            assert server.control.execute("SHOW fsync").fetchone() == (expected,)
     finally:
         server.stop()

@@ -26,7 +26,8 @@ class Effect:
 
     `ratio` is the exponential of the units' mean; `low` may be 0 and `high` infinite. `rounds` is the number
     of units and `kind` says what a unit is. `std_dev` is the standard deviation of the log units (NaN with
-    one unit). `e_value` is the evidence against a ratio of 1. `autocorrelation` is None with too few units.
+    one unit). `agreeing` units lie on the estimate's side of 1. `e_value` is the evidence against a ratio of
+    1. `autocorrelation` is None with too few units.
     `inflation` is the factor, 1 or more, by which dependence between units inflated the interval. Each of
     `warnings` is one sentence.
     """
@@ -42,6 +43,7 @@ class Effect:
     warnings: tuple[str, ...] = ()
     inflation: float = 1.0
     kind: UnitKind = "round"
+    agreeing: int = 0
 
     @property
     def is_bounded(self) -> bool:
@@ -136,6 +138,7 @@ def estimate(units: Units, confidence: float) -> Effect:
         warnings=tuple(_warnings(units, count, std_dev, autocorrelation, inflation)),
         inflation=inflation,
         kind=units.kind,
+        agreeing=sum(value * mean > 0.0 for value in units.values),
     )
 
 

@@ -679,7 +679,7 @@ def effect_numbers(effect: AnyEffect | None) -> dict[str, Any]:
             "difference_high": effect.high if bounded else None,
         }
     numbers = {name: _finite(float(getattr(effect, name))) for name in found}
-    return numbers | ({} if math.isfinite(effect.high) else {"low": None})
+    return numbers | ({} if math.isfinite(effect.high) else {"low": None}) | {"agreeing": effect.agreeing}
 
 
 def beside_itself(

@@ -165,7 +165,8 @@ class Comparison:
 
     `scopes` is set in a run that was merged from several hosts; `rounds` counts hosts if the interval is the
     one about hosts like these. `ranks` is the same effect by ranks, a check of the interval; None with too
-    few rounds, for shares of success, and over several hosts.
+    few rounds, for shares of success, and over several hosts. In `agreeing` of the `rounds` the variant was
+    on the estimate's side of no effect; None for shares of success.
     """
 
     cell: Levels
@@ -190,6 +191,7 @@ class Comparison:
     direction: Direction | None = None
     scopes: HostScopes | None = None
     ranks: RankEffect | None = None
+    agreeing: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
