@@ -23,7 +23,7 @@ from uncork.profile.logs import LogReading, LogRequest, read_logs
 from uncork.profile.portions.joining import Done, ignore, read_in_tasks
 from uncork.profile.portions.local import in_processes
 from uncork.profile.portions.tasks import LogTask, gather_task, log_tasks
-from uncork.workbench.profile.portions.unfinished import UnfinishedLogs
+from uncork.workbench.profile.portions.reading import UnfinishedLogs
 
 FILES = 40
 ENTRIES = 300

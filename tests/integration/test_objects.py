@@ -13,9 +13,8 @@ from uncork.errors import UncorkError
 from uncork.profile.logs import read_logs
 from uncork.profile.objects import beginnings, client
 from uncork.profile.objects.reading import ObjectReader
-from uncork.workbench.profile.log_files import log_request
-from uncork.workbench.profile.log_servers import LogServers
-from uncork.workbench.profile.log_updates import repeated_updates
+from uncork.workbench.profile.log_files import LogServers, log_request
+from uncork.workbench.profile.logs import repeated_updates
 
 START = datetime(2026, 11, 27, 4, tzinfo=UTC)
 LINE = (

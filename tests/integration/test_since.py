@@ -14,7 +14,7 @@ from uncork.analysis.database.result import stored_database_result
 from uncork.cli.app import app
 from uncork.engines.conninfo import resolve
 from uncork.engines.embedded import EmbeddedServer
-from uncork.workbench.cure.stored import write_cure
+from uncork.workbench.cure.handing import write_cure
 from uncork.workbench.profile.databases import record_database
 from uncork.workbench.run_record import draft, start_run
 

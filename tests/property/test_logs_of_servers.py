@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uncork.profile.logs import LogReading, LogRequest, read_logs
-from uncork.workbench.profile.log_files import log_request
-from uncork.workbench.profile.log_servers import LogServers
+from uncork.workbench.profile.log_files import LogServers, log_request
 
 BEGIN_MS = 1_767_225_600_000
 PREFIX = "%m [%p] %q%u@%d %a "

@@ -112,9 +112,9 @@ def profile_logs(
         log_filter,
         log_request,
         log_servers,
+        reading_line,
     )
     from uncork.workbench.profile.portions.reading import reader_of  # noqa: PLC0415
-    from uncork.workbench.reading_words import reading_line  # noqa: PLC0415 -- each function loads what it needs
 
     tell, begun = teller(progress), time.monotonic()
 

@@ -10,10 +10,13 @@ import typer
 from uncork.analysis.runs.compared import compared_runs, comparison_kind, practical_share
 from uncork.analysis.runs.comparison import compare_stored
 from uncork.cli import console
-from uncork.cli.pages import Form, check_page, chosen_form, report, write_pages
-from uncork.cli.profile.log_comparison import compare_log_runs
+from uncork.cli.pages import Form, check_page, chosen_form, report, write_forms, write_pages
 from uncork.cli.runs.last_run import note_skipped
 from uncork.model.results.run_comparison import RunComparison
+from uncork.report.log.comparison import (
+    build_log_comparison_document,
+    render_comparison_terminal,
+)
 from uncork.report.runs.comparison import build_runs_document, render_runs_terminal
 from uncork.report.runs.comparison_answer import answer_runs
 from uncork.report.write.html import html_page
@@ -21,6 +24,8 @@ from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.requests.stored_options import CompareOptions
 from uncork.workbench.documents.flames import compared_flames
+from uncork.workbench.documents.kinds import kind_named
+from uncork.workbench.documents.log_comparison import compare_stored_logs
 from uncork.workbench.documents.logs import read_log
 from uncork.workbench.documents.stacks import KIND as STACKS
 from uncork.workbench.documents.stacks import read_stacks
@@ -72,6 +77,28 @@ def _show(
         folders[-1],
         html,
         html=page,
+        markdown=text,
+        json=data,
+        names=("comparison", "comparison"),
+        tell=form == "terminal",
+    )
+
+
+def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | None, top: int = 10) -> None:
+    """Show what changed between two logs, and write it beside the later one."""
+    comparison = compare_stored_logs(before.folder, after.folder, (before.result, after.result))
+    document = build_log_comparison_document(comparison)
+    text, data = markdown_text(document), json_text(comparison)
+    if form == "terminal":
+        render_comparison_terminal(comparison, console.output, top=top)
+    else:
+        typer.echo(data if form == "json" else text, nl=False)
+    for run in (before, after):
+        write_forms(kind_named("log"), run.folder, run.result)
+    write_pages(
+        after.folder,
+        html,
+        html=html_page(document),
         markdown=text,
         json=data,
         names=("comparison", "comparison"),

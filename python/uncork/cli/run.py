@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from uncork.cli import console
 from uncork.cli.console import note, progress, talk
 from uncork.cli.exit_codes import ExitStatus
-from uncork.cli.load.cluster import confirm_cluster
+from uncork.cli.load.finish import confirm_cluster
 from uncork.cli.next_step import say_next
 from uncork.cli.pages import Form, check_page, chosen_form
 from uncork.cli.report import write_reports

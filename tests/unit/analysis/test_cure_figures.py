@@ -19,7 +19,7 @@ from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.schemas import result_schema
 from uncork.store.layout import read_manifest, write_manifest
-from uncork.workbench.cure.stored import write_cure
+from uncork.workbench.cure.handing import write_cure
 from uncork.workbench.documents.run_document import comparison_document
 from uncork.workbench.run_record import draft, start_run
 

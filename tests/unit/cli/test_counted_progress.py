@@ -3,7 +3,7 @@
 import pytest
 
 from uncork.cli import console
-from uncork.cli.load.counted import counted_progress
+from uncork.cli.load.finish import counted_progress
 from uncork.model.load import LoadProgress
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from uncork.cli import streams
+from uncork.cli import app as streams
 from uncork.errors import StoreError
 
 

@@ -17,7 +17,7 @@ from uncork.model.results.guard import metric_of
 from uncork.model.trial import Arm, Cell
 from uncork.stats.effect import Effect
 from uncork.stats.gates.decision import Exact, Unknown
-from uncork.workbench.guard import experiments
+from uncork.workbench.guard import history
 
 FILE = """
 [experiment]
@@ -200,7 +200,7 @@ def test_values_of_0_have_no_ratio_and_missing_ones_are_said():
 
 @pytest.mark.parametrize(("value", "known"), [(140.0, True), (0.0, False)])
 def test_a_stored_experiment_has_the_means_of_its_metrics(value, known):
-    (place,) = experiments._places(parse_gate("metric written < +5%"), spec_of())
+    (place,) = history._places(parse_gate("metric written < +5%"), spec_of())
     assert place.workload == "write"
     figure = Figure("two on write", "written", value, "", "lower")
     run = SimpleNamespace(figure=lambda key: figure if key == figure.key else None)

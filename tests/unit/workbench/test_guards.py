@@ -23,8 +23,14 @@ from uncork.stats.gates.decision import Decision
 from uncork.store.layout import Attempt, Manifest, write_manifest
 from uncork.workbench.guard.confirming import Judgement, measure_and_confirm, unconfirmed
 from uncork.workbench.guard.guards import carry_out_guard, guard_target, resume_guard
-from uncork.workbench.guard.store import read_guard, write_guard
-from uncork.workbench.guard.stored_request import StoredRequest, read_request, refuse_guard, write_request
+from uncork.workbench.guard.store import (
+    StoredRequest,
+    read_guard,
+    read_request,
+    refuse_guard,
+    write_guard,
+    write_request,
+)
 
 PLACE = Place(parse_gate("p50 < +5%"), Cell((("rows", "10"),)), "get")
 KEPT, BROKEN, UNDECIDED = GateOutcome.KEPT, GateOutcome.BROKEN, GateOutcome.UNDECIDED

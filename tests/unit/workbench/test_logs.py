@@ -11,9 +11,15 @@ import pytest
 from uncork.errors import UsageError
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.profile.objects.layouts import undated
-from uncork.workbench.profile.log_files import could_be_log, expand, in_order, in_order_of_time, log_request
-from uncork.workbench.profile.log_servers import LogServers
-from uncork.workbench.profile.log_updates import repeated_updates
+from uncork.workbench.profile.log_files import (
+    LogServers,
+    could_be_log,
+    expand,
+    in_order,
+    in_order_of_time,
+    log_request,
+)
+from uncork.workbench.profile.logs import repeated_updates
 
 ENTRY = b"2026-01-01 00:00:01.000 UTC [7] u@d app LOG:  duration: 1.000 ms  statement: SELECT 1\n"
 

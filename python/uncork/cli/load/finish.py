@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,13 +15,20 @@ from uncork.analysis.load.result import went_wrong
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import BenchForm, check_page, report
-from uncork.model.load import LoadOutcome
+from uncork.errors import UsageError
+from uncork.model.load import ClusterRequest, LoadOutcome, LoadProgress
 from uncork.model.results.load import LoadResult
+from uncork.model.units import format_count
 from uncork.report.load.document import render_load_terminal
 from uncork.requests.http_options import HttpOptions
+from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
 from uncork.requests.sql_options import SqlOptions
 from uncork.workbench.documents.kinds import Kind, kind_named
 from uncork.workbench.load.sql import write_hdr_log
+
+if TYPE_CHECKING:
+    from uncork.cluster.loads import ClusterLoad
+    from uncork.workbench.load.sweeps import SweepSession
 
 
 def check_outputs(options: SqlOptions | HttpOptions) -> None:
@@ -48,3 +59,80 @@ def finish_load(
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if went_wrong(result):
         raise typer.Exit(ExitStatus.RUN_ERROR)
+
+
+@contextmanager
+def counted_progress(total: int | None, noun: str) -> Iterator[Callable[[LoadProgress], None] | None]:
+    """Show how many of `total` operations have ended, until the block ends; None if their number is open."""
+    if total is None:
+        yield None
+        return
+    ended = 0
+
+    def show(progress: LoadProgress) -> None:
+        nonlocal ended
+        ended += progress.succeeded + progress.failed + progress.skipped
+        share = f"{100 * min(ended, total) // total} %"
+        rate = progress.succeeded / progress.seconds if progress.seconds else 0.0
+        text = f"{format_count(ended)} of {format_count(total)} {noun} ({share}), {rate:.1f} {noun}/s"
+        console.show_live(text, progress.elapsed_ns)
+
+    try:
+        yield show
+    finally:
+        console.end_live()
+
+
+# ---- loads from the nodes of a cluster ----
+
+
+def cluster_load(
+    job: LoadJob | HttpJob, request: ClusterRequest, options: SqlOptions | HttpOptions
+) -> ClusterLoad:
+    """Return a load from nodes that may start. A cluster that others use too requires a confirmation.
+
+    Raises:
+        UsageError: if the load cannot be sent like that, or nobody can be asked.
+        typer.Exit: if the person declines.
+    """
+    from uncork.cluster.limits import statement  # noqa: PLC0415 -- only with --nodes
+    from uncork.cluster.loads import new_cluster_load, planned_load  # noqa: PLC0415
+    from uncork.cluster.ray_nodes import check_installed  # noqa: PLC0415
+
+    check_installed()
+    plan = planned_load(job, request)
+    confirm_cluster(statement(plan.size, request), request, yes=options.yes)
+    return new_cluster_load(options.runs, plan)
+
+
+def cluster_sweep(
+    job: LoadJob | HttpJob, sweep: SweepRequest, request: ClusterRequest, options: SqlOptions | HttpOptions
+) -> SweepSession:
+    """Return a sweep from nodes that may start.
+
+    Raises:
+        UsageError, typer.Exit: see `cluster_load`.
+    """
+    from uncork.cluster.limits import statement  # noqa: PLC0415 -- only with --nodes
+    from uncork.cluster.ray_nodes import check_installed  # noqa: PLC0415
+    from uncork.cluster.sweeps import largest_step, new_cluster_sweep  # noqa: PLC0415
+
+    check_installed()
+    size = largest_step(job, sweep, request).size
+    confirm_cluster(f"at the highest level, {statement(size, request)}", request, yes=options.yes)
+    return new_cluster_sweep(options.runs, job, sweep, request)
+
+
+def confirm_cluster(sentence: str, request: ClusterRequest, *, yes: bool) -> None:
+    """Say what will happen on a cluster. A cluster that others use too requires a confirmation.
+
+    Raises:
+        UsageError: if nobody can be asked.
+        typer.Exit: if the person declines.
+    """
+    console.note(sentence)
+    if not request.own and not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("work on a cluster must be confirmed: add --yes")
+        if not typer.confirm("Start it?", err=True):
+            raise typer.Exit

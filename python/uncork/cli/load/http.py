@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from uncork.cli import console
-from uncork.cli.load.counted import counted_progress
-from uncork.cli.load.finish import check_outputs, finish_load
+from uncork.cli.load.finish import check_outputs, counted_progress, finish_load
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.load import LoadProgress
@@ -49,7 +48,7 @@ def load_http(options: HttpOptions) -> None:
     if request is None:
         session = new_http_load(options.runs, job)
     else:
-        from uncork.cli.load.cluster import cluster_load  # noqa: PLC0415 -- only with --nodes
+        from uncork.cli.load.finish import cluster_load  # noqa: PLC0415 -- only with --nodes
 
         session = cluster_load(job, request, options)
     console.note(f"run {session.folder.name}")

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from uncork.cli import console
-from uncork.cli.load.counted import counted_progress
-from uncork.cli.load.finish import check_outputs, finish_load
+from uncork.cli.load.finish import check_outputs, counted_progress, finish_load
 from uncork.cli.stored_command import redacted_command
 from uncork.engines.tpcb import Progress
 from uncork.errors import UsageError
@@ -67,7 +66,7 @@ def _load(job: LoadJob, options: SqlOptions) -> None:
     if request is None:
         session = new_load(options.runs, job)
     else:
-        from uncork.cli.load.cluster import cluster_load  # noqa: PLC0415 -- only with --nodes
+        from uncork.cli.load.finish import cluster_load  # noqa: PLC0415 -- only with --nodes
 
         session = cluster_load(job, request, options)
     console.note(f"run {session.folder.name}")

@@ -27,7 +27,7 @@ def sweep_load(
     if request is None:
         session = new_sweep(options.runs, job, sweep)
     else:
-        from uncork.cli.load.cluster import cluster_sweep  # noqa: PLC0415 -- only with --nodes
+        from uncork.cli.load.finish import cluster_sweep  # noqa: PLC0415 -- only with --nodes
 
         session = cluster_sweep(job, sweep, request, options)
     console.note(f"run {session.folder.name}")

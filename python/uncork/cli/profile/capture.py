@@ -9,7 +9,7 @@ import typer
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.profile.database import watch_server
-from uncork.cli.profile.logs import read_log_run
+from uncork.cli.profile.logs import read_log_run, reading_progress
 from uncork.errors import UsageError
 from uncork.report.database.workload import captured_answer
 from uncork.requests.connection import named, refuse_asking, watched_server
@@ -20,13 +20,13 @@ from uncork.workbench.advice.sources import AdviceSources, tell_apart
 from uncork.workbench.cure.capture import captured_workload
 from uncork.workbench.cure.files import check_folder, write_workload
 from uncork.workbench.profile.databases import DatabaseRecord, check_rate, record_database
+from uncork.workbench.profile.log_files import bytes_of, log_request
+from uncork.workbench.profile.recordings import record_sessions, write_recording
 
 
 def capture(options: CaptureOptions) -> None:
     """Watch a server or read its stored run, and write its workload; or record the sessions of its logs."""
     if options.sessions:
-        from uncork.cli.profile.sessions import capture_sessions  # noqa: PLC0415 -- only with --sessions
-
         capture_sessions(options)
         return
     for option, given in (("-b", options.begin), ("-e", options.end), ("--prefix", options.log_prefix)):
@@ -90,3 +90,23 @@ def _runs(sources: AdviceSources) -> tuple[Path | None, Path | None]:
                 raise UsageError(f"{watched.name} and {folder.name} are both watches; give one of them")
             watched = folder
     return watched, log
+
+
+# ---- the sessions of logs ----
+
+
+def capture_sessions(options: CaptureOptions) -> None:
+    """Read logs, and write the transactions of their sessions."""
+    check_folder(options.output)
+    if not options.sources:
+        raise UsageError(
+            "--sessions records the sessions of a log: name its files, such as /var/log/postgresql/"
+        )
+    request = log_request(options.sources, options.log_prefix, (options.begin, options.end), 0)
+    with reading_progress(bytes_of(request), quiet=options.quiet) as progress:
+        recording = record_sessions(request, options.database_name, progress)
+    typer.echo(" ".join(write_recording(recording, options.output)))
+    console.note(
+        f"wrote {options.output}; it contains values of the database: protect it as you protect the database"
+    )
+    console.note(f"replay it on a copy with `uncork load sql --replay {options.output} DSN`")

@@ -13,8 +13,7 @@ from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.profile.logs import LogReading, LogRequest
 from uncork.report.log.document import render_log_live
 from uncork.workbench.profile.following import ProgressSnapshot, follow_logs
-from uncork.workbench.profile.log_files import is_log
-from uncork.workbench.profile.log_servers import LogServers
+from uncork.workbench.profile.log_files import LogServers, is_log
 
 
 @dataclass(frozen=True, slots=True)

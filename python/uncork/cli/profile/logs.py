@@ -21,11 +21,17 @@ from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.profile.logs import LogRequest
 from uncork.requests.profile_options import LogOptions
-from uncork.workbench.profile.log_files import bytes_of, local_paths, log_filter, log_request, log_servers
+from uncork.workbench.profile.log_files import (
+    bytes_of,
+    local_paths,
+    log_filter,
+    log_request,
+    log_servers,
+    reading_line,
+)
 from uncork.workbench.profile.logs import LogRun
 from uncork.workbench.profile.logs import profile_logs as read_and_store
 from uncork.workbench.profile.portions.reading import reader_of
-from uncork.workbench.reading_words import reading_line
 
 if TYPE_CHECKING:
     from uncork.cli.profile.following import Following
@@ -73,7 +79,7 @@ def profile_logs(options: LogOptions) -> None:
         before = _read(earlier, options, earlier=True)
     run = _read(request, options, following)
     if before is not None:
-        from uncork.cli.profile.log_comparison import compare_log_runs  # noqa: PLC0415 -- only with --against
+        from uncork.cli.compare import compare_log_runs  # noqa: PLC0415 -- only with --against
 
         compare_log_runs(before, run, form, options.html, options.top)
     else:

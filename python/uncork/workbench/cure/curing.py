@@ -47,11 +47,10 @@ from uncork.store.layout import PARTS, read_manifest
 from uncork.store.snapshots import add_snapshot, delete_snapshots
 from uncork.workbench.cure.capture import captured_workload
 from uncork.workbench.cure.gate import plans_agree
-from uncork.workbench.cure.handing import hand_over, write_pull_request
+from uncork.workbench.cure.handing import hand_over, write_cure, write_pull_request
 from uncork.workbench.cure.loops import LoopPlan, LoopProver, loop_plan
 from uncork.workbench.cure.pooling import pool_plan
 from uncork.workbench.cure.proving import MOST_ARMS, Plan, Prover
-from uncork.workbench.cure.stored import write_cure
 from uncork.workbench.cure.transactions import SeenTransactions, transaction_plan
 from uncork.workbench.cure.variants import VariantProver
 from uncork.workbench.cure.violations import without_violations

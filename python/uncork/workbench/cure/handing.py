@@ -24,6 +24,8 @@ from uncork.report.cure.words import (
     saved_words,
 )
 from uncork.report.findings import server_conninfo
+from uncork.report.write.json_document import json_text
+from uncork.store.cures import CURE_FILE
 from uncork.store.layout import write_atomically
 from uncork.workbench.cure.files import write_workload
 
@@ -244,3 +246,12 @@ def _basis(change: Change, *, measured: bool) -> Iterator[str]:
         yield from ("What speaks against it:", "", *(f"- {text}" for text in change.against), "")
     if measured:
         yield from ("To measure it again:", "", "    uncork run experiment.toml", "")
+
+
+def write_cure(folder: Path, result: CureResult) -> None:
+    """Write the result of a cure, atomically.
+
+    Raises:
+        StoreError: if the file cannot be written.
+    """
+    write_atomically(folder / CURE_FILE, json_text(result))

@@ -48,7 +48,7 @@ from uncork.store.layout import stored_file
 from uncork.store.query import RunReader
 from uncork.store.write import RunWriter
 from uncork.workbench.experiment.evidence_collection import LocalEvidence
-from uncork.workbench.guard.stored_request import refuse_guard
+from uncork.workbench.guard.store import refuse_guard
 from uncork.workbench.overhead.observers import LocalObservers
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted

@@ -36,8 +36,7 @@ from uncork.workbench.experiment.session import ExperimentSession, Start, new_ru
 from uncork.workbench.guard.acknowledged import acknowledge_from, known_file
 from uncork.workbench.guard.confirming import Judgement, measure_and_confirm, unconfirmed
 from uncork.workbench.guard.sides import Sides, opened_sides, server_choice
-from uncork.workbench.guard.store import write_guard
-from uncork.workbench.guard.stored_request import StoredRequest, write_request
+from uncork.workbench.guard.store import StoredRequest, write_guard, write_request
 
 BUDGET_NS: Final = 300 * 10**9
 """The default budget of each of the two measurements. With it, 9 of 10 guards find a planted regression of

@@ -22,8 +22,7 @@ from uncork.workbench.experiment.session import Start, new_run
 from uncork.workbench.guard.experiment import Guard, Measure, carry_on, guard_experiment, unhurried
 from uncork.workbench.guard.runs import guard_load
 from uncork.workbench.guard.sides import server_choice
-from uncork.workbench.guard.store import read_guard
-from uncork.workbench.guard.stored_request import StoredRequest, read_request
+from uncork.workbench.guard.store import StoredRequest, read_guard, read_request
 
 
 def carry_out_guard(

@@ -18,8 +18,15 @@ from uncork.model.results.guard import GuardResult, guard_status
 from uncork.report.guard.answer import answer_guard
 from uncork.requests.guard import GuardRequest, Tell, command_text
 from uncork.store.layout import read_manifest
-from uncork.workbench.guard.experiments import measure_experiment, read_experiment
-from uncork.workbench.guard.history import CONFIDENCE, Measure, judge_history, measure_load, tag_broken
+from uncork.workbench.guard.history import (
+    CONFIDENCE,
+    Measure,
+    judge_history,
+    measure_experiment,
+    measure_load,
+    read_experiment,
+    tag_broken,
+)
 from uncork.workbench.guard.question import (
     Judged,
     LoadQuestion,

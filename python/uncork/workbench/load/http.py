@@ -25,11 +25,19 @@ from uncork.store.pressed import Pressed, write_pressed
 from uncork.store.programs import LoadedService, write_service
 from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.load.advising import watch_again
-from uncork.workbench.load.monitor import Components, Monitor, find_components
-from uncork.workbench.load.part import check_start, kept_part, part_facts, started_part
+from uncork.workbench.load.monitor import Components, Monitor, find_components, seen_of
 from uncork.workbench.load.progress_log import logged
-from uncork.workbench.load.sql import Notify, load_ending, note_warm_up, place_of, with_time
-from uncork.workbench.load.stress import seen_of
+from uncork.workbench.load.sql import (
+    Notify,
+    check_start,
+    kept_part,
+    load_ending,
+    note_warm_up,
+    part_facts,
+    place_of,
+    started_part,
+    with_time,
+)
 from uncork.workbench.load.targets import HttpTarget
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted

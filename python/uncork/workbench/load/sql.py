@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from uncork.engines import process
 from uncork.engines.conninfo import Address, resolve
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.postmaster import postmaster_of
@@ -28,9 +31,9 @@ from uncork.model.units import format_duration
 from uncork.requests.jobs import LoadJob, TablesOptions
 from uncork.store.layout import Manifest, RunKind, write_atomically
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
+from uncork.store.parts import RESERVATIONS
 from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.clock import now_text
-from uncork.workbench.load.part import check_start, kept_part, part_facts, started_part
 from uncork.workbench.load.progress_log import logged
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
@@ -94,7 +97,7 @@ def start_load(root: Path, job: LoadJob, kind: RunKind, question: str) -> LoadSe
     address = checked(job)
     check_start(job.spec.part)
     if job.postgres or job.logs:
-        from uncork.workbench.load.sources import check_sources  # noqa: PLC0415 -- only with --advise
+        from uncork.workbench.load.advising import check_sources  # noqa: PLC0415 -- only with --advise
 
         check_sources(job)
     name = sql_name(job.spec, kind)
@@ -205,9 +208,8 @@ class LoadSession:
     def _advise(self, address: Address, pid: int | None, measured: LoadMeasurement, notify: Notify) -> None:
         """Send the load again while its database is watched."""
         from uncork.engines.watch.observing import count_statements  # noqa: PLC0415 -- only with --advise
-        from uncork.workbench.load.advising import watch_again  # noqa: PLC0415
+        from uncork.workbench.load.advising import StepSources, watch_again  # noqa: PLC0415
         from uncork.workbench.load.monitor import Components  # noqa: PLC0415
-        from uncork.workbench.load.sources import StepSources  # noqa: PLC0415
         from uncork.workbench.load.targets import SqlTarget  # noqa: PLC0415
 
         if self._address is None:
@@ -387,3 +389,53 @@ def sql_name(spec: LoadSpec, kind: RunKind) -> str:
 def _file_word(name: str) -> str:
     stem = Path(name.partition("#")[0]).stem
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "script"
+
+
+# ---- one part of a load ----
+
+
+_LEAST_AHEAD_NS: Final = 1_000_000_000
+"""Time to connect, and to start the threads that wait for the start."""
+
+
+def check_start(part: LoadPart | None) -> None:
+    """Raise UsageError if a part is to start in less than a second, or has started."""
+    if part is None or part.start_at_ns is None:
+        return
+    now_ns = time.time_ns()
+    ahead_ns = part.start_at_ns - now_ns
+    if ahead_ns < _LEAST_AHEAD_NS:
+        when = "in the past" if ahead_ns < 0 else f"only {ahead_ns / 1e9:.1f} s ahead"
+        now = datetime.fromtimestamp(now_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        raise UsageError(
+            f"--start-at is {when}: it is {now} by the clock of this machine; give a time at least 1 s ahead"
+        )
+
+
+def started_part(part: LoadPart | None, control: PartControl | None) -> LoadPart | None:
+    """Return a part with its start: with `control`, wait until the coordinator gives it."""
+    if part is None or control is None:
+        return part
+    start_ns = control.await_start()
+    return replace(part, start_at_ns=start_ns, clock_offset_ns=control.clock_offset_ns)
+
+
+def kept_part(part: LoadPart | None, folder: Path) -> LoadPart | None:
+    """Return a part that keeps its counts in the folder of its run."""
+    return None if part is None else replace(part, reservations=str(folder / RESERVATIONS))
+
+
+def part_facts(part: LoadPart | None) -> dict[str, Any]:
+    """Return what a part's manifest says about it: also on which machine it runs."""
+    if part is None:
+        return {}
+    machine = (process.identity(os.getpid()) or {}).get("machine", 0)
+    return {
+        "part": {
+            "number": part.number,
+            "count": part.count,
+            "start_at_ns": part.start_at_ns,
+            "host": platform.node(),
+            "machine": machine,
+        }
+    }

@@ -28,10 +28,10 @@ from uncork.store.pressed import Pressed, write_pressed
 from uncork.store.sweeps import append_load_step, write_sweep, write_verification
 from uncork.store.system import SystemWriter, system_tables
 from uncork.workbench.load.http import HttpSession, start_http_load
+from uncork.workbench.load.monitor import stress
 from uncork.workbench.load.sql import LoadSession, Notify, place_of, start_load
-from uncork.workbench.load.stress import stress
 from uncork.workbench.load.targets import SweepTarget
-from uncork.workbench.profile.database_part import watched_part
+from uncork.workbench.profile.databases import watched_part
 from uncork.workbench.run_record import RunRecord
 from uncork.workbench.signals import uninterrupted
 

@@ -23,7 +23,7 @@ from uncork.requests.jobs import HttpJob, LoadJob
 from uncork.store.layout import read_manifest
 from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest, http_question
 from uncork.workbench.load.sql import LoadSession, checked, load_manifest, sql_question
-from uncork.workbench.profile.database_part import new_part
+from uncork.workbench.profile.databases import new_part
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
 

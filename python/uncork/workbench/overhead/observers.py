@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import shutil
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,13 @@ from typing import Any, Final
 from uncork.engines.conninfo import Address
 from uncork.engines.watch.connection import ServerWatch
 from uncork.errors import SetupError, UncorkError
+from uncork.experiment.observe import NOTHING
 from uncork.load.sampler import Sampler, trial_watch
 from uncork.model.engine import POSTGRESQL
+from uncork.model.results.observer_cost import IdleCost
 from uncork.model.server import Target
 from uncork.spawn.child import Child, run, scratch_folder, start
+from uncork.stats.interval import radius, summary
 from uncork.workbench.profile.database_watch import Samples, sample_sessions
 from uncork.workbench.signals import uninterrupted
 
@@ -183,3 +187,77 @@ def perf_trouble() -> str | None:
         (line for line in lines if "ermission" in line or "paranoid" in line), lines[0] if lines else ""
     )
     return f"perf may not sample all processors: {reason} (lower kernel.perf_event_paranoid, or run as root)"
+
+
+# ---- the cost on an idle server ----
+
+
+_WINDOW_S: Final = 0.75
+_WINDOWS: Final = 8
+"""The number of idle windows of each observer, and their length."""
+
+
+def idle_seconds(observers: int) -> float:
+    """Return how long measuring so many observers takes, in seconds."""
+    return _WINDOWS * _WINDOW_S * (observers + 1)
+
+
+def idle_costs(names: Sequence[str], target: Target, seed: int) -> dict[str, IdleCost]:
+    """Measure observers on an idle server, in windows with each observer and without, in random order."""
+    order = random.Random(seed)
+    observers = LocalObservers()
+    server: dict[str, list[float]] = {name: [] for name in names}
+    own: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(_WINDOWS):
+        found: dict[str, float | None] = {}
+        turns: list[str | None] = [None, *names]
+        order.shuffle(turns)
+        for name in turns:
+            if name is None:
+                found[NOTHING] = _window(target)
+                continue
+            with observers.beside(name, target) as watching:
+                begun = time.monotonic_ns()
+                found[name] = _window(target)
+                passed = time.monotonic_ns() - begun
+            own[name].append((watching.cpu_ns or 0) / passed * 1e9)
+        quiet = found[NOTHING]
+        for name in names:
+            busy = found[name]
+            if busy is not None and quiet is not None:
+                server[name].append(busy - quiet)
+    return {name: _idle_cost(own[name], server[name]) for name in names}
+
+
+def _idle_cost(own: Sequence[float], server: Sequence[float]) -> IdleCost:
+    own_mean, own_spread = _mean(own)
+    known = _mean(server) if server else (None, None)
+    return IdleCost(len(own), own_mean or 0.0, own_spread, *known)
+
+
+def _mean(values: Sequence[float]) -> tuple[float | None, float | None]:
+    count, mean, deviation = summary(values)
+    half = float(radius(count, deviation, 0.95))
+    return mean, half if half < float("inf") else None
+
+
+def _window(target: Target) -> float | None:
+    """Return the processor time per second of the server's processes; None if they are not local."""
+    before, begun = _server_cpu(target.pid), time.monotonic_ns()
+    time.sleep(_WINDOW_S)
+    after, passed = _server_cpu(target.pid), time.monotonic_ns() - begun
+    if before is None or after is None:
+        return None
+    return sum(used - before.get(pid, 0) for pid, used in after.items()) / passed * 1e9
+
+
+def _server_cpu(postmaster: int | None) -> dict[int, int] | None:
+    """Return the processor time of the server's processes by pid; None if they are not local."""
+    if postmaster is None:
+        return None
+    try:
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    except OSError:
+        return None
+    clocks = {pid: process_cpu_ns(pid) for pid in (postmaster, *map(int, children))}
+    return {pid: used for pid, used in clocks.items() if used is not None}

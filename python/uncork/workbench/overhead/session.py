@@ -33,8 +33,7 @@ from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source, file_text
 from uncork.workbench.overhead.agent_cost import AGENT, agent_source, idle_agent
 from uncork.workbench.overhead.catalogue import CATALOGUE, catalogue_cost
-from uncork.workbench.overhead.idle import idle_costs, idle_seconds
-from uncork.workbench.overhead.observers import PERF_HZ, SESSIONS_HZ, perf_trouble
+from uncork.workbench.overhead.observers import PERF_HZ, SESSIONS_HZ, idle_costs, idle_seconds, perf_trouble
 from uncork.workbench.overhead.switched import STATEMENTS_COUNTED, SwitchedLoad, Switching, measure_switched
 from uncork.workbench.overhead.switches import SWITCHED
 from uncork.workbench.signals import uninterrupted

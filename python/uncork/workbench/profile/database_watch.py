@@ -22,14 +22,12 @@ from uncork.profile.own_statements import own_statements
 from uncork.profile.plans.without_values import statement_without_values
 from uncork.profile.server_templates import TemplateBook, is_normalised
 from uncork.profile.statement_origin import origin
-from uncork.workbench.profile.database_catalogue import (
+from uncork.workbench.profile.database_plans import (
     FoundCatalogue,
     catalogue_tables,
     find_catalogue,
-    find_used,
-)
-from uncork.workbench.profile.database_plans import (
     find_plans,
+    find_used,
     plans_table,
     statement_settings,
     top_statements,

@@ -52,8 +52,8 @@ from uncork.spawn.child import run, scratch_folder
 from uncork.store.profile_tables import rows_table, write_evidence
 from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest
 from uncork.workbench.load.monitor import Components, find_components
-from uncork.workbench.profile.database_part import new_part, store_watch, watch_until
 from uncork.workbench.profile.database_watch import Watched
+from uncork.workbench.profile.databases import new_part, store_watch, watch_until
 from uncork.workbench.profile.log_files import expand
 from uncork.workbench.profile.service_slices import (
     Counted,
