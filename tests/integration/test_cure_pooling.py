@@ -13,8 +13,7 @@ from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.report.cure.answer import answer_cure
 from uncork.workbench.cure.handing import hand_over_application
-from uncork.workbench.cure.pooling import pool_plan
-from uncork.workbench.cure.variants import VariantProver
+from uncork.workbench.cure.variants import VariantProver, pool_plan
 
 pytestmark = [pytest.mark.postgres, pytest.mark.thorough]
 

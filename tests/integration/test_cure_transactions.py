@@ -15,7 +15,7 @@ from uncork.model.database.transaction import CapturedTransaction
 from uncork.model.database.workload import CapturedStatement
 from uncork.report.cure.answer import answer_cure
 from uncork.workbench.cure.handing import hand_over_application
-from uncork.workbench.cure.transactions import TransactionPlan
+from uncork.workbench.cure.transactions import plan_variants
 from uncork.workbench.cure.variants import VariantProver
 
 pytestmark = [pytest.mark.postgres, pytest.mark.thorough]
@@ -57,7 +57,7 @@ def plan(*candidates):
     finding = replace(HOT, candidates=candidates)
     arms, reason = transaction_arms(finding, found)
     assert not reason
-    return TransactionPlan(finding, found, arms)
+    return plan_variants(finding, found, arms)
 
 
 def test_transactions_that_queue_for_a_row_are_measured_in_other_ways(copy, tmp_path):

@@ -16,6 +16,7 @@ from uncork.requests.profile_options import AdviseOptions
 if TYPE_CHECKING:
     from uncork.model.database.finding import Finding
     from uncork.model.results.advice import AdviceResult
+    from uncork.report.blocks import Document
 
 __all__ = ["Advice", "AdviseKeywords", "advise"]
 
@@ -61,19 +62,10 @@ class Advice(Shown):
         with calling():
             return experiment_of(self.result, number, self.folder, database or self._database)
 
-    def html(self) -> str:
-        """Return the advice as a self-contained HTML page."""
+    def _document(self) -> Document:
         from uncork.report.advice.document import build_advice_document  # noqa: PLC0415 -- only here
-        from uncork.report.write.html import html_page  # noqa: PLC0415 -- only here
 
-        return html_page(build_advice_document(self.result))
-
-    def markdown(self) -> str:
-        """Return the advice as Markdown."""
-        from uncork.report.advice.document import build_advice_document  # noqa: PLC0415 -- only here
-        from uncork.report.write.markdown import markdown_text  # noqa: PLC0415 -- only here
-
-        return markdown_text(build_advice_document(self.result))
+        return build_advice_document(self.result)
 
     def json(self) -> str:
         """Return the advice as JSON."""

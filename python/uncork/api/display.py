@@ -6,7 +6,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from html import escape
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from uncork.report.blocks import Document
 
 __all__ = ["Shown", "framed"]
 
@@ -22,16 +25,24 @@ class Shown(ABC):
         """The first sentence of the report."""
 
     @abstractmethod
-    def html(self) -> str:
-        """Return the report as a self-contained HTML page."""
-
-    @abstractmethod
-    def markdown(self) -> str:
-        """Return the report as Markdown."""
-
-    @abstractmethod
     def json(self) -> str:
         """Return the result as JSON, as the command line prints it with --json."""
+
+    @abstractmethod
+    def _document(self) -> Document:
+        """Return the report."""
+
+    def html(self) -> str:
+        """Return the report as a self-contained HTML page."""
+        from uncork.report.write.html import html_page  # noqa: PLC0415 -- charts take long to load
+
+        return html_page(self._document())
+
+    def markdown(self) -> str:
+        """Return the report as Markdown."""
+        from uncork.report.write.markdown import markdown_text  # noqa: PLC0415 -- as above
+
+        return markdown_text(self._document())
 
     def _repr_html_(self) -> str:
         return framed(self.html(), self.answer)

@@ -12,6 +12,7 @@ from uncork.analysis.experiment.comparisons import COMPARISONS, comparisons_tabl
 from uncork.api.display import Shown
 from uncork.api.tables import Table, drawn
 from uncork.errors import ExpectationError, UncorkError, UndecidedError, UsageError
+from uncork.model.results.figure import RunFigures
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.store.layout import read_manifest
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from uncork.model.results.cure import Change, CureResult
     from uncork.model.results.database import DatabaseResult
     from uncork.model.results.experiment import Comparison, NoiseFloor, RunResult
-    from uncork.model.results.figure import RunFigures
     from uncork.model.results.guard import GateCheck, GuardResult
     from uncork.model.results.load import LoadResult, TogetherResult
     from uncork.model.results.log import LogResult
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from uncork.model.results.stacks import StackResult
     from uncork.model.results.sweep import SweepResult
     from uncork.model.stored_run import StoredRun
+    from uncork.report.blocks import Document
     from uncork.workbench.documents.run_document import RunDocument, StoredResult
 
 __all__ = [
@@ -85,15 +86,19 @@ class Run(Shown):
         """The question of the experiment, or a description of the run."""
         return self._manifest.question
 
-    @property
+    @cached_property
     def result(self) -> StoredResult:
         """The result with everything that the report shows, as typed values."""
-        return self._said.result
+        from uncork.workbench.documents.kinds import kind_of  # noqa: PLC0415 -- keeps `import uncork` fast
+
+        kind = kind_of(self.folder)
+        result: StoredResult = kind.result(kind.read(self.folder))
+        return result
 
     @property
     def answer(self) -> str:
-        """The first sentence of the report."""
-        return self._said.document.answer
+        """The first sentences of the report."""
+        return self._said.document.answer if isinstance(self.result, RunFigures) else self.result.answer
 
     # ---- tables ----
 
@@ -140,17 +145,8 @@ class Run(Shown):
 
     # ---- reports ----
 
-    def html(self) -> str:
-        """Return the report as a self-contained HTML page."""
-        from uncork.report.write.html import html_page  # noqa: PLC0415 -- charts take long to load
-
-        return html_page(self._said.document)
-
-    def markdown(self) -> str:
-        """Return the report as Markdown."""
-        from uncork.report.write.markdown import markdown_text  # noqa: PLC0415 -- as above
-
-        return markdown_text(self._said.document)
+    def _document(self) -> Document:
+        return self._said.document
 
     def json(self) -> str:
         """Return the result as JSON; its schema is in schemas/."""
@@ -181,14 +177,9 @@ class ExperimentRun(Run):
     @cached_property
     def result(self) -> RunResult:
         """The result with everything that the report shows, as typed values."""
-        from uncork.workbench.documents.experiments import read_experiment  # noqa: PLC0415 -- keeps `import uncork` fast
+        from uncork.workbench.documents.experiments import read_experiment  # noqa: PLC0415 -- as above
 
         return read_experiment(self.folder)
-
-    @property
-    def answer(self) -> str:
-        """The first sentence of the report."""
-        return self.result.answer
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -237,17 +228,7 @@ class ExperimentRun(Run):
 class LoadRun(Run):
     """A load over SQL or HTTP."""
 
-    @cached_property
-    def result(self) -> LoadResult:
-        """The result with everything that the report shows, as typed values."""
-        from uncork.workbench.documents.loads import read_load  # noqa: PLC0415 -- as above
-
-        return read_load(self.folder)
-
-    @property
-    def answer(self) -> str:
-        """The first sentence of the report."""
-        return self.result.answer
+    result: LoadResult
 
     @property
     def ok(self) -> bool:
@@ -260,108 +241,43 @@ class LoadRun(Run):
 class SweepRun(Run):
     """A sweep of loads over levels."""
 
-    @cached_property
-    def result(self) -> SweepResult:
-        """The result with everything that the report shows, as typed values."""
-        from uncork.workbench.documents.sweeps import read_sweep  # noqa: PLC0415 -- as above
-
-        return read_sweep(self.folder)
-
-    @property
-    def answer(self) -> str:
-        """The first sentence of the report."""
-        return self.result.answer
+    result: SweepResult
 
 
 class LogRun(Run):
     """A profile of logs."""
 
-    @cached_property
-    def result(self) -> LogResult:
-        """The result with everything that the report shows, as typed values."""
-        from uncork.workbench.documents.logs import read_log  # noqa: PLC0415 -- as above
-
-        return read_log(self.folder)
-
-    @property
-    def answer(self) -> str:
-        """The first sentence of the report."""
-        return self.result.answer
+    result: LogResult
 
 
 class DatabaseRun(Run):
     """A profile of a running server."""
 
-    @cached_property
-    def result(self) -> DatabaseResult:
-        """The result with everything that the report shows, as typed values."""
-        from uncork.workbench.documents.databases import read_database  # noqa: PLC0415 -- as above
-
-        return read_database(self.folder)
-
-    @property
-    def answer(self) -> str:
-        """The first sentence of the report."""
-        return self.result.answer
+    result: DatabaseResult
 
 
 class CpuRun(Run):
     """A profile of CPU time by stack."""
 
-    @cached_property
-    def result(self) -> StackResult:
-        """The result with everything that the report shows, as typed values."""
-        from uncork.workbench.documents.stacks import read_stacks  # noqa: PLC0415 -- as above
-
-        return read_stacks(self.folder).result
-
-    @property
-    def answer(self) -> str:
-        """The first sentence of the report."""
-        return self.result.answer
+    result: StackResult
 
 
 class ServiceRun(Run):
     """A profile of a service with its database."""
 
-    @cached_property
-    def result(self) -> ServiceResult:
-        """The result with everything that the report shows, as typed values."""
-        from uncork.workbench.documents.services import read_service  # noqa: PLC0415 -- as above
-
-        return read_service(self.folder).result
-
-    @property
-    def answer(self) -> str:
-        """The first sentence of the report."""
-        return self.result.answer
+    result: ServiceResult
 
 
 class ImportedRun(Run):
     """A result of another tool."""
 
-    @cached_property
-    def result(self) -> RunFigures:
-        """The result with everything that the report shows, as typed values."""
-        from uncork.analysis.runs.figures import run_figures  # noqa: PLC0415 -- as above
-
-        return run_figures(self.folder)
+    result: RunFigures
 
 
 class GuardRun(Run):
     """A guard: every gate, and its outcome."""
 
-    @cached_property
-    def result(self) -> GuardResult:
-        """The result with everything that the report shows, as typed values."""
-        from uncork.workbench.guard.store import stored_guard  # noqa: PLC0415 -- as above
-
-        return stored_guard(self.folder)
-
-    @property
-    def answer(self) -> str:
-        """The first sentence of the report."""
-        return self.result.answer
+    result: GuardResult
 
     @property
     def passed(self) -> bool:
@@ -440,17 +356,7 @@ class Runs(Sequence[Run]):
 class CureRun(Run):
     """A cure: the findings, and which changes were proven on a copy."""
 
-    @cached_property
-    def result(self) -> CureResult:
-        """The result with everything that the report shows, as typed values."""
-        from uncork.store.cures import read_cure  # noqa: PLC0415 -- as above
-
-        return read_cure(self.folder)
-
-    @property
-    def answer(self) -> str:
-        """The first sentences of the report."""
-        return self.result.answer
+    result: CureResult
 
     @property
     def chosen(self) -> Change | None:
@@ -461,17 +367,7 @@ class CureRun(Run):
 class TogetherRun(Run):
     """Loads that started at the same instant; each is in `result.loads`."""
 
-    @cached_property
-    def result(self) -> TogetherResult:
-        """The result with everything that the report shows, as typed values."""
-        from uncork.workbench.documents.together import read_together  # noqa: PLC0415 -- as above
-
-        return read_together(self.folder)
-
-    @property
-    def answer(self) -> str:
-        """The first sentences of the report."""
-        return self.result.answer
+    result: TogetherResult
 
 
 _SHOWN: Final = 30

@@ -18,7 +18,12 @@ from uncork.requests.stored_options import LEAST_WINDOW
 from uncork.store.layout import find_run, name_run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from uncork.model.results.history import History, HistoryChange
+    from uncork.report.blocks import Document
+    from uncork.store.query import RunReader
+    from uncork.store.query_all import AllRunsReader
     from uncork.store.sandbox import Answer
     from uncork.workbench.documents.run_document import ComparedResult, RunDocument
 
@@ -84,28 +89,19 @@ class Compared(Shown):
     """A comparison of stored runs; `result` holds every metric with its ratio, interval and verdict."""
 
     def __init__(self, document: RunDocument[ComparedResult]) -> None:
-        self._document, self.result = document, document.result
+        self._found, self.result = document, document.result
 
     @property
     def answer(self) -> str:
         """The first sentence of the report."""
         return self.result.answer
 
-    def html(self) -> str:
-        """Return the comparison as a self-contained HTML page."""
-        from uncork.report.write.html import html_page  # noqa: PLC0415 -- only here
-
-        return html_page(self._document.document)
-
-    def markdown(self) -> str:
-        """Return the comparison as Markdown."""
-        from uncork.report.write.markdown import markdown_text  # noqa: PLC0415 -- only here
-
-        return markdown_text(self._document.document)
-
     def json(self) -> str:
         """Return the comparison as JSON."""
-        return self._document.json
+        return self._found.json
+
+    def _document(self) -> Document:
+        return self._found.document
 
     def __repr__(self) -> str:
         return f"<uncork comparison: {self.answer}>"
@@ -166,25 +162,16 @@ class FigureHistory(Shown):
         rows = [{name: getattr(run, name) for name in names} for run in self.result.runs]
         return Table(pa.Table.from_pylist(rows))
 
-    def html(self) -> str:
-        """Return the history as a self-contained HTML page."""
-        from uncork.report.runs.history import build_history_document  # noqa: PLC0415 -- charts take long to load
-        from uncork.report.write.html import html_page  # noqa: PLC0415 -- as above
-
-        return html_page(build_history_document(self.result))
-
-    def markdown(self) -> str:
-        """Return the history as Markdown."""
-        from uncork.report.runs.history import build_history_document  # noqa: PLC0415 -- as above
-        from uncork.report.write.markdown import markdown_text  # noqa: PLC0415 -- as above
-
-        return markdown_text(build_history_document(self.result))
-
     def json(self) -> str:
         """Return the history as JSON."""
-        from uncork.report.write.json_document import json_text  # noqa: PLC0415 -- as above
+        from uncork.report.write.json_document import json_text  # noqa: PLC0415 -- charts take long to load
 
         return json_text(self.result)
+
+    def _document(self) -> Document:
+        from uncork.report.runs.history import build_history_document  # noqa: PLC0415 -- as above
+
+        return build_history_document(self.result)
 
     def __repr__(self) -> str:
         return f"<uncork history: {self.answer}>"
@@ -250,18 +237,9 @@ def sql(query: str = "SHOW TABLES", *, run: str | Run | None = None, runs: Place
         UsageError: if DuckDB rejects the query; its message says where.
         SetupError: if there are no runs.
     """
-    from uncork.store.query_all import AllRunsReader  # noqa: PLC0415 -- only here
-
     root = runs_folder(runs)
-    if run is not None:
-        from uncork.workbench.documents.run_tables import run_tables  # noqa: PLC0415 -- only here
-
-        with closing(run_tables(find_run(root, _word(run)))) as one:
-            return Table(one.ask_arrow(query))
-    found = read_runs(root)
-    if not found.runs:
-        raise SetupError(f"there are no runs in {root}; uncork.run(FILE) and uncork.load_sql() make some")
-    with closing(AllRunsReader(root, found.runs)) as reader:
+    folder = None if run is None else find_run(root, _word(run))
+    with _tables(root, folder, "; uncork.run(FILE) and uncork.load_sql() make some") as reader:
         return Table(reader.ask_arrow(query))
 
 
@@ -274,19 +252,21 @@ def query_sandboxed(query: str, *, run: Run | None, runs: Place | None = None, m
         UsageError: if the query is not a single SELECT, or DuckDB rejects it.
         SetupError: if there are no runs.
     """
-    from uncork.store.query_all import AllRunsReader  # noqa: PLC0415 -- as above
+    with _tables(runs_folder(runs), None if run is None else run.folder) as reader:
+        return reader.ask_sandboxed(query, most)
 
-    if run is not None:
-        from uncork.workbench.documents.run_tables import run_tables  # noqa: PLC0415 -- as above
 
-        with closing(run_tables(run.folder)) as one:
-            return one.ask_sandboxed(query, most)
-    root = runs_folder(runs)
+def _tables(root: Path, folder: Path | None, remedy: str = "") -> closing[RunReader | AllRunsReader]:
+    """Return a reader of the tables of a run, or of all runs; `remedy` is for a folder without runs."""
+    from uncork.store.query_all import AllRunsReader  # noqa: PLC0415 -- only here
+    from uncork.workbench.documents.run_tables import run_tables  # noqa: PLC0415
+
+    if folder is not None:
+        return closing(run_tables(folder))
     found = read_runs(root)
     if not found.runs:
-        raise SetupError(f"there are no runs in {root}")
-    with closing(AllRunsReader(root, found.runs)) as reader:
-        return reader.ask_sandboxed(query, most)
+        raise SetupError(f"there are no runs in {root}{remedy}")
+    return closing(AllRunsReader(root, found.runs))
 
 
 def _word(run: str | Run) -> str:

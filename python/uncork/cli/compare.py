@@ -25,8 +25,7 @@ from uncork.report.write.markdown import markdown_text
 from uncork.requests.stored_options import CompareOptions
 from uncork.workbench.documents.flames import compared_flames
 from uncork.workbench.documents.kinds import kind_named
-from uncork.workbench.documents.log_comparison import compare_stored_logs
-from uncork.workbench.documents.logs import read_log
+from uncork.workbench.documents.logs import compare_stored_logs, read_log
 from uncork.workbench.documents.stacks import KIND as STACKS
 from uncork.workbench.documents.stacks import read_stacks
 from uncork.workbench.profile.logs import LogRun

@@ -34,9 +34,10 @@ from uncork.model.database.copy import CopyFacts, NotCopied
 from uncork.model.database.finding import Bill, Finding
 from uncork.model.database.missing import Missing
 from uncork.model.database.workload import CapturedWorkload
+from uncork.model.records import build_from
 from uncork.model.redaction import redact
 from uncork.model.results.advice import AdviceResult
-from uncork.model.results.cure import Change, CureResult, Tried
+from uncork.model.results.cure import CURE_VERSION, Change, CureResult, Tried
 from uncork.model.stored_run import RunStatus
 from uncork.model.template_words import inline_statement
 from uncork.model.units import count_words, format_bytes, format_duration, share_text
@@ -49,10 +50,9 @@ from uncork.workbench.cure.capture import captured_workload
 from uncork.workbench.cure.gate import plans_agree
 from uncork.workbench.cure.handing import hand_over, write_cure, write_pull_request
 from uncork.workbench.cure.loops import LoopPlan, LoopProver, loop_plan
-from uncork.workbench.cure.pooling import pool_plan
 from uncork.workbench.cure.proving import MOST_ARMS, Plan, Prover
 from uncork.workbench.cure.transactions import SeenTransactions, transaction_plan
-from uncork.workbench.cure.variants import VariantProver
+from uncork.workbench.cure.variants import VariantProver, pool_plan
 from uncork.workbench.cure.violations import without_violations
 from uncork.workbench.run_record import draft, start_run
 from uncork.workbench.signals import uninterrupted
@@ -293,11 +293,12 @@ def _plan(finding: Finding, keeps: CopyKeeps, state: _State) -> Plan:
         if loop is not None:
             return Plan(finding, (), "", loop.statements, loop)
         pool, other = pool_plan(finding, state.workload)
-        if pool is not None:
-            return Plan(finding, (), "", client=pool)
-        transaction, unordered = transaction_plan(finding, state.workload, state.seen)
-        if transaction is not None:
-            return Plan(finding, (), "", client=transaction)
+        transaction, unordered = (
+            (None, "") if pool is not None else transaction_plan(finding, state.workload, state.seen)
+        )
+        variants = pool or transaction
+        if variants is not None:
+            return Plan(finding, (), "", client=variants)
         reason = why or other or unordered or reason
     own = set(finding.templates)
     statements = as_sent(measured_statements(arms, state.workload, own), arms)
@@ -357,7 +358,9 @@ def _with_rest(wanted: Sequence[Finding], tried: Sequence[Tried], why: str) -> l
 def _result(job: CureJob, state: _State, folder: Path, seconds: float) -> CureResult:
     chosen = state.chosen
     before, after = (None, None) if chosen is None else _bills(chosen)
-    return CureResult(
+    return build_from(
+        CureResult,
+        state.advice,
         server=read_manifest(job.watched).server.removeprefix("existing: "),
         watched=job.watched.name,
         answer="",
@@ -376,11 +379,8 @@ def _result(job: CureJob, state: _State, folder: Path, seconds: float) -> CureRe
         uncork_version=__version__,
         id=folder.name,
         folder=str(folder),
-        looked_at=state.advice.looked_at,
-        sessions=state.advice.sessions,
         usual=state.usual,
-        hidden=state.advice.hidden,
-        costliest=state.advice.costliest,
+        version=CURE_VERSION,
         all_s_per_hour=_all_statements(state.workload),
     )
 

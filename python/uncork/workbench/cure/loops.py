@@ -26,6 +26,7 @@ from uncork.experiment.spec.batches import array_text
 from uncork.experiment.spec.sqltext import numbers_in
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.records import build_from
 from uncork.model.results.cure import Change, ChangeState, StatementEffect, Tried
 from uncork.model.template_words import inline_statement
 from uncork.model.units import count_words
@@ -172,16 +173,11 @@ def _of_row(effect: StatementEffect, rows: Mapping[int, int]) -> StatementEffect
 
 
 def _change_of(loop_arm: LoopArm, plan: LoopPlan, *, state: ChangeState, reason: str) -> Change:
-    arm = loop_arm.arm
-    return Change(
-        name=arm.name,
-        kind=arm.kind,
-        text=arm.text,
-        sql=arm.sql,
-        undo=arm.undo,
+    return build_from(
+        Change,
+        loop_arm.arm,
         state=state,
         reason=reason,
-        against=arm.against,
         assumed=loop_arm.assumed,
         habit=plan.candidate.habit,
     )

@@ -24,6 +24,7 @@ from uncork.experiment.cure.text import experiment_of_arms
 from uncork.experiment.cure.usual import usual_arms
 from uncork.model.database.finding import Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.records import build_from
 from uncork.model.results.cure import Change, Tried
 from uncork.model.units import count_words
 from uncork.profile.parameter_values import with_values
@@ -248,18 +249,14 @@ def _whole(arms: tuple[Arm, ...]) -> Arm:
 
 
 def _untried(arm: Arm, rehearsed: Rehearsed) -> Change:
-    return Change(
-        name=arm.name,
-        kind=arm.kind,
-        text=arm.text,
-        sql=arm.sql,
-        undo=arm.undo,
+    return build_from(
+        Change,
+        arm,
         state="not tried",
         reason="",
         build_ns=rehearsed.build_ns or None,
         undo_ns=rehearsed.undo_ns,
         size=rehearsed.size or None,
-        against=arm.against,
     )
 
 

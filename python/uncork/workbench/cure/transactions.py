@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -24,8 +23,8 @@ from uncork.experiment.cure.transactions import (
 )
 from uncork.model.database.finding import Finding
 from uncork.model.database.transaction import CapturedTransaction, StatementOrder
-from uncork.model.database.workload import CapturedStatement, CapturedWorkload
-from uncork.model.results.cure import Net, StatementEffect
+from uncork.model.database.workload import CapturedWorkload
+from uncork.model.records import build_from
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.template_words import short_template
 from uncork.profile.deltas import statement_deltas
@@ -34,7 +33,7 @@ from uncork.profile.recording.transactions import LoggedSessions
 from uncork.profile.workload.transactions import NoOrder, logged_order, sampled_order
 from uncork.store.layout import watch_of
 from uncork.store.profile_tables import read_evidence
-from uncork.workbench.cure.variants import Variant
+from uncork.workbench.cure.variants import Variant, VariantPlan
 from uncork.workbench.profile.log_files import log_request
 from uncork.workbench.profile.recordings import logged_sessions
 
@@ -63,9 +62,8 @@ class SeenTransactions:
         if self._logs:
             return logged_order(self._logged, self._template_of, anchor)
         who = Counter(_who(row) for row in rows if row["template"] == anchor)
-        named = {
-            name for name in who if name in {(text, user) for text in finding.objects for user in _users(who)}
-        }
+        users = {user for _, user in who}
+        named = {name for name in who if name in {(text, user) for text in finding.objects for user in users}}
         chosen = max(named or who, key=lambda name: who[name], default=None)
         return sampled_order(
             [row for row in rows if _who(row) == chosen],
@@ -134,62 +132,29 @@ def _who(row: Mapping[str, Any]) -> tuple[str, str]:
     return row["application"] or "", row["user"] or ""
 
 
-def _users(who: Mapping[tuple[str, str], int]) -> set[str]:
-    return {user for _, user in who}
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionPlan:
-    """A finding about a transaction that holds its locks for too long, and the other ways to send it."""
-
-    finding: Finding
-    transaction: CapturedTransaction
-    arms: tuple[TransactionArm, ...]
-
-    @property
-    def what(self) -> str:
-        """What is measured."""
-        return "the captured transaction, and how it could hold its locks for less time"
-
-    @property
-    def whole(self) -> CapturedStatement:
-        """The transaction as a statement."""
-        return whole_transaction(self.transaction)
-
-    @property
-    def clients(self) -> int:
-        """How many sessions execute it at once."""
-        return self.transaction.clients
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        """The other ways."""
-        return tuple(Variant(arm.arm, arm.habit, arm.assumed) for arm in self.arms)
-
-    def experiment(self, copy_dsn: str, names: Sequence[str], *, budget_s: float) -> str:
-        """Return the experiment that compares some of the other ways with the present one."""
-        arms = [arm for arm in self.arms if arm.arm.name in names]
-        return transactions_experiment(
-            self.finding.headline, copy_dsn, self.transaction, arms, budget_s=budget_s
-        )
-
-    def effect(self, name: str, rate: StatementEffect) -> StatementEffect:
-        """Return the effect on the time from BEGIN to COMMIT."""
-        (outside_ns,) = (arm.outside_ns for arm in self.arms if arm.arm.name == name)
-        return held_times(rate, outside_ns)
-
-    def net(self, effect: StatementEffect) -> Net | None:
-        """Return the sessions' time that a way saves per hour."""
-        return net_of_transactions(effect, self.transaction)
-
-    def doubt(self, effect: StatementEffect) -> str:
-        """Return why the gain may be smaller on the server; empty if there is no reason."""
-        return doubt_of_queue(effect, self.transaction)
+def plan_variants(
+    finding: Finding, transaction: CapturedTransaction, arms: Sequence[TransactionArm]
+) -> VariantPlan:
+    """Return the plan to compare a transaction with other ways to send it, which hold its locks shorter."""
+    by_name = {arm.arm.name: arm for arm in arms}
+    return VariantPlan(
+        finding,
+        "the captured transaction, and how it could hold its locks for less time",
+        whole_transaction(transaction),
+        transaction.clients,
+        tuple(Variant(arm.arm, arm.habit, arm.assumed) for arm in arms),
+        experiment=lambda copy, names, budget_s: transactions_experiment(
+            finding.headline, copy, transaction, [by_name[name] for name in names], budget_s=budget_s
+        ),
+        effect=lambda name, rate: held_times(rate, by_name[name].outside_ns),
+        net=lambda effect: net_of_transactions(effect, transaction),
+        doubt=lambda effect: doubt_of_queue(effect, transaction),
+    )
 
 
 def transaction_plan(
     finding: Finding, workload: CapturedWorkload, seen: SeenTransactions
-) -> tuple[TransactionPlan | None, str]:
+) -> tuple[VariantPlan | None, str]:
     """Return the plan to prove a finding by variants of its transaction, or the reason why not.
 
     Both are empty if the finding proposes no change of a transaction.
@@ -204,7 +169,7 @@ def transaction_plan(
     except NoOrder as unknown:
         return None, str(unknown)
     arms, reason = transaction_arms(finding, transaction)
-    return (TransactionPlan(finding, transaction, arms), "") if arms else (None, reason)
+    return (plan_variants(finding, transaction, arms), "") if arms else (None, reason)
 
 
 def _captured(order: StatementOrder, workload: CapturedWorkload) -> CapturedTransaction:
@@ -225,13 +190,12 @@ def _captured(order: StatementOrder, workload: CapturedWorkload) -> CapturedTran
             raise NoOrder(f"{what} of its transaction cannot be sent again{why}.")
         statements.append(one)
     pauses = [order.first_ns, *(statement.pause_ns for statement in order.statements)]
-    return CapturedTransaction(
+    return build_from(
+        CapturedTransaction,
+        order,
         statements=tuple(statements),
         pauses_ns=tuple(pauses),
         per_hour=order.count / order.seconds * _HOUR_S,
         source_ns=order.sessions * order.seconds * 1e9 / order.count,
         clients=min(max(round(order.sessions), 1), _MOST_CLIENTS),
-        origin=order.origin,
-        block=order.block,
-        basis=order.basis,
     )

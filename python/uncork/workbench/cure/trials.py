@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,8 +18,9 @@ from uncork.experiment.cure.text import BASELINE, workload_name
 from uncork.experiment.run.events import Recovered, Refused, Skipped
 from uncork.experiment.run.ledger import Compared, Ledger
 from uncork.model.database.workload import CapturedStatement
+from uncork.model.records import build_from
 from uncork.model.results.cure import StatementEffect
-from uncork.model.results.experiment import Comparison, Cost, RunResult
+from uncork.model.results.experiment import Cost, RunResult
 from uncork.model.template_words import inline_statement
 from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
@@ -138,18 +139,14 @@ def _settled_early(
     by_workload = {workload_name(statement.template): statement for statement in statements}
     effects: dict[str, list[StatementEffect]] = defaultdict(list)
     for cell, workload, variant in ledger.compared():
-        one, found = by_workload[workload], ledger.effect(cell, workload, variant)
+        found = ledger.effect(cell, workload, variant)
         bounded = isinstance(found, Effect) and found.rounds >= MINIMUM_ROUNDS and found.is_bounded
         known = found if bounded and isinstance(found, Effect) else None
-        before_ns = ledger.mean(cell, workload, BASELINE)
         effects[variant].append(
-            StatementEffect(
-                template=one.template,
-                sql=one.sql,
-                changes=one.changes,
-                calls_per_hour=one.calls_per_hour,
-                origin=one.origin,
-                before_ns=before_ns,
+            build_from(
+                StatementEffect,
+                by_workload[workload],
+                before_ns=ledger.mean(cell, workload, BASELINE),
                 after_ns=None,
                 ratio=None if known is None else known.ratio,
                 low=None if known is None else known.low,
@@ -189,8 +186,15 @@ def _measured(run: str, result: RunResult, statements: Sequence[CapturedStatemen
             continue
         before, after = (costs.get((comparison.workload, name)) for name in (baseline, comparison.variant))
         effects.setdefault(comparison.variant, []).append(
-            replace(
-                _effect(comparison, by_workload[comparison.workload], clients),
+            build_from(
+                StatementEffect,
+                by_workload[comparison.workload],
+                before_ns=comparison.baseline_value,
+                after_ns=comparison.value,
+                ratio=comparison.ratio,
+                low=comparison.low,
+                high=comparison.high,
+                clients=clients,
                 wal_ratio=_wal(before, after),
                 before_rows=None if before is None else before.rows,
                 before_cpu_ns=_cpu_ns(before),
@@ -198,22 +202,6 @@ def _measured(run: str, result: RunResult, statements: Sequence[CapturedStatemen
             )
         )
     return Measured(run, {name: tuple(found) for name, found in effects.items()}, refused)
-
-
-def _effect(comparison: Comparison, statement: CapturedStatement, clients: int) -> StatementEffect:
-    return StatementEffect(
-        template=statement.template,
-        sql=statement.sql,
-        changes=statement.changes,
-        calls_per_hour=statement.calls_per_hour,
-        origin=statement.origin,
-        before_ns=comparison.baseline_value,
-        after_ns=comparison.value,
-        ratio=comparison.ratio,
-        low=comparison.low,
-        high=comparison.high,
-        clients=clients,
-    )
 
 
 def _cpu_ns(cost: Cost | None) -> float | None:

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Final
 
 from uncork.experiment.cure.arms import Arm
 from uncork.experiment.cure.judge import choose, doubt, judge, state_of
-from uncork.experiment.cure.pooling import times_known
+from uncork.experiment.cure.operations import effect_of_times
+from uncork.experiment.cure.pooling import (
+    connecting_habit,
+    net_of_requests,
+    pool_arm,
+    pooling_experiment,
+    request_of,
+    times_known,
+)
 from uncork.experiment.plan.skip_rules import SKIPPING
 from uncork.model.database.finding import ClientHabit, Finding
-from uncork.model.database.workload import CapturedStatement
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.records import build_from
 from uncork.model.results.cure import Change, Net, StatementEffect, Tried
 from uncork.workbench.cure.trials import Measured, measure_arms
 
@@ -26,39 +35,27 @@ class Variant:
     assumed: tuple[str, ...]
 
 
-class VariantPlan(Protocol):
+@dataclass(frozen=True, slots=True)
+class VariantPlan:
     """A finding whose operations can be sent in other ways, and how to compare them.
 
     `what` says what is measured. `whole` is the operation as a statement, and `clients` how many sessions
-    send it at once.
+    send it at once. `experiment` returns an experiment file that compares the variants of some names with the
+    present way on a copy, within a budget in seconds. `effect` makes the effect on the time of an operation
+    from one on operations a second. `net` returns the sessions' time that a variant saves per hour; None if
+    it is unknown. `doubt` returns why a gain may be smaller on the server, as sentences; empty if there is no
+    reason.
     """
 
-    @property
-    def finding(self) -> Finding: ...  # noqa: D102
-
-    @property
-    def what(self) -> str: ...  # noqa: D102
-
-    @property
-    def whole(self) -> CapturedStatement: ...  # noqa: D102
-
-    @property
-    def clients(self) -> int: ...  # noqa: D102
-
-    @property
-    def variants(self) -> tuple[Variant, ...]: ...  # noqa: D102
-
-    def experiment(self, copy_dsn: str, names: Sequence[str], *, budget_s: float) -> str:
-        """Return an experiment file that compares the variants of these names with the present way."""
-
-    def effect(self, name: str, rate: StatementEffect) -> StatementEffect:
-        """Return an effect of a variant on the time of an operation, from one on operations a second."""
-
-    def net(self, effect: StatementEffect) -> Net | None:
-        """Return the sessions' time that a variant saves per hour; None if it is unknown."""
-
-    def doubt(self, effect: StatementEffect) -> str:
-        """Return why a gain may be smaller on the server, as sentences; empty if there is no reason."""
+    finding: Finding
+    what: str
+    whole: CapturedStatement
+    clients: int
+    variants: tuple[Variant, ...]
+    experiment: Callable[[str, Sequence[str], float], str]
+    effect: Callable[[str, StatementEffect], StatementEffect]
+    net: Callable[[StatementEffect], Net | None]
+    doubt: Callable[[StatementEffect], str] = lambda _: ""
 
 
 class VariantProver:
@@ -89,7 +86,7 @@ class VariantProver:
         return Tried(plan.finding, again.state, reason, found, again.name)
 
     def _measure(self, plan: VariantPlan, names: Sequence[str], budget_s: float) -> Measured:
-        text = plan.experiment(self._conninfo, names, budget_s=budget_s)
+        text = plan.experiment(self._conninfo, names, budget_s)
         return measure_arms(
             self._root, text, self._conninfo, [plan.whole], plan.clients, self._told, times_known
         )
@@ -107,19 +104,48 @@ def _change(plan: VariantPlan, variant: Variant, measured: Measured) -> Change:
         other = other or plan.doubt(effects[0])
     if state in ("cured", "not cured") and other:
         state, reason = "unclear", other
-    return Change(
-        name=arm.name,
-        kind=arm.kind,
-        text=arm.text,
-        sql=arm.sql,
-        undo=arm.undo,
+    return build_from(
+        Change,
+        arm,
         state=state,
         reason=f"It could not be measured: {refused}." if skipped else reason,
         net=net,
         effects=effects,
         worst=worst,
-        against=arm.against,
         runs=(measured.run,),
         assumed=variant.assumed,
         habit=variant.habit,
     )
+
+
+# ---- connections that are kept ----
+
+
+_NOTHING_TO_SEND: Final = "No statement was captured that can be sent again over another connection."
+
+
+def pool_plan(finding: Finding, workload: CapturedWorkload) -> tuple[VariantPlan | None, str]:
+    """Return the plan to prove what a client gains that keeps its connections, or the reason why not. Pure.
+
+    Both are empty if the finding is not about connections.
+    """
+    candidate = connecting_habit(finding)
+    if candidate is None:
+        return None, ""
+    request = request_of(workload, finding, candidate)
+    if request is None:
+        return None, _NOTHING_TO_SEND
+    arm, assumed = pool_arm(candidate, request)
+    plan = VariantPlan(
+        finding,
+        "requests over new and over kept connections",
+        request.whole,
+        request.clients,
+        (Variant(arm, "connects", assumed),),
+        experiment=lambda copy, _, budget_s: pooling_experiment(
+            finding.headline, copy, request, arm, budget_s=budget_s
+        ),
+        effect=lambda _, rate: effect_of_times(rate),
+        net=lambda effect: net_of_requests(effect, request),
+    )
+    return plan, ""

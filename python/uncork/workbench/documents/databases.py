@@ -8,7 +8,6 @@ from typing import Final
 
 from uncork.analysis.database.result import stored_database_result
 from uncork.model.results.database import DatabaseResult
-from uncork.report.blocks import Document
 from uncork.report.database.answer import answer_database
 from uncork.report.database.document import build_database_document, render_database_terminal
 from uncork.workbench.documents.kinds import Kind
@@ -23,10 +22,4 @@ def read_database(folder: Path) -> DatabaseResult:
     return answer_database(stored_database_result(folder))
 
 
-def _document(_: Path, result: DatabaseResult) -> Document:
-    return build_database_document(result)
-
-
-KIND: Final = Kind(
-    read_database, _document, build_database_document, partial(render_database_terminal, top=10)
-)
+KIND: Final = Kind(read_database, build_database_document, partial(render_database_terminal, top=10))

@@ -23,8 +23,8 @@ def read_experiment(folder: Path) -> RunResult:
     return answer_experiment(build_result(folder))
 
 
-def _document(folder: Path, result: RunResult) -> Document:
+def _page(folder: Path, result: RunResult) -> Document:
     return build_document(result, evidence_flames(folder, result))
 
 
-KIND: Final = Kind(read_experiment, _document, build_document, render_terminal)
+KIND: Final = Kind(read_experiment, build_document, render_terminal, _page)

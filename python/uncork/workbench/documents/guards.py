@@ -17,7 +17,7 @@ from uncork.workbench.documents.kinds import Kind
 from uncork.workbench.guard.store import stored_guard
 
 
-def _document(folder: Path, guard: GuardResult) -> Document:
+def _page(folder: Path, guard: GuardResult) -> Document:
     """Return the report on a guard, including the report on its experiment if it measured one."""
     if read_manifest(folder).kind != "experiment":
         return build_guard_document(guard)
@@ -25,6 +25,4 @@ def _document(folder: Path, guard: GuardResult) -> Document:
     return build_guard_document(guard, build_document(found), evidence_flames(folder, found))
 
 
-KIND: Final = Kind(
-    stored_guard, _document, build_guard_document, render_guard_terminal, markdown=guard_markdown
-)
+KIND: Final = Kind(stored_guard, build_guard_document, render_guard_terminal, _page, markdown=guard_markdown)

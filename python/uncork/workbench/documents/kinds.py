@@ -35,17 +35,22 @@ class Forms(NamedTuple):
 class Kind(Generic[Found]):
     """How one kind of run is read and reported.
 
-    `read` reads a stored run, and `result` returns the public part of what it read. `document` builds the
-    HTML page. `brief` builds the document for Markdown, without flame graphs and very long parts. `terminal`
-    prints the report. `markdown` writes the Markdown if it is not made from the brief document.
+    `read` reads a stored run, and `result` returns the public part of what it read. `brief` builds the
+    document for Markdown, without flame graphs and very long parts, and `page` that of the HTML page if it
+    has more. `terminal` prints the report. `markdown` writes the Markdown if it is not made from the brief
+    document.
     """
 
     read: Callable[[Path], Found]
-    document: Callable[[Path, Found], Document]
     brief: Callable[[Found], Document]
     terminal: Callable[[Found, Console], None]
+    page: Callable[[Path, Found], Document] | None = None
     result: Callable[[Found], Any] = lambda found: found
     markdown: Callable[[Found], str] | None = None
+
+    def document(self, folder: Path, found: Found) -> Document:
+        """Return the document of the HTML page."""
+        return self.brief(found) if self.page is None else self.page(folder, found)
 
     def text(self, found: Found) -> str:
         """Return the report as Markdown."""

@@ -8,7 +8,6 @@ from typing import Final
 
 from uncork.analysis.load.result import build_load_result
 from uncork.model.results.load import LoadResult
-from uncork.report.blocks import Document
 from uncork.report.load.answer import answer_load
 from uncork.report.load.document import build_load_document, render_load_terminal
 from uncork.workbench.documents.kinds import Kind
@@ -23,8 +22,4 @@ def read_load(folder: Path) -> LoadResult:
     return answer_load(build_load_result(folder))
 
 
-def _document(_: Path, result: LoadResult) -> Document:
-    return build_load_document(result)
-
-
-KIND: Final = Kind(read_load, _document, build_load_document, partial(render_load_terminal, statements=True))
+KIND: Final = Kind(read_load, build_load_document, partial(render_load_terminal, statements=True))

@@ -35,7 +35,7 @@ from uncork.store.layout import Manifest, read_manifest
 from uncork.workbench.documents.experiments import read_experiment
 from uncork.workbench.documents.flames import compared_flames, stack_flames
 from uncork.workbench.documents.kinds import kind_of
-from uncork.workbench.documents.log_comparison import compare_stored_logs
+from uncork.workbench.documents.logs import compare_stored_logs
 from uncork.workbench.documents.stacks import read_stacks
 
 StoredResult = (

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from uncork.analysis.service.result import ServiceParts, stored_service_result
 from uncork.analysis.stacks.result import StackRun
 from uncork.model.results.service import ServiceResult
@@ -68,20 +66,14 @@ def read_service(folder: Path) -> ServiceRun:
     return ServiceRun(answer_service(stored_service_result(folder, parts)), stacks)
 
 
-def _document(_: Path, run: ServiceRun) -> Document:
+def _page(_: Path, run: ServiceRun) -> Document:
     return build_service_document(run.result, () if run.code is None else stack_flames(run.code))
 
 
-def _brief(run: ServiceRun) -> Document:
-    return build_service_document(run.result)
-
-
-def _terminal(run: ServiceRun, console: Console) -> None:
-    render_service_terminal(run.result, console)
-
-
-def _result(run: ServiceRun) -> ServiceResult:
-    return run.result
-
-
-KIND: Final = Kind(read_service, _document, _brief, _terminal, _result)
+KIND: Final = Kind(
+    read_service,
+    lambda run: build_service_document(run.result),
+    lambda run, console: render_service_terminal(run.result, console),
+    _page,
+    lambda run: run.result,
+)

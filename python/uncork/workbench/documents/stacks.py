@@ -6,10 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from uncork.analysis.stacks.result import StackRun, stored_stacks
-from uncork.model.results.stacks import StackResult
 from uncork.report.blocks import Document
 from uncork.report.stacks.answer import answer_stacks
 from uncork.report.stacks.document import build_stack_document, render_stack_terminal
@@ -27,20 +24,14 @@ def read_stacks(folder: Path, *, against: str = "") -> StackRun:
     return replace(run, result=answer_stacks(run.result))
 
 
-def _document(_: Path, run: StackRun) -> Document:
+def _page(_: Path, run: StackRun) -> Document:
     return build_stack_document(run.result, stack_flames(run))
 
 
-def _brief(run: StackRun) -> Document:
-    return build_stack_document(run.result)
-
-
-def _terminal(run: StackRun, console: Console) -> None:
-    render_stack_terminal(run.result, console, top=10)
-
-
-def _result(run: StackRun) -> StackResult:
-    return run.result
-
-
-KIND: Final = Kind(read_stacks, _document, _brief, _terminal, _result)
+KIND: Final = Kind(
+    read_stacks,
+    lambda run: build_stack_document(run.result),
+    lambda run, console: render_stack_terminal(run.result, console, top=10),
+    _page,
+    lambda run: run.result,
+)

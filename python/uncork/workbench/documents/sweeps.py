@@ -7,7 +7,6 @@ from typing import Final
 
 from uncork.analysis.load.sweep import build_sweep_result
 from uncork.model.results.sweep import SweepResult
-from uncork.report.blocks import Document
 from uncork.report.load.sweep_answer import answer_sweep
 from uncork.report.load.sweep_document import build_sweep_document, render_sweep_terminal
 from uncork.workbench.documents.kinds import Kind
@@ -22,8 +21,4 @@ def read_sweep(folder: Path) -> SweepResult:
     return answer_sweep(build_sweep_result(folder))
 
 
-def _document(_: Path, result: SweepResult) -> Document:
-    return build_sweep_document(result)
-
-
-KIND: Final = Kind(read_sweep, _document, build_sweep_document, render_sweep_terminal)
+KIND: Final = Kind(read_sweep, build_sweep_document, render_sweep_terminal)

@@ -7,7 +7,6 @@ from typing import Final
 
 from uncork.analysis.load.result import build_together_result
 from uncork.model.results.load import TogetherResult
-from uncork.report.blocks import Document
 from uncork.report.load.together import answer_together, build_together_document, render_together_terminal
 from uncork.workbench.documents.kinds import Kind
 
@@ -21,8 +20,4 @@ def read_together(folder: Path) -> TogetherResult:
     return answer_together(build_together_result(folder))
 
 
-def _document(_: Path, result: TogetherResult) -> Document:
-    return build_together_document(result)
-
-
-KIND: Final = Kind(read_together, _document, build_together_document, render_together_terminal)
+KIND: Final = Kind(read_together, build_together_document, render_together_terminal)
