@@ -104,10 +104,9 @@ def advise(
     from uncork.analysis.advice.result import advice_of  # noqa: PLC0415
     from uncork.report.advice.document import answer_advice  # noqa: PLC0415
     from uncork.workbench.advice.sources import AdviceSources, tell_apart  # noqa: PLC0415
-    from uncork.workbench.profile.databases import check_rate  # noqa: PLC0415
 
     with calling():
-        check_rate(from_values(AdviseOptions, options).rate)
+        from_values(AdviseOptions, options)  # refuses wrong values before anything is read
         opened = [source.folder for source in sources if isinstance(source, Run)]
         words = [str(source) for source in sources if not isinstance(source, Run)]
         named = tell_apart(runs_folder(runs), words) if words or not opened else AdviceSources((), (), None)

@@ -7,8 +7,9 @@ from typing import TypedDict, Unpack, cast
 
 from uncork.api.runs import CureRun, Run, open_folder
 from uncork.api.signature import documented
-from uncork.api.words import Place, Progress, Quantity, call_text, calling, runs_folder, teller
-from uncork.errors import RunError, UsageError
+from uncork.api.words import Place, Progress, Quantity, call_text, calling, end_early, runs_folder, teller
+from uncork.errors import UsageError
+from uncork.model.records import build_from
 from uncork.requests.option import from_values
 from uncork.requests.profile_options import CureOptions
 from uncork.store.layout import find_run
@@ -60,11 +61,10 @@ def cure(
     """
     from uncork.requests.jobs import CureJob, ServerOptions  # noqa: PLC0415 -- not before a cure is wanted
     from uncork.workbench.cure.curing import cure as work  # noqa: PLC0415
-    from uncork.workbench.profile.databases import check_rate, record_database  # noqa: PLC0415
+    from uncork.workbench.profile.databases import record_database  # noqa: PLC0415
 
     with calling():
         read = from_values(CureOptions, options)
-        check_rate(read.rate)
         root, server = runs_folder(runs), ServerOptions(database=database).address()
         command = call_text("cure", options, (database,))
         if watched is None:
@@ -77,26 +77,17 @@ def cure(
         else:
             folder = watched.folder if isinstance(watched, Run) else find_run(root, watched)
         log = logs if logs is None or isinstance(logs, Run) else open_folder(find_run(root, logs))
-        job = CureJob(
+        job = build_from(
+            CureJob,
+            read,
             watched=folder,
             source=server.conninfo(),
             command=command,
             budget_s=read.budget / 1e9,
-            disk=read.disk,
-            max_read=read.max_read,
             log=None if log is None else log.folder,
-            copy=read.copy,
             binaries=read.pg_bin,
             only=tuple(read.only or ()),
-            finding=read.finding,
-            dry_run=read.dry_run,
         )
         done, result, trouble = work(root, job, teller(progress))
-    kept = f"what was found until then is kept: uncork.open({done.name!r})"
-    if result.status == "interrupted":
-        error = KeyboardInterrupt()
-        error.add_note(kept)
-        raise error
-    if trouble:
-        raise RunError(f"{trouble}; {kept}")
+    end_early(result.status, trouble, f"what was found until then is kept: uncork.open({done.name!r})")
     return cast("CureRun", open_folder(done))

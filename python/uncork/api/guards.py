@@ -96,8 +96,10 @@ def guard(
 def _command_words(given: GuardKeywords) -> Iterator[str]:
     """Yield the options of the command line that repeats a guard; headers may be secret and are left out."""
     values: Mapping[str, object] = {**given}
-    for option in options_of(GuardOptions):
-        value, flag = values.get(option.field), option.flags[-1] if option.flags else ""
+    options = {option.field: option for option in options_of(GuardOptions)}
+    for name in GuardKeywords.__annotations__:
+        value, option = values.get(name), options[name]
+        flag = option.flags[-1]
         if value is None or value == option.default or option.field == "header":
             continue
         if isinstance(value, bool):

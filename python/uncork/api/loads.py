@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
 from uncork.api.runs import LoadRun, Run, SweepRun, TogetherRun, open_folder
 from uncork.api.signature import documented
-from uncork.api.words import Place, Progress, Quantity, call_text, calling, runs_folder, teller
+from uncork.api.words import Place, Progress, Quantity, call_text, calling, end_early, runs_folder, teller
 from uncork.errors import ConnectError, RunError, UsageError
 from uncork.model.load import ClusterRequest, LoadOutcome, LoadProgress
 from uncork.requests.http import cluster_of_http, read_http, sweep_of_http
@@ -300,8 +300,7 @@ def load_together(
         if not session.folder.is_dir():
             raise KeyboardInterrupt
         sent = cast("TogetherRun", open_folder(session.folder))
-        if status == "interrupted":
-            raise _interrupted(sent)
+        _end(sent, status)
         if status != "complete":
             raise RunError(f"{sent.answer} What was measured is kept: uncork.open({sent.id!r})")
         return sent
@@ -436,8 +435,7 @@ def _loaded(
     tell(f"run {session.folder.name}")
     outcome = session.run(show, tell)
     loaded = cast("LoadRun", open_folder(session.folder))
-    if outcome is LoadOutcome.INTERRUPTED:
-        raise _interrupted(loaded)
+    _end(loaded, outcome)
     if outcome is LoadOutcome.REFUSED:
         raise ConnectError(loaded.answer)
     if outcome is not LoadOutcome.COMPLETE or loaded.status == "failed":
@@ -471,12 +469,10 @@ def _swept(
     if not (session.folder / "sweep_visits").is_dir():
         raise KeyboardInterrupt
     swept = cast("SweepRun", open_folder(session.folder))
-    if status == "interrupted":
-        raise _interrupted(swept)
+    _end(swept, status)
     return swept
 
 
-def _interrupted(kept: Run) -> KeyboardInterrupt:
-    error = KeyboardInterrupt()
-    error.add_note(f"what was measured until then is kept: uncork.open({kept.id!r})")
-    return error
+def _end(run: Run, status: str) -> None:
+    """Raise KeyboardInterrupt if a run was interrupted."""
+    end_early(status, "", f"what was measured until then is kept: uncork.open({run.id!r})")

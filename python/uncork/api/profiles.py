@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, cast
 
 from uncork.api.runs import CpuRun, DatabaseRun, LogRun, ServiceRun, open_folder
 from uncork.api.signature import documented
-from uncork.api.words import Place, Progress, Quantity, call_text, calling, runs_folder, teller
-from uncork.errors import RunError, UsageError
+from uncork.api.words import Place, Progress, Quantity, call_text, calling, end_early, runs_folder, teller
+from uncork.errors import UsageError
 from uncork.requests.option import from_values
 from uncork.requests.profile_options import CpuOptions, DatabaseOptions, LogOptions
 from uncork.requests.service_options import ServiceOptions
@@ -173,7 +173,7 @@ def profile_db(
     """
     from uncork.report.database.words import snapshot_line  # noqa: PLC0415 -- as above
     from uncork.requests.jobs import ServerOptions  # noqa: PLC0415
-    from uncork.workbench.profile.databases import check_rate, record_database  # noqa: PLC0415
+    from uncork.workbench.profile.databases import record_database  # noqa: PLC0415
 
     tell = teller(progress)
 
@@ -186,7 +186,6 @@ def profile_db(
 
     with calling():
         read = from_values(DatabaseOptions, options)
-        check_rate(read.rate)
         done = record_database(
             runs_folder(runs),
             ServerOptions(database=database).address(),
@@ -275,11 +274,4 @@ def profile_service(
 
 
 def _check(folder: Path, status: str, trouble: str) -> None:
-    """Raise an error if a profile was interrupted or broke off."""
-    kept = f"what was recorded until then is kept: uncork.open({folder.name!r})"
-    if status == "interrupted":
-        error = KeyboardInterrupt()
-        error.add_note(kept)
-        raise error
-    if trouble:
-        raise RunError(f"{trouble}; {kept}")
+    end_early(status, trouble, f"what was recorded until then is kept: uncork.open({folder.name!r})")

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from uncork.errors import UsageError
+from uncork.errors import RunError, UsageError
 from uncork.model.redaction import redact_word
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.requests.experiment_options import RunOptions
@@ -23,7 +23,17 @@ from uncork.requests.option import options_of
 from uncork.requests.profile_options import CpuOptions, DatabaseOptions, LogOptions
 from uncork.requests.sql_options import SqlOptions
 
-__all__ = ["Place", "Progress", "Quantity", "Tell", "call_text", "calling", "runs_folder", "teller"]
+__all__ = [
+    "Place",
+    "Progress",
+    "Quantity",
+    "Tell",
+    "call_text",
+    "calling",
+    "end_early",
+    "runs_folder",
+    "teller",
+]
 
 Place = str | os.PathLike[str]
 """A file or folder."""
@@ -144,3 +154,13 @@ def _say(line: str) -> None:
 
 def _keep_quiet(_: str) -> None:
     pass
+
+
+def end_early(status: str, trouble: str, kept: str) -> None:
+    """Raise an error if a run was interrupted, or broke off with `trouble`; `kept` says what is kept."""
+    if status == "interrupted":
+        error = KeyboardInterrupt()
+        error.add_note(kept)
+        raise error
+    if trouble:
+        raise RunError(f"{trouble}; {kept}")

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-
-import typer
 
 from uncork.analysis.runs.compared import compared_runs, comparison_kind, practical_share
 from uncork.analysis.runs.comparison import compare_stored
-from uncork.cli import console
-from uncork.cli.pages import Form, check_page, chosen_form, report, write_forms, write_pages
+from uncork.cli.pages import Form, check_page, chosen_form, report, report_document, write_forms
 from uncork.cli.runs.last_run import note_skipped
-from uncork.model.results.run_comparison import RunComparison
 from uncork.report.log.comparison import (
     build_log_comparison_document,
     render_comparison_terminal,
 )
 from uncork.report.runs.comparison import build_runs_document, render_runs_terminal
 from uncork.report.runs.comparison_answer import answer_runs
-from uncork.report.write.html import html_page
-from uncork.report.write.json_document import json_text
-from uncork.report.write.markdown import markdown_text
 from uncork.requests.stored_options import CompareOptions
 from uncork.workbench.documents.flames import compared_flames
 from uncork.workbench.documents.kinds import kind_named
@@ -48,7 +41,17 @@ def compare(options: CompareOptions) -> None:
         practical=practical_share(options.practical),
         any_machine=options.any_machine,
     )
-    _show(answer_runs(result), before, folders, form, options.html)
+    result = answer_runs(result)
+    report_document(
+        folders[-1],
+        result,
+        build_runs_document(result, compared_flames(before, folders)),
+        form,
+        options.html,
+        name="comparison",
+        terminal=render_runs_terminal,
+        brief=build_runs_document(result),
+    )
 
 
 def _compare_stacks(before: Path, after: Path, form: Form, html: Path | None) -> None:
@@ -60,46 +63,11 @@ def _compare_logs(before: Path, after: Path, form: Form, html: Path | None) -> N
     compare_log_runs(old, new, form, html)
 
 
-def _show(
-    result: RunComparison, before: Path, folders: Sequence[Path], form: Form, html: Path | None
-) -> None:
-    page, text, data = (
-        html_page(build_runs_document(result, compared_flames(before, folders))),
-        markdown_text(build_runs_document(result)),
-        json_text(result),
-    )
-    if form == "terminal":
-        render_runs_terminal(result, console.output)
-    else:
-        typer.echo(data if form == "json" else text, nl=False)
-    write_pages(
-        folders[-1],
-        html,
-        html=page,
-        markdown=text,
-        json=data,
-        names=("comparison", "comparison"),
-        tell=form == "terminal",
-    )
-
-
 def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | None, top: int = 10) -> None:
     """Show what changed between two logs, and write it beside the later one."""
     comparison = compare_stored_logs(before.folder, after.folder, (before.result, after.result))
-    document = build_log_comparison_document(comparison)
-    text, data = markdown_text(document), json_text(comparison)
-    if form == "terminal":
-        render_comparison_terminal(comparison, console.output, top=top)
-    else:
-        typer.echo(data if form == "json" else text, nl=False)
     for run in (before, after):
         write_forms(kind_named("log"), run.folder, run.result)
-    write_pages(
-        after.folder,
-        html,
-        html=html_page(document),
-        markdown=text,
-        json=data,
-        names=("comparison", "comparison"),
-        tell=form == "terminal",
-    )
+    document = build_log_comparison_document(comparison)
+    terminal = partial(render_comparison_terminal, top=top)
+    report_document(after.folder, comparison, document, form, html, name="comparison", terminal=terminal)

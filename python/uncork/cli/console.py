@@ -10,16 +10,18 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
+from uncork.cli.exit_codes import ExitStatus
 from uncork.errors import UsageError
 from uncork.model.units import count_words, format_duration
 
 if TYPE_CHECKING:
     from uncork.experiment.plan.forecast import WorkloadForecast
     from uncork.experiment.plan.order import PlanDocument
-    from uncork.requests.connection import PasswordOptions
+    from uncork.requests.shared_options import ServerNames
 
 _EVERY_S: Final = 10.0
 """Least time between lines of progress where standard error is not a terminal, in seconds."""
@@ -44,7 +46,7 @@ output = _StreamConsole(highlight=False)
 talk = _StreamConsole(stderr=True, highlight=False)
 
 
-def asked_password(options: PasswordOptions) -> str | None:
+def asked_password(options: ServerNames) -> str | None:
     """Ask for a password on the terminal, if the options say so; return None if they do not.
 
     Raises:
@@ -71,6 +73,16 @@ def asked_password(options: PasswordOptions) -> str | None:
 def note(text: str) -> None:
     """Print a message to standard error."""
     talk.print(_in_lines(f"uncork: {text}", talk), markup=False, emoji=False, soft_wrap=True)
+
+
+def end_early(status: str, trouble: str, kept: str) -> None:
+    """Raise typer.Exit if a run was interrupted, or broke off with `trouble`; `kept` says what is kept."""
+    if status == "interrupted":
+        note(f"interrupted; {kept}")
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    if trouble:
+        note(f"{trouble}; {kept}")
+        raise typer.Exit(ExitStatus.RUN_ERROR)
 
 
 def _in_lines(text: str, console: Console) -> str:

@@ -10,6 +10,7 @@ import typer
 from uncork.cli import console
 from uncork.cli.run import run_session
 from uncork.errors import RunError
+from uncork.model.records import build_from
 from uncork.report.experiment.observer_cost import render_costs
 from uncork.requests.connection import measured_server
 from uncork.requests.experiment_options import CostOptions
@@ -22,18 +23,8 @@ from uncork.workbench.overhead.switched import Switching
 def observe_cost(options: CostOptions) -> None:
     """Measure what each observer costs, and show the result."""
     options = measured_server(options, console.asked_password)
-    wanted = CostWanted(
-        script=options.builtin,
-        file=options.file,
-        scale=options.scale,
-        clients=options.clients,
-        only=tuple(options.only or ()),
-        practical=options.practical,
-        budget=options.budget,
-        precision=options.precision,
-        seed=options.seed,
-        idle=options.idle,
-    )
+    only = tuple(options.only or ())
+    wanted = build_from(CostWanted, options, script=options.builtin, only=only)
     choice = choose_server(options.dsn, options.pg_bin, options.port)
     prepared = prepare(wanted, choice, console.note)
     session = new_run(options.runs, prepared.source, choice)

@@ -16,6 +16,7 @@ from uncork.store.layout import write_atomically
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from uncork.report.blocks import Document
     from uncork.workbench.documents.kinds import Kind
 
 Found = TypeVar("Found")
@@ -53,17 +54,18 @@ def write_pages(
     html: str,
     markdown: str,
     json: str | bytes,
-    names: tuple[str, str] = ("report", "result"),
+    name: str = "",
     tell: bool,
 ) -> None:
     """Write three forms of a report into a run's folder, and the HTML page to `page` if it is given.
 
-    `names` are the file names of the report and of the JSON document. `tell` prints the path of the page.
+    `name` is the name of the files; by default that of a run's own report. `tell` prints the path of the
+    page.
 
     Raises:
         StoreError: if one of them cannot be written.
     """
-    report, document = names
+    report, document = name or "report", name or "result"
     files: dict[str, str | bytes] = {f"{document}.json": json, f"{report}.md": markdown}
     place = write_beside(folder, files, html, page or folder / f"{report}.html")
     if tell and place is not None:
@@ -102,6 +104,37 @@ def report(
         typer.echo(kind.text(found), nl=False)
     if keep or form == "terminal" or page is not None:
         write_forms(kind, folder, found, page, json=json, tell=form == "terminal")
+
+
+def report_document(
+    folder: Path,
+    found: Found,
+    document: Document,
+    form: Form,
+    page: Path | None,
+    *,
+    name: str,
+    terminal: Callable[[Found, Console], None],
+    brief: Document | None = None,
+) -> None:
+    """Print what was found of runs in a form, and write all forms beside a run, in files called `name`.
+
+    `brief` is the document for Markdown if it differs.
+
+    Raises:
+        StoreError: if a file cannot be written.
+    """
+    from uncork.report.write.html import html_page  # noqa: PLC0415 -- a watch begins without it
+    from uncork.report.write.json_document import json_text  # noqa: PLC0415
+    from uncork.report.write.markdown import markdown_text  # noqa: PLC0415
+
+    html, text, data = html_page(document), markdown_text(brief or document), json_text(found)
+    if form == "terminal":
+        terminal(found, console.output)
+    else:
+        typer.echo(data if form == "json" else text, nl=False)
+    tell = form == "terminal"
+    write_pages(folder, page, html=html, markdown=text, json=data, name=name, tell=tell)
 
 
 def write_forms(

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Protocol
 
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -182,15 +181,8 @@ def run_session(session: ExperimentSession, then: str = "continue with: uncork r
 # ---- progress of a run: a live line in a terminal, plain lines elsewhere ----
 
 
-class View(Protocol):
-    """Shows events."""
-
-    def show(self, event: Event) -> None:
-        """Show one event."""
-
-
 @contextmanager
-def progress_view(name: str, budget_ns: int) -> Iterator[View]:
+def progress_view(name: str, budget_ns: int) -> Iterator[PlainView | LiveView]:
     """Open the view for standard error: live in a terminal, otherwise plain."""
     note(f"run {name}")
     if not talk.is_terminal:

@@ -4,57 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from uncork.engines.conninfo import composed, is_conninfo
 from uncork.errors import UsageError
 from uncork.model.records import build_from
 from uncork.model.redaction import redact
 from uncork.requests.jobs import ServerOptions
+from uncork.requests.shared_options import MeasuredServer, ServerNames
+
+if TYPE_CHECKING:
+    from uncork.requests.experiment_options import NewOptions
 
 
-class PasswordOptions(Protocol):
-    """Whether a verb asks for a password."""
-
-    @property
-    def password(self) -> bool:
-        """-W: ask for it."""
-
-    @property
-    def no_password(self) -> bool:
-        """-w: never ask for it."""
-
-
-class ServerNames(PasswordOptions, Protocol):
-    """The options that name a server as psql's do."""
-
-    @property
-    def host(self) -> str | None:
-        """-h."""
-
-    @property
-    def port(self) -> int | None:
-        """-p."""
-
-    @property
-    def user(self) -> str | None:
-        """-U."""
-
-    @property
-    def database_name(self) -> str | None:
-        """-d: a database, or a connection string."""
-
-
-class MeasuredNames(ServerNames, Protocol):
-    """The options of a verb that measures on a running server, or starts one."""
-
-    @property
-    def dsn(self) -> str | None:
-        """--dsn."""
-
-
-Options = TypeVar("Options", bound=MeasuredNames)
-AskPassword = Callable[[PasswordOptions], str | None]
+Options = TypeVar("Options", bound="MeasuredServer | NewOptions")
+AskPassword = Callable[[ServerNames], str | None]
 """Returns the password that a person has typed; None if the options do not ask for it."""
 
 
@@ -78,7 +42,7 @@ def database_of(given: str | None, option: str | None) -> str | None:
     return given or option
 
 
-def refuse_asking(options: PasswordOptions, *, connects: bool = True) -> None:
+def refuse_asking(options: ServerNames, *, connects: bool = True) -> None:
     """Refuse -W with -w, and -W of a verb that does not connect.
 
     Raises:
@@ -123,7 +87,7 @@ def measured_server(options: Options, ask: AskPassword, *, starts: bool = True) 
     refuse_asking(options, connects=bool(names) or options.dsn is not None)
     if options.dsn is not None and names:
         raise UsageError(f"--dsn already gives the connection: put {names[0]} into it")
-    if names and getattr(options, "pg_bin", None) is not None:
+    if names and isinstance(options, MeasuredServer) and options.pg_bin is not None:
         raise UsageError(f"{names[0]} names a running server: leave out --pg-bin")
     changes: dict[str, Any] = {}
     dsn = options.dsn
@@ -140,4 +104,4 @@ def measured_server(options: Options, ask: AskPassword, *, starts: bool = True) 
     if dsn is not None:
         password = ask(options)
         changes["dsn"] = dsn if password is None else composed(dsn, password=password)
-    return replace(options, **changes)  # type: ignore[type-var]
+    return replace(options, **changes)

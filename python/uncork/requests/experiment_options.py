@@ -9,21 +9,16 @@ from typing import Annotated, Final
 from uncork.errors import UsageError
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.model.units import parse_share
-from uncork.requests.hosts import Confirmed, HostCluster, HostCount, HostServers
+from uncork.requests.hosts import HostOptions
 from uncork.requests.option import Kind, Opt, duration, opt, pair, whole, with_unit
 from uncork.requests.shared_options import (
-    CONNECT,
     AsJson,
-    AskPassword,
-    DatabaseName,
     Html,
     Markdown,
-    NeverAsk,
+    MeasuredServer,
     Quiet,
     Runs,
-    ServerHost,
-    ServerUser,
-    WatchedPort,
+    WatchedServer,
 )
 
 Levels = tuple[str, tuple[str, ...]]
@@ -105,36 +100,6 @@ Precision = Annotated[
     ),
 ]
 Seed = Annotated[int | None, Opt("--seed NUM", SEED, whole(0, 2**64 - 1))]
-ServerDsn = Annotated[
-    str | None,
-    Opt(
-        "--dsn CONNINFO",
-        "Measure on this running server, in databases created for the run: a URI or key=value pairs. PG* "
-        "variables, service files and .pgpass apply.",
-        panel=CONNECT,
-        python="Connection string of a running server to measure on. Default: start a server.",
-    ),
-]
-ServerBinaries = Annotated[
-    Path | None,
-    Opt(
-        "--pg-bin DIR",
-        "Start the server from the PostgreSQL binaries in DIR instead of the bundled ones.",
-        panel=CONNECT,
-        python="Folder of the PostgreSQL binaries to start. Default: the bundled ones.",
-    ),
-]
-ServerPort = Annotated[
-    int | None,
-    Opt(
-        "-p, --port PORT",
-        "Port of the running server that -h, -U or -d names; otherwise TCP port of the started server. "
-        "Default: a free port.",
-        whole(1024, 65535),
-        CONNECT,
-        python="TCP port of the started server. Default: a free port.",
-    ),
-]
 Expect = Annotated[
     list[str] | None,
     Opt(
@@ -146,7 +111,7 @@ Expect = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(HostOptions):
     """Run an experiment and report which variant is better, by how much, and why."""
 
     file: Path | None = opt("[FILE]", "Experiment file (TOML).")
@@ -155,20 +120,8 @@ class RunOptions:
     budget: Budget = None
     precision: Precision = None
     seed: Seed = None
-    dsn: ServerDsn = None
-    host: ServerHost = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
-    pg_bin: ServerBinaries = None
-    port: ServerPort = None
     resume: str | None = opt("--resume RUN", "Continue an interrupted run: its id, or last.")
     expect: Expect = None
-    hosts: HostCount = None
-    cluster: HostCluster = None
-    host_dsn: HostServers = None
-    yes: Confirmed = False
     as_json: AsJson = False
     markdown: Markdown = False
     html: Html = None
@@ -176,26 +129,14 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class RerunOptions:
+class RerunOptions(HostOptions):
     """Run a stored run's experiment again, as a new run with the same file, SQL, levels and seed."""
 
     run: str = opt("RUN", "Stored run: its id, a name, or last.", required=True)
     budget: Budget = None
     precision: Precision = None
     seed: Seed = None
-    dsn: ServerDsn = None
-    host: ServerHost = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
-    pg_bin: ServerBinaries = None
-    port: ServerPort = None
     expect: Expect = None
-    hosts: HostCount = None
-    cluster: HostCluster = None
-    host_dsn: HostServers = None
-    yes: Confirmed = False
     as_json: AsJson = False
     markdown: Markdown = False
     html: Html = None
@@ -203,7 +144,7 @@ class RerunOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanOptions:
+class PlanOptions(MeasuredServer):
     """Check an experiment file; show its trials, duration and expected precision without running it.
 
     The check covers the keys of the file, the SQL, by PostgreSQL's grammar, and the values of settings. It
@@ -219,20 +160,12 @@ class PlanOptions:
     budget: Budget = None
     precision: Precision = None
     seed: Seed = None
-    dsn: ServerDsn = None
-    host: ServerHost = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
-    pg_bin: ServerBinaries = None
-    port: ServerPort = None
     as_json: AsJson = False
     runs: Runs = DEFAULT_RUNS
 
 
 @dataclass(frozen=True, slots=True)
-class NewOptions:
+class NewOptions(WatchedServer):
     """Write a commented experiment file to start from, or one about a stored run.
 
     With --from, the file has the run's statement, its parameters with the values that the run stored, and the
@@ -278,12 +211,6 @@ class NewOptions:
         "Read the tables' definitions and statistics from this database; the connection only reads. For a "
         "service: the database to copy. Default: the load's --postgres.",
     )
-    host: ServerHost = None
-    port: WatchedPort = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
     runs: Runs = DEFAULT_RUNS
 
 
@@ -293,7 +220,7 @@ class CaseListOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseOptions:
+class CaseOptions(HostOptions):
     """Run a case, and show its published figures beside the measured ones."""
 
     case: str = opt("CASE", "The case; `uncork case list` lists them.", required=True)
@@ -313,19 +240,7 @@ class CaseOptions:
     budget: Budget = None
     precision: Precision = None
     seed: Seed = None
-    dsn: ServerDsn = None
-    host: ServerHost = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
-    pg_bin: ServerBinaries = None
-    port: ServerPort = None
     expect: Expect = None
-    hosts: HostCount = None
-    cluster: HostCluster = None
-    host_dsn: HostServers = None
-    yes: Confirmed = False
     as_json: AsJson = False
     markdown: Markdown = False
     html: Html = None
@@ -333,7 +248,7 @@ class CaseOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class DoctorOptions:
+class DoctorOptions(MeasuredServer):
     """Measure in 20 s how small a difference this machine can resolve in 1, 5 and 30 minutes.
 
     Compares a statement with itself over several restarts of the server: first a short statement, then a
@@ -353,21 +268,13 @@ class DoctorOptions:
         duration(),
         python='Maximum duration. Default: ``"60s"``.',
     )
-    dsn: ServerDsn = None
-    host: ServerHost = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
-    pg_bin: ServerBinaries = None
-    port: ServerPort = None
     as_json: AsJson = False
     quiet: Quiet = False
     runs: Runs = DEFAULT_RUNS
 
 
 @dataclass(frozen=True, slots=True)
-class CostOptions:
+class CostOptions(MeasuredServer):
     """Measure the overhead of each observer: off and on, side by side, under load and idle.
 
     The observers are pg_stat_statements, auto_explain, logging of every statement, track_io_timing, uncork's
@@ -403,13 +310,5 @@ class CostOptions:
     )
     seed: int = opt("--seed NUM", f"{SEED} Default: 1.", whole(0, 2**64 - 1), default=1)
     idle: bool = opt("--idle/--no-idle", "Measure an idle server too.", show_default=True, default=True)
-    dsn: ServerDsn = None
-    host: ServerHost = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
-    pg_bin: ServerBinaries = None
-    port: ServerPort = None
     as_json: AsJson = False
     runs: Runs = DEFAULT_RUNS

@@ -11,25 +11,17 @@ from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.model.variant_evidence import EvidenceKind
 from uncork.requests.experiment_options import (
     Seed,
-    ServerBinaries,
-    ServerDsn,
-    ServerPort,
     Sets,
     Workloads,
     share,
 )
-from uncork.requests.hosts import Confirmed, HostCluster, HostCount, HostServers
+from uncork.requests.hosts import HostOptions
 from uncork.requests.option import Kind, duration, opt, pair, whole
 from uncork.requests.shared_options import (
     AsJson,
-    AskPassword,
-    DatabaseName,
     Html,
     Markdown,
-    NeverAsk,
     Runs,
-    ServerHost,
-    ServerUser,
 )
 
 _SIDE: Final = (
@@ -49,7 +41,7 @@ def _evidence(value: object, option: str) -> tuple[EvidenceKind, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardOptions:
+class GuardOptions(HostOptions):
     """Check whether a candidate is worse than its baseline, measured side by side.
 
     The two sides are commits, settings, values, variants, servers or images of one experiment file. A stored
@@ -106,14 +98,6 @@ class GuardOptions:
         "Continue an interrupted guard: its run's id, or last.",
         python="Run of an interrupted guard to continue, instead of a target.",
     )
-    dsn: ServerDsn = None
-    host: ServerHost = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
-    pg_bin: ServerBinaries = None
-    port: ServerPort = None
     stored: bool = opt("--stored", "Stored load: judge it as stored, without measuring again.", default=False)
     times: int = opt(
         "--times NUM",
@@ -132,10 +116,6 @@ class GuardOptions:
     everything: bool = opt(
         "--all", "Stored run: include runs with broken gates in its history.", default=False
     )
-    hosts: HostCount = None
-    cluster: HostCluster = None
-    host_dsn: HostServers = None
-    yes: Confirmed = False
     as_json: AsJson = False
     markdown: Markdown = False
     junit: Path | None = opt("--junit FILE", "Write JUnit XML to FILE, with one test case per gate.")

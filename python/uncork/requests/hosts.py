@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final
 
 from uncork.errors import UsageError
 from uncork.model.load import ClusterRequest
 from uncork.model.units import count_words
 from uncork.requests.option import Opt, whole
 from uncork.requests.part import cluster_place
+from uncork.requests.shared_options import MeasuredServer
 
 HOSTS: Final = "Measure on several hosts"
 _LEAST: Final = 2
@@ -60,32 +61,14 @@ class HostRequest:
     dsns: tuple[str, ...] = field(default=(), repr=False)
 
 
-class HostOptions(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class HostOptions(MeasuredServer):
     """The options of a verb that can measure on several hosts."""
 
-    @property
-    def hosts(self) -> int | None:
-        """How many hosts; None for this machine."""
-
-    @property
-    def cluster(self) -> str | None:
-        """The Ray cluster."""
-
-    @property
-    def host_dsn(self) -> list[str] | None:
-        """A running server for each host."""
-
-    @property
-    def yes(self) -> bool:
-        """Whether the work on a cluster is confirmed."""
-
-    @property
-    def dsn(self) -> str | None:
-        """One running server."""
-
-    @property
-    def port(self) -> int | None:
-        """The port of one server."""
+    hosts: HostCount = None
+    cluster: HostCluster = None
+    host_dsn: HostServers = None
+    yes: Confirmed = False
 
 
 def host_request(options: HostOptions) -> HostRequest | None:

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from math import nextafter
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from uncork.model.results.stacks import ProfileFormat
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.requests.moments import time_of_day
-from uncork.requests.option import Location, choice, duration, name_pattern, opt, pair, size, whole
+from uncork.requests.option import (
+    Location,
+    Opt,
+    choice,
+    duration,
+    name_pattern,
+    number,
+    opt,
+    pair,
+    size,
+    whole,
+)
 from uncork.requests.shared_options import (
     AsJson,
-    AskPassword,
-    DatabaseName,
     Full,
     Html,
     Markdown,
-    NeverAsk,
     Quiet,
     Runs,
-    ServerHost,
-    ServerUser,
     Top,
-    WatchedPort,
+    WatchedServer,
 )
 
 _filter = partial(opt, panel="Filters")
@@ -35,6 +42,15 @@ _TEN_MINUTES: Final = 600_000_000_000
 _DEMO: Final = 90_000_000_000
 _DISK: Final = 20_000_000_000
 _READ: Final = 100_000_000
+
+WatchRate = Annotated[
+    float,
+    Opt(
+        "--rate HZ",
+        "Samples a second, 0.1 to 200. Default: 20.",
+        number(nextafter(0.1, 0), 200, refusal="{option} {value:g}: give from 0.1 to 200 samples a second"),
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +198,7 @@ class LogOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseOptions:
+class DatabaseOptions(WatchedServer):
     """Profile a running PostgreSQL server: CPU time, waits, blocking sessions and query templates.
 
     Reads the statistics views before and after, and samples active sessions in between. It changes nothing
@@ -194,12 +210,6 @@ class DatabaseOptions:
         "Database, or connection string: a URI or key=value pairs. PG* variables, service files and "
         ".pgpass apply.",
     )
-    host: ServerHost = None
-    port: WatchedPort = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
     lasting: int = opt(
         "--for TIME",
         'Duration of the profile, such as "10min". Default: 60s.',
@@ -207,7 +217,7 @@ class DatabaseOptions:
         python="Duration of the profile.",
         default=_MINUTE,
     )
-    rate: float = opt("--rate HZ", "Samples a second, 0.1 to 200. Default: 20.", default=20.0)
+    rate: WatchRate = 20.0
     anonymize: bool = opt(
         "--anonymize",
         "Drop values of columns, which the planner's statistics, and texts and plans of statements contain.",
@@ -228,7 +238,7 @@ class DatabaseOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class CpuOptions:
+class CpuOptions(WatchedServer):
     """Profile CPU time by stack: of processes, a server, a command, or another profiler's file.
 
     Uses perf where the machine allows it, and otherwise reports what cannot be recorded. The run is stored;
@@ -247,12 +257,6 @@ class CpuOptions:
         "-d name the server, too.",
         python="Connection string of a server whose processes to profile, by session.",
     )
-    host: ServerHost = None
-    port: WatchedPort = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
     command: bool = opt(
         "--command", "Run COMMAND, which must come last, and profile it until it exits.", default=False
     )
@@ -300,7 +304,7 @@ class CpuOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class AdviseOptions:
+class AdviseOptions(WatchedServer):
     """Name what is wrong with a database: each fault with its cost and the changes to try.
 
     Watches a server, reads its logs, or takes runs that are stored, and joins them. It only reads. What it
@@ -313,12 +317,6 @@ class AdviseOptions:
         "s3://BUCKET/PREFIX), and stored runs (an id, a name, or last), in any combination. Default: watch "
         "the server of the PG* variables.",
     )
-    host: ServerHost = None
-    port: WatchedPort = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
     lasting: int = opt(
         "--for TIME",
         'How long to watch a server, such as "10min". Default: 60s.',
@@ -326,7 +324,7 @@ class AdviseOptions:
         python="How long to watch a server.",
         default=_MINUTE,
     )
-    rate: float = opt("--rate HZ", "Samples a second, 0.1 to 200. Default: 20.", default=20.0)
+    rate: WatchRate = 20.0
     experiment: int | None = opt(
         "--experiment N",
         "Print the experiment file that would prove the changes of finding N, instead of the report. With a "
@@ -341,7 +339,7 @@ class AdviseOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class CaptureOptions:
+class CaptureOptions(WatchedServer):
     """Capture a database's workload as scripts: its statements with their rates and values.
 
     Watches a server, or takes runs that are stored, and writes one script for each statement and set of
@@ -370,12 +368,6 @@ class CaptureOptions:
     log_prefix: str | None = opt(
         "--prefix TEXT", "With --sessions: the server's log_line_prefix. Default: detect it."
     )
-    host: ServerHost = None
-    port: WatchedPort = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
     lasting: int = opt(
         "--for TIME",
         'How long to watch a server, such as "10min". Default: 60s.',
@@ -383,13 +375,13 @@ class CaptureOptions:
         python="How long to watch a server.",
         default=_MINUTE,
     )
-    rate: float = opt("--rate HZ", "Samples a second, 0.1 to 200. Default: 20.", default=20.0)
+    rate: WatchRate = 20.0
     quiet: Quiet = False
     runs: Runs = DEFAULT_RUNS
 
 
 @dataclass(frozen=True, slots=True)
-class CureOptions:
+class CureOptions(WatchedServer):
     """Try the changes of a database's findings on a copy, and hand over what is proven to help.
 
     Watches a server, or takes a stored watch; copies the database; measures each change with the statements
@@ -401,12 +393,6 @@ class CureOptions:
         "A connection string of the database (a URI or key=value pairs), and stored runs of `profile db`, "
         "`profile service` or `profile logs`. Without a stored watch, the server is watched first.",
     )
-    host: ServerHost = None
-    port: WatchedPort = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
     lasting: int = opt(
         "--for TIME",
         'How long to watch the server, such as "10min". Default: 60s.',
@@ -414,7 +400,7 @@ class CureOptions:
         python="How long to watch the server.",
         default=_MINUTE,
     )
-    rate: float = opt("--rate HZ", "Samples a second, 0.1 to 200. Default: 20.", default=20.0)
+    rate: WatchRate = 20.0
     logs: list[Location] | None = opt(
         "--logs FILE",
         "A log of the server: a file, glob, folder or address; repeatable. Values of parameters are taken "

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import UsageError
+from uncork.model.records import build_from
 from uncork.model.stored_run import DEFAULT_RUNS
-from uncork.requests.connection import AskPassword as AskPasswordOf
-from uncork.requests.connection import named, refuse_asking, watched_server
+from uncork.requests.connection import AskPassword, named, refuse_asking, watched_server
 from uncork.requests.http import read_http
 from uncork.requests.http_options import HEADER, VARIABLE, HttpOptions
 from uncork.requests.jobs import ServiceJob
@@ -19,17 +19,12 @@ from uncork.requests.load_options import HOW, WHAT
 from uncork.requests.option import Location, duration, opt, whole
 from uncork.requests.shared_options import (
     AsJson,
-    AskPassword,
-    DatabaseName,
     Full,
     Html,
     Markdown,
-    NeverAsk,
     Quiet,
     Runs,
-    ServerHost,
-    ServerUser,
-    WatchedPort,
+    WatchedServer,
 )
 from uncork.requests.words import local_logs
 
@@ -39,13 +34,9 @@ _LEAST_NS: Final = 4_000_000_000
 _CLIENTS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceOptions:
-    """Find the bottleneck of a service: send requests, and watch service, database and machine at once.
-
-    Reports which request sends which statements, where the requests pass their time, and which process and
-    function works. It changes nothing in the database. The run is stored; `uncork report` shows it again.
-    """
+@dataclass(frozen=True, kw_only=True)
+class _SentAndWatched:
+    """What help shows before the server."""
 
     urls: list[str] | None = opt(
         "URL[@W]...", "Where to send requests; {name} stands for a variable, W is a weight."
@@ -61,12 +52,16 @@ class ServiceOptions:
         "The PostgreSQL server behind the service; -h, -p, -U and -d name it, too.",
         python="Connection string of the PostgreSQL server behind the service.",
     )
-    host: ServerHost = None
-    port: WatchedPort = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions(WatchedServer, _SentAndWatched):
+    """Find the bottleneck of a service: send requests, and watch service, database and machine at once.
+
+    Reports which request sends which statements, where the requests pass their time, and which process and
+    function works. It changes nothing in the database. The run is stored; `uncork report` shows it again.
+    """
+
     pids: list[int] | None = _watch(
         "--pid PID",
         "A process of the service, with its children. Default: local processes that listen on the port.",
@@ -126,7 +121,7 @@ def service_job(
     environment: Mapping[str, str],
     seed: int,
     command: str,
-    ask: AskPasswordOf = lambda _: None,
+    ask: AskPassword = lambda _: None,
 ) -> ServiceJob:
     """Return the profile that the options ask for.
 
@@ -143,25 +138,8 @@ def service_job(
     if options.watch_only and not connects:
         raise UsageError("--watch-only: name the database to watch with --postgres or -d")
     refuse_asking(options, connects=connects)
-    spec = read_http(
-        HttpOptions(
-            urls=options.urls,
-            requests_file=options.requests_file,
-            method=options.method,
-            header=options.header,
-            body=options.body,
-            var=options.var,
-            traceparent=options.traceparent,
-            clients=options.clients,
-            h2=options.h2,
-            h3=options.h3,
-            insecure=options.insecure,
-            duration=options.lasting,
-        ),
-        read=read,
-        seed=seed,
-        environment=environment,
-    )
+    load = build_from(HttpOptions, options, duration=options.lasting)
+    spec = read_http(load, read=read, seed=seed, environment=environment)
     return ServiceJob(
         spec=spec,
         postgres=watched_server(options, options.postgres, ask).address() if connects else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -38,3 +39,62 @@ AskPassword = Annotated[
     ),
 ]
 NeverAsk = Annotated[bool, Opt("-w, --no-password", "Never ask for a password (the default).", panel=CONNECT)]
+ServerDsn = Annotated[
+    str | None,
+    Opt(
+        "--dsn CONNINFO",
+        "Measure on this running server, in databases created for the run: a URI or key=value pairs. PG* "
+        "variables, service files and .pgpass apply.",
+        panel=CONNECT,
+        python="Connection string of a running server to measure on. Default: start a server.",
+    ),
+]
+ServerBinaries = Annotated[
+    Path | None,
+    Opt(
+        "--pg-bin DIR",
+        "Start the server from the PostgreSQL binaries in DIR instead of the bundled ones.",
+        panel=CONNECT,
+        python="Folder of the PostgreSQL binaries to start. Default: the bundled ones.",
+    ),
+]
+ServerPort = Annotated[
+    int | None,
+    Opt(
+        "-p, --port PORT",
+        "Port of the running server that -h, -U or -d names; otherwise TCP port of the started server. "
+        "Default: a free port.",
+        whole(1024, 65535),
+        CONNECT,
+        python="TCP port of the started server. Default: a free port.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchedServer:
+    """The options that name a running server as psql's do."""
+
+    host: ServerHost = None
+    port: WatchedPort = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredServer:
+    """The options of a verb that measures on a running server, or starts one."""
+
+    dsn: ServerDsn = None
+    host: ServerHost = None
+    user: ServerUser = None
+    database_name: DatabaseName = None
+    password: AskPassword = False
+    no_password: NeverAsk = False
+    pg_bin: ServerBinaries = None
+    port: ServerPort = None
+
+
+ServerNames = WatchedServer | MeasuredServer

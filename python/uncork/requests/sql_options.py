@@ -43,12 +43,7 @@ from uncork.requests.part import (
 )
 from uncork.requests.shared_options import (
     CONNECT,
-    AskPassword,
-    DatabaseName,
-    NeverAsk,
-    ServerHost,
-    ServerUser,
-    WatchedPort,
+    WatchedServer,
 )
 
 _connect, _what, _how, _when = (partial(opt, panel=panel) for panel in (CONNECT, WHAT, HOW, WHEN))
@@ -87,19 +82,13 @@ _METHOD = choice(
 
 
 @dataclass(frozen=True, slots=True)
-class SqlOptions:
+class SqlOptions(WatchedServer):
     """Load-test a PostgreSQL server with pgbench's scripts or your own.
 
     Accepts pgbench's options, scripts and tables. The run is stored; `uncork report` shows it again.
     """
 
     database: str | None = opt("[DBNAME]", "Database to connect to, or a connection string.")
-    host: ServerHost = None
-    port: WatchedPort = None
-    user: ServerUser = None
-    database_name: DatabaseName = None
-    password: AskPassword = False
-    no_password: NeverAsk = False
     dsn: str | None = _connect(
         "--dsn CONNINFO",
         "Connection string: a URI or key=value pairs. PG* variables, service files and .pgpass apply.",

@@ -54,9 +54,7 @@ def finish_load(
     report(kind, folder, result, form, options.html, terminal=terminal)
     if outcome is LoadOutcome.REFUSED and not (form == "terminal" and console.output.is_terminal):
         console.note(result.answer)  # on a terminal, the report has shown it
-    if outcome is LoadOutcome.INTERRUPTED:
-        console.note("interrupted; what was measured until then is kept")
-        raise typer.Exit(ExitStatus.INTERRUPTED)
+    console.end_early(outcome, "", "what was measured until then is kept")
     if went_wrong(result):
         raise typer.Exit(ExitStatus.RUN_ERROR)
 

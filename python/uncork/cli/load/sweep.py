@@ -41,8 +41,6 @@ def sweep_load(
     kind: Kind[SweepResult] = kind_named("sweep")
     result = kind.read(session.folder)
     report(kind, session.folder, result, "json" if options.as_json else "terminal", options.html)
-    if status == "interrupted":
-        console.note("interrupted; what was measured until then is kept")
-        raise typer.Exit(ExitStatus.INTERRUPTED)
+    console.end_early(status, "", "what was measured until then is kept")
     if not any(level.works for level in result.levels):
         raise typer.Exit(ExitStatus.RUN_ERROR)

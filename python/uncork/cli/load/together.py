@@ -66,9 +66,7 @@ def load_together(options: TogetherOptions) -> None:
     kind: Kind[TogetherResult] = kind_named("together")
     result = kind.read(session.folder)
     report(kind, session.folder, result, "json" if options.as_json else "terminal", options.html)
-    if status == "interrupted":
-        console.note("interrupted; what was measured until then is kept")
-        raise typer.Exit(ExitStatus.INTERRUPTED)
+    console.end_early(status, "", "what was measured until then is kept")
     if len(result.loads) < len(loads) or any(went_wrong(load.load) for load in result.loads):
         raise typer.Exit(ExitStatus.RUN_ERROR)
 

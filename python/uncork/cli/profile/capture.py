@@ -7,7 +7,6 @@ from pathlib import Path
 import typer
 
 from uncork.cli import console
-from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.profile.database import watch_server
 from uncork.cli.profile.logs import read_log_run, reading_progress
 from uncork.errors import UsageError
@@ -19,7 +18,7 @@ from uncork.store.layout import read_manifest
 from uncork.workbench.advice.sources import AdviceSources, tell_apart
 from uncork.workbench.cure.capture import captured_workload
 from uncork.workbench.cure.files import check_folder, write_workload
-from uncork.workbench.profile.databases import DatabaseRecord, check_rate, record_database
+from uncork.workbench.profile.databases import DatabaseRecord, record_database
 from uncork.workbench.profile.log_files import bytes_of, log_request
 from uncork.workbench.profile.recordings import record_sessions, write_recording
 
@@ -32,7 +31,6 @@ def capture(options: CaptureOptions) -> None:
     for option, given in (("-b", options.begin), ("-e", options.end), ("--prefix", options.log_prefix)):
         if given is not None:
             raise UsageError(f"{option} requires --sessions, which records the sessions of a log")
-    check_rate(options.rate)
     check_folder(options.output)
     sources = tell_apart(options.runs, options.sources or [], connects=named(options))
     refuse_asking(options, connects=sources.server is not None)
@@ -48,9 +46,7 @@ def capture(options: CaptureOptions) -> None:
                 "logs alone do not say which statements a server ran; add a connection string, or a run of "
                 "`uncork profile db`"
             )
-        run = watch_server(
-            record_database, options.runs, address, options.lasting, options.rate, quiet=options.quiet
-        )
+        run = watch_server(record_database, options, address)
         watched = run.folder
         if run.trouble:
             conninfo = None  # the server went away
@@ -68,12 +64,8 @@ def capture(options: CaptureOptions) -> None:
     console.note(f"send them to a copy with `uncork load sql -f {options.output} -R {rate:.4g} -T 60 DSN`")
     if conninfo is None:
         console.note("the statements were not checked: add a connection string to check them with EXPLAIN")
-    if run is not None and run.trouble:
-        console.note(f"{run.trouble}; the workload rests on what was recorded until then")
-        raise typer.Exit(ExitStatus.RUN_ERROR)
-    if run is not None and run.status == "interrupted":
-        console.note("interrupted; the workload rests on what was recorded until then")
-        raise typer.Exit(ExitStatus.INTERRUPTED)
+    if run is not None:
+        console.end_early(run.status, run.trouble, "the workload rests on what was recorded until then")
 
 
 def _runs(sources: AdviceSources) -> tuple[Path | None, Path | None]:

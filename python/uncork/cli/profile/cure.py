@@ -7,15 +7,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import typer
-
 from uncork.cli import console
-from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import check_page, chosen_form, report
 from uncork.cli.profile.database import end_if_hidden, watch_server
 from uncork.cli.profile.logs import read_log_run
 from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
+from uncork.model.records import build_from
 from uncork.requests.connection import named, watched_server
 from uncork.requests.jobs import CureJob
 from uncork.requests.option import from_values
@@ -24,14 +22,13 @@ from uncork.store.layout import find_run, read_manifest, watch_of
 from uncork.workbench.advice.sources import AdviceSources, tell_apart
 from uncork.workbench.cure.curing import cure
 from uncork.workbench.documents.kinds import kind_named
-from uncork.workbench.profile.databases import check_rate, record_database
+from uncork.workbench.profile.databases import record_database
 
 
 def cure_command(options: CureOptions) -> None:
     """Watch unless a watch is stored, try the changes, and show the result."""
     check_page(options.html)
     form = chosen_form(as_json=options.as_json, markdown=options.markdown)
-    check_rate(options.rate)
     if options.pg_bin is not None and not options.pg_bin.is_dir():
         raise UsageError(f"--pg-bin {options.pg_bin}: no such folder")
     if options.output is not None and options.output.exists() and any(options.output.iterdir()):
@@ -50,38 +47,28 @@ def cure_command(options: CureOptions) -> None:
         sources = replace(sources, folders=(earlier, *sources.folders))
     watched = next((found for folder in sources.folders if (found := _watch(options.runs, folder))), None)
     if watched is None:
-        seen = watch_server(
-            record_database, options.runs, server, options.lasting, options.rate, quiet=options.quiet
-        )
+        seen = watch_server(record_database, options, server)
         if seen.trouble:
             raise UsageError(f"the watch ended early: {seen.trouble}; nothing was tried")
         watched = seen.folder
-    job = CureJob(
+    job = build_from(
+        CureJob,
+        options,
         watched=watched,
         source=server.conninfo(),
         command=redacted_command(sys.argv[1:]),
         budget_s=options.budget / 1e9,
-        disk=options.disk,
-        max_read=options.max_read,
         log=log,
         log_files=tuple(map(str, options.logs or ())),
-        copy=options.copy,
         binaries=options.pg_bin,
         only=tuple(options.only or ()),
-        finding=options.finding,
-        dry_run=options.dry_run,
         earlier=earlier,
     )
     folder, result, trouble = cure(options.runs, job, (lambda _: None) if options.quiet else console.note)
     if options.output is not None:
         shutil.copytree(folder / "handed", options.output, dirs_exist_ok=True)
     report(kind_named("cure"), folder, result, form, options.html)
-    if result.status == "interrupted":
-        console.note("interrupted; what was found until then is kept")
-        raise typer.Exit(ExitStatus.INTERRUPTED)
-    if trouble:
-        console.note(f"{trouble}; what was found until then is kept")
-        raise typer.Exit(ExitStatus.RUN_ERROR)
+    console.end_early(result.status, trouble, "what was found until then is kept")
     end_if_hidden(result.hidden)
 
 

@@ -21,9 +21,9 @@ from uncork.model.units import format_duration
 from uncork.report.database.words import snapshot_line
 from uncork.report.hidden_work import hidden_note
 from uncork.requests.connection import watched_server
-from uncork.requests.profile_options import DatabaseOptions
+from uncork.requests.profile_options import AdviseOptions, CaptureOptions, CureOptions, DatabaseOptions
 from uncork.store.layout import find_run, write_atomically
-from uncork.workbench.profile.databases import check_rate, profile_database
+from uncork.workbench.profile.databases import profile_database
 
 if TYPE_CHECKING:
     from uncork.model.results.database import DatabaseResult
@@ -39,18 +39,9 @@ def profile_db(options: DatabaseOptions) -> None:
         check_page(path)
     if options.graph is not None and options.graph.suffix != ".dot":
         raise UsageError(f"--graph {options.graph}: end the name with .dot")
-    check_rate(options.rate)
     since = None if options.since is None else find_run(options.runs, options.since, files=False).name
     server = watched_server(options, options.database, console.asked_password)
-    run = watch_server(
-        profile_database,
-        options.runs,
-        server.address(),
-        options.lasting,
-        options.rate,
-        anonymous=options.anonymize,
-        quiet=options.quiet,
-    )
+    run = watch_server(profile_database, options, server.address(), anonymous=options.anonymize)
     # Imported after the watch, whose first sample comes sooner without.
     from uncork.report.database.document import render_database_terminal  # noqa: PLC0415
     from uncork.workbench.documents.kinds import kind_named  # noqa: PLC0415
@@ -63,12 +54,7 @@ def profile_db(options: DatabaseOptions) -> None:
         _write_graph(options.graph, run.result)
     terminal = partial(render_database_terminal, top=options.top, full=options.full)
     report(kind_named("database"), run.folder, run.result, form, options.html, terminal=terminal)
-    if run.result.run.status == "interrupted":
-        console.note("interrupted; what was recorded until then is kept")
-        raise typer.Exit(ExitStatus.INTERRUPTED)
-    if run.trouble:
-        console.note(f"{run.trouble}; what was recorded until then is kept")
-        raise typer.Exit(ExitStatus.RUN_ERROR)
+    console.end_early(run.status, run.trouble, "what was recorded until then is kept")
     end_if_hidden(run.result.hidden)
 
 
@@ -97,31 +83,28 @@ def end_if_hidden(hidden: HiddenWork | None) -> None:
 
 def watch_server(
     work: Callable[..., R],
-    runs: Path,
+    options: DatabaseOptions | AdviseOptions | CaptureOptions | CureOptions,
     address: Address,
-    lasting_ns: int,
-    rate_hz: float,
     *,
     anonymous: bool = False,
-    quiet: bool,
 ) -> R:
-    """Watch a server with progress on standard error, unless `quiet`, and store what was observed.
+    """Watch a server with progress on standard error, unless it is to be quiet, and store what was observed.
 
     `work` is `profile_database`, or `record_database` for callers that analyze what was stored.
     """
-    seconds = lasting_ns / 1e9
+    seconds, quiet = options.lasting / 1e9, options.quiet
 
     def begun() -> None:
         if not quiet:
-            what = f"watching {address.place} for {format_duration(lasting_ns)}"
+            what = f"watching {address.place} for {format_duration(options.lasting)}"
             console.note(f"{what}; Ctrl-C stops early and writes the report")
 
     try:
         return work(
-            runs,
+            options.runs,
             address,
             seconds=seconds,
-            rate_hz=rate_hz,
+            rate_hz=options.rate,
             command=redacted_command(sys.argv[1:]),
             anonymous=anonymous,
             begun=begun,

@@ -7,10 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import typer
-
 from uncork.cli import console
-from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.next_step import next_command, serve_command
 from uncork.cli.pages import check_page, report
 from uncork.cli.stored_command import redacted_command
@@ -60,12 +57,7 @@ def demo(options: DemoOptions) -> None:
         )
         folder, result, trouble = cure(options.runs, job, told)
     report(kind_named("cure"), folder, result, "terminal", options.html, terminal=render_cure_short)
-    if result.status == "interrupted":
-        console.note("interrupted; what was found until then is kept")
-        raise typer.Exit(ExitStatus.INTERRUPTED)
-    if trouble:
-        console.note(f"{trouble}; what was found until then is kept")
-        raise typer.Exit(ExitStatus.RUN_ERROR)
+    console.end_early(result.status, trouble, "what was found until then is kept")
     told("the shop's server is removed, so the page's commands that name it are only examples")
     console.output.print()
     write_steps(console.output, _steps(result, options))

@@ -8,11 +8,9 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import typer
 from rich.console import Console
 
 from uncork.cli import console
-from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import check_page, chosen_form, report
 from uncork.cli.profile.database import end_if_hidden
 from uncork.cli.stored_command import redacted_command
@@ -43,12 +41,8 @@ def profile_service_command(options: ServiceOptions) -> None:
     terminal = partial(_render, options)
     run = kind.read(folder)
     report(kind, folder, run, form, options.html, terminal=terminal)
-    if status == "interrupted":
-        console.note("interrupted; what was recorded until then is kept")
-        raise typer.Exit(ExitStatus.INTERRUPTED)
-    if status == "failed":
-        console.note(f"{reason}; what was recorded until then is kept")
-        raise typer.Exit(ExitStatus.RUN_ERROR)
+    trouble = reason if status == "failed" else ""
+    console.end_early(status, trouble, "what was recorded until then is kept")
     database = run.result.database
     end_if_hidden(None if database is None else database.hidden)
 

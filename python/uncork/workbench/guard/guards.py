@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -84,12 +85,11 @@ def _refuse_beside_resume(wanted: GuardRequest) -> None:
         "--all": wanted.everything,
         "--hosts": wanted.on_hosts,
     }
-    for name, value in given.items():
-        if value:
-            raise UsageError(
-                f"--resume continues a guard with its own options: leave out {name} (only --budget and the "
-                "servers can be given)"
-            )
+    _refuse_given(
+        given,
+        "--resume continues a guard with its own options: leave out {name} (only --budget and the servers "
+        "can be given)",
+    )
 
 
 def _refuse_of_loads(wanted: GuardRequest) -> None:
@@ -100,9 +100,7 @@ def _refuse_of_loads(wanted: GuardRequest) -> None:
         "--header": wanted.headers,
         "--all": wanted.everything,
     }
-    for name, value in given.items():
-        if value:
-            raise UsageError(f"{name} is for stored runs; {wanted.target} is an experiment file")
+    _refuse_given(given, f"{{name}} is for stored runs; {wanted.target} is an experiment file")
 
 
 def _refuse_of_files(wanted: GuardRequest) -> None:
@@ -113,11 +111,14 @@ def _refuse_of_files(wanted: GuardRequest) -> None:
         "--evidence": wanted.evidence,
         "--hosts": wanted.on_hosts,
     }
+    where = f"but {wanted.target} is taken for a stored run"
+    _refuse_given(given, f"{{name}} is for experiment files (.toml), {where}")
+
+
+def _refuse_given(given: Mapping[str, object], message: str) -> None:
     for name, value in given.items():
         if value:
-            raise UsageError(
-                f"{name} is for experiment files (.toml), but {wanted.target} is taken for a stored run"
-            )
+            raise UsageError(message.replace("{name}", name))
 
 
 # ---- resuming ----

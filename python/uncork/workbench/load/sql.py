@@ -203,7 +203,7 @@ class LoadSession:
 
         with self.served(notify) as (address, pid):
             load = self.prepared(address, notify)
-            yield SqlTarget(load, asdict(address), pid, Components(address.conninfo(), pid, indirect=False))
+            yield SqlTarget(load, Components(address.conninfo(), pid, indirect=False), asdict(address), pid)
 
     def _advise(self, address: Address, pid: int | None, measured: LoadMeasurement, notify: Notify) -> None:
         """Send the load again while its database is watched."""
@@ -216,7 +216,7 @@ class LoadSession:
             count_statements(address.conninfo())
         watched = address if self.job.postgres is None else resolve(self.job.postgres)
         components = Components(watched.conninfo(), pid, indirect=False)
-        target = SqlTarget(self._sent, asdict(address), pid, components)
+        target = SqlTarget(self._sent, components, asdict(address), pid)
         sources = StepSources(address, self.job.pooler, self.job.logs)
         watch_again(self.record, target, measured, place_of(watched), notify, sources)
 

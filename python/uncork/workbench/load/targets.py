@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from uncork.errors import LoadError, UsageError
 from uncork.load.http import http_plan, run_http, without_secrets
@@ -66,110 +67,91 @@ class SweepTarget(Protocol):
         ...
 
 
-class LoadTarget(SweepTarget, Protocol):
-    """A load that can also be sent unchanged, or for another time: what guards repeat."""
-
-    def turn(self, number: int, duration_ns: int) -> Self:
-        """Return the same load without a warm-up, limited to `duration_ns` unless it is a trace.
-
-        For `number`, see `send`.
-        """
-        ...
-
-    def carry_out(self) -> LoadMeasurement:
-        """Send the load unchanged.
-
-        Raises:
-            UsageError: see `send`.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class SqlTarget:
-    """A load by SQL. `connection` is the plan's; `pid` is the postmaster's, if it runs on this machine."""
+class _Target(ABC, Generic[AnySpec]):
+    """A load from this machine. It can also be sent unchanged, or for another time: what guards repeat."""
 
-    load: LoadSpec
-    connection: Mapping[str, Any]
-    pid: int | None
+    spec: AnySpec
     components: Components
-    watched: bool = True
-
-    @property
-    def threads(self) -> int:
-        """How many threads send."""
-        return self.load.threads
-
-    def plan(self) -> dict[str, Any]:
-        """See `LoadTarget`."""
-        return without_password(load_plan(self.load, self.connection, pid=self.pid))
-
-    def send(
-        self, axis: SweepAxis, level: float, number: int, duration_ns: int, most: int | None = None
-    ) -> LoadMeasurement:
-        """See `LoadTarget`."""
-        return self._run(raised(self.load, axis, level, number, duration_ns, most))
-
-    def turn(self, number: int, duration_ns: int) -> Self:
-        """See `LoadTarget`."""
-        load = replace(self.load, log=None)
-        return replace(self, load=_turn(load, "operations_each", number, duration_ns))
-
-    def carry_out(self) -> LoadMeasurement:
-        """See `LoadTarget`."""
-        return self._run(self.load)
-
-    def first_rate(self) -> float:
-        """See `LoadTarget`."""
-        return first_rate(self._run(probe(replace(self.load, operations_each=None, log=None))))
-
-    def _run(self, load: LoadSpec) -> LoadMeasurement:
-        try:
-            return run_load(load, self.connection, pid=self.pid)
-        except LoadError as error:
-            raise UsageError(str(error)) from error
-
-
-@dataclass(frozen=True, slots=True)
-class HttpTarget:
-    """A load by HTTP."""
-
-    spec: HttpSpec
-    components: Components
-    watched: bool = True
+    watched: ClassVar[bool] = True
 
     @property
     def threads(self) -> int:
         """How many threads send."""
         return self.spec.threads
 
-    def plan(self) -> dict[str, Any]:
-        """See `LoadTarget`."""
-        return without_secrets(http_plan(self.spec, self.components.watches()))
-
     def send(
         self, axis: SweepAxis, level: float, number: int, duration_ns: int, most: int | None = None
     ) -> LoadMeasurement:
-        """See `LoadTarget`."""
+        """See `SweepTarget`."""
         return self._run(raised(self.spec, axis, level, number, duration_ns, most))
 
     def turn(self, number: int, duration_ns: int) -> Self:
-        """See `LoadTarget`."""
-        return replace(self, spec=_turn(self.spec, "operations", number, duration_ns))
+        """Return the same load without a warm-up, limited to `duration_ns` unless it is a trace.
+
+        For `number`, see `SweepTarget.send`.
+        """
+        changed = replace(self.spec, seed=self.spec.seed + number, progress_s=None, warmup_ns=0)
+        if changed.arrivals is None or changed.arrivals.kind != "trace":
+            changed = replace(endless(changed), duration_ns=duration_ns)
+        elif isinstance(changed, LoadSpec):
+            changed = replace(changed, log=None)
+        return replace(self, spec=changed)
 
     def carry_out(self) -> LoadMeasurement:
-        """See `LoadTarget`."""
+        """Send the load unchanged. Raises UsageError: see `SweepTarget.send`."""
         return self._run(self.spec)
 
     def first_rate(self) -> float:
-        """See `LoadTarget`."""
-        return first_rate(self._run(probe(replace(self.spec, operations=None))))
+        """See `SweepTarget`."""
+        return first_rate(self._run(probe(endless(self.spec))))
 
-    def _run(self, spec: HttpSpec) -> LoadMeasurement:
+    def _run(self, spec: AnySpec) -> LoadMeasurement:
         try:
-            return run_http(spec, watch=self.components.watches())
+            return self._sent(spec)
         except LoadError as error:
             raise UsageError(str(error)) from error
+
+    @abstractmethod
+    def _sent(self, spec: AnySpec) -> LoadMeasurement:
+        """Send a load. Raises LoadError if a statement or a request cannot be sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTarget(_Target[LoadSpec]):
+    """A load by SQL. `connection` is the plan's; `pid` is the postmaster's, if it runs on this machine."""
+
+    connection: Mapping[str, Any]
+    pid: int | None
+
+    def plan(self) -> dict[str, Any]:
+        """See `SweepTarget`."""
+        return without_password(load_plan(self.spec, self.connection, pid=self.pid))
+
+    def _sent(self, spec: LoadSpec) -> LoadMeasurement:
+        return run_load(spec, self.connection, pid=self.pid)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTarget(_Target[HttpSpec]):
+    """A load by HTTP."""
+
+    def plan(self) -> dict[str, Any]:
+        """See `SweepTarget`."""
+        return without_secrets(http_plan(self.spec, self.components.watches()))
+
+    def _sent(self, spec: HttpSpec) -> LoadMeasurement:
+        return run_http(spec, watch=self.components.watches())
+
+
+LoadTarget = SqlTarget | HttpTarget
+
+
+def endless(load: AnySpec) -> AnySpec:
+    """Return a load that no number of operations ends, and that writes no log."""
+    if isinstance(load, HttpSpec):
+        return replace(load, operations=None)
+    return replace(load, operations_each=None, log=None)
 
 
 def raised(
@@ -180,14 +162,11 @@ def raised(
     For `most`, see `SweepTarget.send`.
     """
     kind: ArrivalKind = "poisson"
-    changed = replace(load, duration_ns=duration_ns, seed=load.seed + number, progress_s=None)
+    changed = replace(endless(load), duration_ns=duration_ns, seed=load.seed + number, progress_s=None)
     if isinstance(changed, HttpSpec):
         kind = "constant"
-        changed = replace(changed, operations=None)
         if axis == "streams":
             changed = replace(changed, streams=int(level))
-    else:
-        changed = replace(changed, operations_each=None, log=None)
     if axis == "rate":
         if most is not None and changed.max_clients is None:
             changed = replace(changed, max_clients=max(most, changed.clients))
@@ -198,15 +177,6 @@ def raised(
     return replace(
         changed, clients=clients, max_clients=None, threads=min(load.threads, clients), arrivals=None
     )
-
-
-def _turn(load: AnySpec, count: str, number: int, duration_ns: int) -> AnySpec:
-    """Return the load of one turn; `count` names the field that limits the number of operations."""
-    changed = replace(load, seed=load.seed + number, progress_s=None, warmup_ns=0)
-    if load.arrivals is not None and load.arrivals.kind == "trace":
-        return changed
-    ended: dict[str, Any] = {count: None, "duration_ns": duration_ns}
-    return replace(changed, **ended)
 
 
 def probe(load: AnySpec, least: int = 1) -> AnySpec:

@@ -11,11 +11,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Required, TypedDict, TypeVar, Unpack
 
 from uncork.engines.conninfo import Address
 from uncork.engines.watch.connection import ServerWatch
-from uncork.errors import UncorkError, UsageError
+from uncork.errors import UncorkError
 from uncork.store.layout import PARTS, Manifest
 from uncork.workbench.load.progress_log import logged
 from uncork.workbench.profile.database_watch import ProgressSnapshot, Watched, watch
@@ -29,17 +29,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-_RATES: Final = (0.1, 200.0)
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseRun:
-    """A watched server: its run, the result, and why watching stopped early (empty if it did not)."""
-
-    folder: Path
-    result: DatabaseResult
-    trouble: str
-
 
 @dataclass(frozen=True, slots=True)
 class DatabaseRecord:
@@ -50,46 +39,36 @@ class DatabaseRecord:
     trouble: str
 
 
-def check_rate(rate_hz: float) -> None:
-    """Check a sampling rate; raises UsageError if it is out of range."""
-    least, most = _RATES
-    if not least <= rate_hz <= most:
-        raise UsageError(f"--rate {rate_hz:g}: give from {least:g} to {most:g} samples a second")
+@dataclass(frozen=True, slots=True)
+class DatabaseRun(DatabaseRecord):
+    """A watched server, with the result."""
+
+    result: DatabaseResult
 
 
-def profile_database(
-    root: Path,
-    address: Address,
-    *,
-    seconds: float,
-    rate_hz: float,
-    command: str,
-    anonymous: bool = False,
-    begun: Callable[[], None] | None = None,
-    show: Callable[[ProgressSnapshot], None] | None = None,
-) -> DatabaseRun:
-    """Watch a server as `record_database` does, and analyze what was observed."""
-    record, result = _recorded(
-        root, address, seconds, rate_hz, command, _result, anonymous=anonymous, begun=begun, show=show
-    )
-    return DatabaseRun(record.folder, result, record.trouble)
-
-
-def record_database(
-    root: Path,
-    address: Address,
-    *,
-    seconds: float,
-    rate_hz: float,
-    command: str,
-    anonymous: bool = False,
-    begun: Callable[[], None] | None = None,
-    show: Callable[[ProgressSnapshot], None] | None = None,
-) -> DatabaseRecord:
-    """Watch a server for `seconds` or until Ctrl-C, and store what was observed.
+class WatchKeywords(TypedDict, total=False):
+    """How to watch a server.
 
     `begun` is called once connected, and `show` every second. `command` repeats the profile and holds no
     secret. If `anonymous`, no values of columns are stored.
+    """
+
+    seconds: Required[float]
+    rate_hz: Required[float]
+    command: Required[str]
+    anonymous: bool
+    begun: Callable[[], None]
+    show: Callable[[ProgressSnapshot], None] | None
+
+
+def profile_database(root: Path, address: Address, **how: Unpack[WatchKeywords]) -> DatabaseRun:
+    """Watch a server as `record_database` does, and analyze what was observed."""
+    record, result = _recorded(root, address, _result, **how)
+    return DatabaseRun(record.folder, record.status, record.trouble, result)
+
+
+def record_database(root: Path, address: Address, **how: Unpack[WatchKeywords]) -> DatabaseRecord:
+    """Watch a server for some seconds or until Ctrl-C, and store what was observed.
 
     Raises:
         ConnectError: if the server cannot be reached, or refuses the connection.
@@ -98,36 +77,33 @@ def record_database(
         StoreError: if the result cannot be written.
         ServerCrash: if the server goes away before the first sample.
     """
-    record, _ = _recorded(
-        root, address, seconds, rate_hz, command, _nothing, anonymous=anonymous, begun=begun, show=show
-    )
-    return record
+    return _recorded(root, address, lambda _watched, _manifest: None, **how)[0]
 
 
 def _recorded(
     root: Path,
     address: Address,
+    analyze: Callable[[Watched, Manifest], R],
+    *,
     seconds: float,
     rate_hz: float,
     command: str,
-    analyze: Callable[[Watched, Manifest], R],
-    *,
-    anonymous: bool,
-    begun: Callable[[], None] | None,
-    show: Callable[[ProgressSnapshot], None] | None,
+    anonymous: bool = False,
+    begun: Callable[[], None] = lambda: None,
+    show: Callable[[ProgressSnapshot], None] | None = None,
 ) -> tuple[DatabaseRecord, R]:
     """Watch a server; return its run, and what `analyze` makes of it."""
     server, started = ServerWatch(address.conninfo()), time.monotonic_ns()
+    word = re.sub(r"[^A-Za-z0-9_-]+", "-", address.database).strip("-")
     manifest = draft(
         kind="database",
-        name=f"database-{_word(address.database)}",
+        name=f"database-{word or 'postgres'}",
         question=f"database: {address.database}, {rate_hz:g} samples a second",
         server=f"existing: {address.place}",
         options={"command": command},
     )
     with closing(server), start_run(root, manifest, undone="nothing was stored") as run:
-        if begun is not None:
-            begun()
+        begun()
         watched = watch(server, seconds, rate_hz, logged(run.folder, show), values=not anonymous)
         from uncork.store.profile_tables import release_memory  # noqa: PLC0415 -- not before the first sample
 
@@ -146,20 +122,12 @@ def _recorded(
     return record, result
 
 
-def _nothing(_watched: Watched, _manifest: Manifest) -> None:
-    """Analyze nothing: the caller reads what was stored."""
-
-
 def _result(watched: Watched, manifest: Manifest) -> DatabaseResult:
     # Imported after the watch, whose first sample comes sooner without.
     from uncork.analysis.database.result import database_result, database_run_facts  # noqa: PLC0415
     from uncork.report.database.answer import answer_database  # noqa: PLC0415
 
     return answer_database(database_result(database_run_facts(manifest), watched.facts, watched.tables))
-
-
-def _word(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "postgres"
 
 
 # ---- the watch of a database that something else loads ----
