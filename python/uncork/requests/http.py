@@ -341,37 +341,25 @@ def _arrivals(options: HttpOptions, clients: int, read: ReadFile) -> Arrivals | 
     )
 
 
-def _contradictions(options: HttpOptions, spec: HttpSpec) -> Iterator[tuple[bool, str]]:
-    yield (
-        options.requests is not None and options.duration is not None,
-        "specify either a number of requests (-n) or a duration (-D), not both",
-    )
-    yield (
-        options.requests is not None and spec.arrivals is None and (spec.operations or 0) < spec.clients,
-        f"-n {spec.operations} is below the {spec.clients} connections of -c, which send at least one each",
-    )
-    yield (
-        spec.max_clients is not None and spec.arrivals is None and options.sweep != "rate",
-        "--max-clients requires an open loop: add --rps or -R, or raise -c",
-    )
-    yield (
-        spec.max_clients is not None and spec.max_clients < spec.clients,
-        f"--max-clients {spec.max_clients} is below the {spec.clients} connections of -c: raise it",
-    )
-    yield (
-        spec.connect_each and (spec.streams > 1 or spec.version != "1.1"),
-        "-C/--connect opens a connection for each request: leave out -m, and use HTTP/1.1 (--h1)",
-    )
-    yield (
-        spec.connect_each and spec.on_close == "stop",
-        "-C/--connect closes each connection: leave out --on-close stop",
-    )
-    yield options.as_json and options.go_bench, "--json and --go-bench both print the result: choose one"
+def _contradictions(options: HttpOptions, spec: HttpSpec) -> Iterator[str]:
+    if options.requests is not None and options.duration is not None:
+        yield "specify either a number of requests (-n) or a duration (-D), not both"
+    if options.requests is not None and spec.arrivals is None and (spec.operations or 0) < spec.clients:
+        below = f"below the {spec.clients} connections of -c"
+        yield f"-n {spec.operations} is {below}, which send at least one each"
+    if spec.max_clients is not None and spec.arrivals is None and options.sweep != "rate":
+        yield "--max-clients requires an open loop: add --rps or -R, or raise -c"
+    if spec.max_clients is not None and spec.max_clients < spec.clients:
+        yield f"--max-clients {spec.max_clients} is below the {spec.clients} connections of -c: raise it"
+    if spec.connect_each and (spec.streams > 1 or spec.version != "1.1"):
+        yield "-C/--connect opens a connection for each request: leave out -m, and use HTTP/1.1 (--h1)"
+    if spec.connect_each and spec.on_close == "stop":
+        yield "-C/--connect closes each connection: leave out --on-close stop"
+    if options.as_json and options.go_bench:
+        yield "--json and --go-bench both print the result: choose one"
     yield from advise_contradictions(options, spec)
-    yield (
-        options.advise and options.postgres is None,
-        "--advise requires --postgres CONNINFO, the database behind the service",
-    )
+    if options.advise and options.postgres is None:
+        yield "--advise requires --postgres CONNINFO, the database behind the service"
 
 
 # ---- a sweep ----

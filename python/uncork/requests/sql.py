@@ -296,50 +296,47 @@ def _arrivals(options: SqlOptions, read: ReadFile) -> Arrivals | None:
     )
 
 
-def _contradictions(options: SqlOptions, spec: LoadSpec) -> Iterator[tuple[bool, str]]:
+def _contradictions(options: SqlOptions, spec: LoadSpec) -> Iterator[str]:
     seconds = None if spec.duration_ns is None else spec.duration_ns / 1e9
     interval = None if spec.log is None or spec.log.aggregate_ns is None else spec.log.aggregate_ns / 1e9
-    yield (
-        options.transactions is not None and options.time is not None,
-        "specify either a number of transactions (-t) or a duration (-T), not both",
-    )
-    yield (
-        options.progress_timestamp and options.progress is None,
-        "--progress-timestamp is allowed only under --progress (-P)",
-    )
-    yield (
-        spec.max_tries == 0 and spec.duration_ns is None and spec.latency_limit_ns is None,
-        "an unlimited number of transaction tries can only be used with --latency-limit or a duration (-T)",
-    )
+    if options.transactions is not None and options.time is not None:
+        yield "specify either a number of transactions (-t) or a duration (-T), not both"
+    if options.progress_timestamp and options.progress is None:
+        yield "--progress-timestamp is allowed only under --progress (-P)"
+    if spec.max_tries == 0 and spec.duration_ns is None and spec.latency_limit_ns is None:
+        yield (
+            "an unlimited number of transaction tries can only be used with --latency-limit or a duration "
+            "(-T)"
+        )
     if interval is not None and seconds is not None:
-        yield (
-            interval > seconds,
-            f"number of seconds for aggregation ({interval:g}) must not be higher than test duration "
-            f"({seconds:g})",
-        )
-        yield (
-            math.fmod(seconds, interval) != 0,
-            f"duration ({seconds:g}) must be a multiple of aggregation interval ({interval:g})",
-        )
-    yield (
-        options.max_clients is not None and spec.arrivals is None,
-        "--max-clients requires an open loop: add -R/--rate, or raise -c",
-    )
-    yield (
-        spec.most_clients < spec.clients,
-        f"--max-clients {spec.most_clients} is below the {spec.clients} clients of -c: raise it, or lower -c",
-    )
+        if interval > seconds:
+            yield (
+                f"number of seconds for aggregation ({interval:g}) must not be higher than test duration "
+                f"({seconds:g})"
+            )
+        if math.fmod(seconds, interval) != 0:
+            yield f"duration ({seconds:g}) must be a multiple of aggregation interval ({interval:g})"
+    if options.max_clients is not None and spec.arrivals is None:
+        yield "--max-clients requires an open loop: add -R/--rate, or raise -c"
+    if spec.most_clients < spec.clients:
+        below = f"below the {spec.clients} clients of -c"
+        yield f"--max-clients {spec.most_clients} is {below}: raise it, or lower -c"
     if spec.pipeline_depth > 1:
-        yield (
-            spec.protocol == "simple",
-            "--pipeline requires -M extended or -M prepared: the simple protocol waits for each answer",
-        )
-        yield spec.max_tries != 1, "--pipeline cannot retry transactions: leave out --max-tries"
-        yield spec.connect_each, "--pipeline keeps its connections open: leave out -C/--connect"
-    yield options.as_json and options.go_bench, "--json and --go-bench both print the result: choose one"
+        yield from _pipeline_contradictions(spec)
+    if options.as_json and options.go_bench:
+        yield "--json and --go-bench both print the result: choose one"
     yield from advise_contradictions(options, spec)
     yield from source_contradictions(options)
     yield from warm_up_contradictions(spec)
+
+
+def _pipeline_contradictions(spec: LoadSpec) -> Iterator[str]:
+    if spec.protocol == "simple":
+        yield "--pipeline requires -M extended or -M prepared: the simple protocol waits for each answer"
+    if spec.max_tries != 1:
+        yield "--pipeline cannot retry transactions: leave out --max-tries"
+    if spec.connect_each:
+        yield "--pipeline keeps its connections open: leave out -C/--connect"
 
 
 def sweep_of_sql(options: SqlOptions, spec: LoadSpec) -> SweepOptions:
@@ -466,16 +463,16 @@ def _pausing_before(script: str) -> str:
     return "".join([*comments, *pauses, *(line for line in lines if line not in (*comments, *pauses))])
 
 
-def recording_contradictions(options: SqlOptions, spec: LoadSpec) -> Iterator[tuple[bool, str]]:
+def recording_contradictions(options: SqlOptions, spec: LoadSpec) -> Iterator[str]:
     """Yield what recordings and replays cannot be combined with."""
-    yield options.speed is not None and options.replay is None, "--speed requires --replay"
-    yield (
-        options.short_transactions and spec.recorded is None,
-        "--short-transactions requires a recording (--replay, or -f with its folder)",
-    )
+    if options.speed is not None and options.replay is None:
+        yield "--speed requires --replay"
+    if options.short_transactions and spec.recorded is None:
+        yield "--short-transactions requires a recording (--replay, or -f with its folder)"
     if spec.recorded is None:
         return
-    yield options.nodes is not None, "a recording cannot be sent from --nodes: send it from one machine"
+    if options.nodes is not None:
+        yield "a recording cannot be sent from --nodes: send it from one machine"
     if options.replay is None:
         return
     for given, option, why in (
@@ -491,4 +488,5 @@ def recording_contradictions(options: SqlOptions, spec: LoadSpec) -> Iterator[tu
         (options.shard is not None, "--shard", "sessions are not divided"),
         (options.advise, "--advise", "it cannot be sent for 5 s more; watch with `uncork advise` meanwhile"),
     ):
-        yield given, f"--replay cannot be combined with {option}: {why}"
+        if given:
+            yield f"--replay cannot be combined with {option}: {why}"

@@ -20,39 +20,35 @@ if TYPE_CHECKING:
 _BURST: Final = whole(1, 1_000_000)
 
 
-def advise_contradictions(
-    options: SqlOptions | HttpOptions, spec: LoadSpec | HttpSpec
-) -> Iterator[tuple[bool, str]]:
+def advise_contradictions(options: SqlOptions | HttpOptions, spec: LoadSpec | HttpSpec) -> Iterator[str]:
     """Yield what `--advise` cannot be combined with."""
     if not options.advise:
         return
     part = next(iter(part_given(options)), None if options.nodes is None else "--nodes")
-    yield part is not None, f"--advise cannot be combined with {part}: watch with `uncork advise` meanwhile"
-    yield (
-        options.sweep is not None,
-        "--advise cannot be combined with --sweep, which watches the database anyway",
-    )
-    yield (
-        spec.arrivals is not None and spec.arrivals.kind == "trace",
-        "--advise cannot be combined with --arrivals trace: a trace cannot be sent for 5 s more",
-    )
+    if part is not None:
+        yield f"--advise cannot be combined with {part}: watch with `uncork advise` meanwhile"
+    if options.sweep is not None:
+        yield "--advise cannot be combined with --sweep, which watches the database anyway"
+    if spec.arrivals is not None and spec.arrivals.kind == "trace":
+        yield "--advise cannot be combined with --arrivals trace: a trace cannot be sent for 5 s more"
 
 
-def source_contradictions(options: SqlOptions) -> Iterator[tuple[bool, str]]:
+def source_contradictions(options: SqlOptions) -> Iterator[str]:
     """Yield what contradicts the sources of a watched load by SQL: the server, its pooler and its logs."""
     given = {"--postgres": options.postgres, "--pooler": options.pooler, "--logs": options.logs}
     for name in (name for name, value in given.items() if value):
+        if not options.advise:
+            yield (
+                f"{name} is a source of --advise, which watches the database while the load is sent again: "
+                "add --advise"
+            )
+        if options.embedded:
+            yield f"--embedded starts a temporary server: leave out {name}"
+    if options.pooler is not None and options.postgres is None:
         yield (
-            not options.advise,
-            f"{name} is a source of --advise, which watches the database while the load is sent again: add "
-            "--advise",
+            "--pooler requires --postgres, the server behind PgBouncer: a watch through the pool would wait "
+            "for its connections"
         )
-        yield options.embedded, f"--embedded starts a temporary server: leave out {name}"
-    yield (
-        options.pooler is not None and options.postgres is None,
-        "--pooler requires --postgres, the server behind PgBouncer: a watch through the pool would wait for "
-        "its connections",
-    )
 
 
 def local_logs(logs: Sequence[str], what: str) -> tuple[Path, ...]:
@@ -70,13 +66,13 @@ def local_logs(logs: Sequence[str], what: str) -> tuple[Path, ...]:
     return tuple(map(Path, logs))
 
 
-def warm_up_contradictions(spec: LoadSpec | HttpSpec) -> Iterator[tuple[bool, str]]:
+def warm_up_contradictions(spec: LoadSpec | HttpSpec) -> Iterator[str]:
     """Yield what a warm-up cannot be combined with."""
-    yield (
-        bool(spec.warmup_ns) and spec.arrivals is not None and spec.arrivals.kind == "trace",
-        "--warmup cannot be combined with --arrivals trace, which has its own times: put the warm-up into a "
-        "load before",
-    )
+    if spec.warmup_ns and spec.arrivals is not None and spec.arrivals.kind == "trace":
+        yield (
+            "--warmup cannot be combined with --arrivals trace, which has its own times: put the warm-up "
+            "into a load before"
+        )
 
 
 def read_arrivals(
@@ -116,12 +112,7 @@ def read_arrivals(
     return Arrivals(plain, rate)
 
 
-def refuse(contradictions: Iterable[tuple[bool, str]]) -> None:
-    """Raise the first contradiction; each pair holds whether it applies, and its message.
-
-    Raises:
-        UsageError: if one applies.
-    """
-    problem = next((words for wrong, words in contradictions if wrong), None)
-    if problem is not None:
+def refuse(contradictions: Iterable[str]) -> None:
+    """Raise UsageError with the first contradiction, if there is any."""
+    for problem in contradictions:
         raise UsageError(problem)

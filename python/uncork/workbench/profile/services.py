@@ -31,7 +31,6 @@ from urllib.request import urlopen
 import pyarrow as pa
 
 from uncork.engines.connecting import time_to_connect
-from uncork.engines.conninfo import Address
 from uncork.engines.services.workers import WorkerWatch
 from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.pooler import PoolerConsole, pool_counted
@@ -77,27 +76,6 @@ _CONNECTIONS: Final = 10
 """Connections that are opened to measure how long that takes."""
 
 
-@dataclass(slots=True)
-class _Found:
-    """What was recorded so far."""
-
-    counted: Counted = field(default_factory=Counted)
-    texts: dict[int, str] = field(default_factory=dict)
-    workers: tuple[WorkerFacts, ...] = ()
-    connect_ns: float | None = None
-    pool: dict[str, float] | None = None
-    missing: list[str] = field(default_factory=list)
-    parts: list[str] = field(default_factory=list)
-    costliest: tuple[Request, ...] = ()
-    status: RunStatus = "complete"
-    reason: str = ""
-
-    def end(self, status: RunStatus, reason: str) -> None:
-        """Record how the profile ended, unless it had already ended early."""
-        if self.status == "complete":
-            self.status, self.reason = status, reason
-
-
 def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) -> tuple[Path, RunStatus, str]:
     """Profile a service, and store what was observed; return the run's folder, how it ended, and why.
 
@@ -118,7 +96,7 @@ def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) ->
     if job.send:
         _check(job)
     pooler = None if job.pooler is None else PoolerConsole(job.pooler)
-    place = "" if job.postgres is None else _place(job.postgres)
+    place = "" if job.postgres is None else redact(job.postgres.place)
     manifest = draft(
         kind="service",
         name=f"service-{job.spec.server.host}",
@@ -129,10 +107,10 @@ def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) ->
     )
     begun, begun_us = time.monotonic_ns(), time.time_ns() // 1000
     with start_run(root, manifest, undone="nothing was stored") as run:
-        found = _Found(missing=list(components.missing))
-        _record(run.folder, job, components, found, told, pooler)
+        found = _Profile(run.folder, job, components, told, pooler, missing=list(components.missing))
+        found.record()
         if logs:
-            _read_logs(run.folder, job, LogRequest(logs, begin_us=begun_us), found)
+            found.add_logs(LogRequest(logs, begin_us=begun_us))
         facts: dict[str, Any] = {
             "database": place,
             "sent": job.send,
@@ -161,120 +139,220 @@ def _check(job: ServiceJob) -> None:
         raise UsageError(f"{trouble}; nothing was profiled, because each request must succeed once")
 
 
-def _record(
-    folder: Path,
-    job: ServiceJob,
-    components: Components,
-    found: _Found,
-    told: Callable[[str], None],
-    pooler: PoolerConsole | None,
-) -> None:
-    """Carry out the three steps; each adds to `found`."""
-    kinds = len(job.spec.requests) if job.send else 1
-    code = code_times(job.seconds, kinds) if job.code and components.service else CodeTimes(0.0, 0.0)
-    server = None if components.conninfo is None else ServerWatch(components.conninfo)
-    begun, counting = time.monotonic(), False
-    try:
-        if server is not None:
-            counting = server.facts()["statements"] == "counting"
-            if not counting:
-                found.missing.append(
-                    "which statements each request sends: the database does not count statements "
-                    "(shared_preload_libraries = 'pg_stat_statements', then CREATE EXTENSION "
-                    "pg_stat_statements)"
-                )
-        if job.send and counting and server is not None:
-            alone = _ALONE * job.seconds
-            plan = plan_slices(len(job.spec.requests), alone)
-            measure_slices(job.spec, server, plan, found.counted, told)
-            if found.counted.interrupted:
-                found.end("interrupted", "interrupted")
-            elif found.counted.trouble:
-                found.end("failed", found.counted.trouble)
-        spent = time.monotonic() - begun
-        left = max(job.seconds - code.together_s - code.apart_s - spent, _LEAST * job.seconds)
-        if found.status == "complete":
-            counter = server if counting else None
-            _watch_all(folder, job, components, counter, left, found, told, pooler)
-        if found.status == "complete" and code.together_s:
-            _record_functions(folder, job, code, found, told)
-        if server is not None and counting:
-            found.texts = server.texts(found.counted.query_ids())
-    except UncorkError as error:
-        found.end("failed", str(error))
-    finally:
-        for one in (server, pooler):
-            if one is not None:
-                one.close()
+@dataclass(slots=True)
+class _Profile:
+    """The profile of a service: what it works with, and what was recorded so far."""
 
+    folder: Path
+    job: ServiceJob
+    components: Components
+    told: Callable[[str], None]
+    pooler: PoolerConsole | None
+    counted: Counted = field(default_factory=Counted)
+    texts: dict[int, str] = field(default_factory=dict)
+    workers: tuple[WorkerFacts, ...] = ()
+    connect_ns: float | None = None
+    pool: dict[str, float] | None = None
+    missing: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
+    costliest: tuple[Request, ...] = ()
+    status: RunStatus = "complete"
+    reason: str = ""
 
-@contextmanager
-def _pool_counted(pooler: PoolerConsole | None, found: _Found) -> Iterator[None]:
-    """Store what a pooler counts while the block runs."""
-    if pooler is None:
-        yield
-        return
-    with pool_counted(pooler, found.missing) as counted:
-        yield
-    found.pool = counted or None
+    def end(self, status: RunStatus, reason: str) -> None:
+        """Record how the profile ended, unless it had already ended early."""
+        if self.status == "complete":
+            self.status, self.reason = status, reason
 
+    def record(self) -> None:
+        """Carry out the three steps."""
+        kinds = len(self.job.spec.requests) if self.job.send else 1
+        code = CodeTimes(0.0, 0.0)
+        if self.job.code and self.components.service:
+            code = code_times(self.job.seconds, kinds)
+        server = None if self.components.conninfo is None else ServerWatch(self.components.conninfo)
+        begun, counting = time.monotonic(), False
+        try:
+            if server is not None:
+                counting = self._measure_alone(server)
+            spent = time.monotonic() - begun
+            left = max(self.job.seconds - code.together_s - code.apart_s - spent, _LEAST * self.job.seconds)
+            if self.status == "complete":
+                counter = server if counting else None
+                self._watch_all(counter, left)
+            if self.status == "complete" and code.together_s:
+                self._record_functions(code)
+            if server is not None and counting:
+                self.texts = server.texts(self.counted.query_ids())
+        except UncorkError as error:
+            self.end("failed", str(error))
+        finally:
+            for one in (server, self.pooler):
+                if one is not None:
+                    one.close()
 
-# ---- all requests together ----
+    def _measure_alone(self, server: ServerWatch) -> bool:
+        """Send each request alone if the database counts statements; return whether it does."""
+        if server.facts()["statements"] != "counting":
+            self.missing.append(
+                "which statements each request sends: the database does not count statements "
+                "(shared_preload_libraries = 'pg_stat_statements', then CREATE EXTENSION pg_stat_statements)"
+            )
+            return False
+        if self.job.send:
+            plan = plan_slices(len(self.job.spec.requests), _ALONE * self.job.seconds)
+            measure_slices(self.job.spec, server, plan, self.counted, self.told)
+            if self.counted.interrupted:
+                self.end("interrupted", "interrupted")
+            elif self.counted.trouble:
+                self.end("failed", self.counted.trouble)
+        return True
 
+    @contextmanager
+    def _pool_counted(self) -> Iterator[None]:
+        """Store what a pooler counts while the block runs."""
+        if self.pooler is None:
+            yield
+            return
+        with pool_counted(self.pooler, self.missing) as counted:
+            yield
+        self.pool = counted or None
 
-def _watch_all(
-    folder: Path,
-    job: ServiceJob,
-    components: Components,
-    counter: ServerWatch | None,
-    seconds: float,
-    found: _Found,
-    told: Callable[[str], None],
-    pooler: PoolerConsole | None,
-) -> None:
-    what = "all requests together" if job.send else "the traffic that is there"
-    told(f"{what}: {seconds:.0f} s")
-    over = threading.Event()
-    workers = None if components.service is None else WorkerWatch(components.service.pids)
-    counts = None if counter is None else StatementCounter(counter)
-    measured = None
-    started = time.monotonic_ns()
-    with ThreadPoolExecutor(2, "uncork-database") as pool:
-        watching = connecting = None
-        if components.conninfo is not None:
-            watching = pool.submit(watch_until, components.conninfo, over)
-            if found.counted.opens_connections():
-                connecting = pool.submit(_time_connections, components.conninfo, seconds, over)
-        with _pool_counted(pooler, found):
-            try:
-                if job.send:
-                    session = _load_part(folder, job, components, seconds)
-                    outcome = session.run(None, lambda _: None)
-                    found.parts.append("load")
-                    measured = session.measured
-                    if measured is not None:
-                        found.costliest = costliest_requests(job.spec, measured.times)
-                    if outcome is LoadOutcome.INTERRUPTED:
-                        found.end("interrupted", "interrupted")
-                else:
-                    time.sleep(seconds)
-            except KeyboardInterrupt:
-                found.end("interrupted", "interrupted")
-            finally:
+    def _watch_all(self, counter: ServerWatch | None, seconds: float) -> None:
+        what = "all requests together" if self.job.send else "the traffic that is there"
+        self.told(f"{what}: {seconds:.0f} s")
+        over = threading.Event()
+        workers = None if self.components.service is None else WorkerWatch(self.components.service.pids)
+        counts = None if counter is None else StatementCounter(counter)
+        measured = None
+        started = time.monotonic_ns()
+        with ThreadPoolExecutor(2, "uncork-database") as pool:
+            watching = connecting = None
+            if self.components.conninfo is not None:
+                watching = pool.submit(watch_until, self.components.conninfo, over)
+                if self.counted.opens_connections():
+                    connecting = pool.submit(_time_connections, self.components.conninfo, seconds, over)
+            with self._pool_counted():
                 try:
-                    # Before the watch asks for plans, which some servers count as executions.
-                    with uninterrupted():
-                        if counts is not None:
-                            counts.add(found.counted, ALL, "", measured)
+                    if self.job.send:
+                        session = self._load_part(seconds)
+                        outcome = session.run(None, lambda _: None)
+                        self.parts.append("load")
+                        measured = session.measured
+                        if measured is not None:
+                            self.costliest = costliest_requests(self.job.spec, measured.times)
+                        if outcome is LoadOutcome.INTERRUPTED:
+                            self.end("interrupted", "interrupted")
+                    else:
+                        time.sleep(seconds)
+                except KeyboardInterrupt:
+                    self.end("interrupted", "interrupted")
                 finally:
-                    over.set()
-        with uninterrupted():
-            if connecting is not None:
-                found.connect_ns = connecting.result()
-            if workers is not None:
-                ports = None if counter is None else counter.session_ports()
-                found.workers = workers.end(ports)
-            _store_database(folder, job, watching, time.monotonic_ns() - started, found)
+                    try:
+                        # Before the watch asks for plans, which some servers count as executions.
+                        with uninterrupted():
+                            if counts is not None:
+                                counts.add(self.counted, ALL, "", measured)
+                    finally:
+                        over.set()
+            with uninterrupted():
+                if connecting is not None:
+                    self.connect_ns = connecting.result()
+                if workers is not None:
+                    ports = None if counter is None else counter.session_ports()
+                    self.workers = workers.end(ports)
+                self._store_database(watching, time.monotonic_ns() - started)
+
+    def _store_database(self, watching: Future[Watched] | None, elapsed_ns: int) -> None:
+        if watching is None or self.job.postgres is None:
+            return
+        try:
+            watched = watching.result()
+        except UncorkError as error:
+            self.missing.append(f"what the database's sessions did: {error}")
+            return
+        store_watch(self.folder, watched, elapsed_ns, redact(self.job.postgres.place), self.job.command)
+        self.parts.append("database")
+        if watched.trouble:
+            self.missing.append(f"what the database's sessions did until the end: {watched.trouble}")
+
+    def _load_part(self, seconds: float) -> HttpSession:
+        spec = replace(self.job.spec, duration_ns=round(seconds * 1e9), operations=None, warmup_ns=0)
+        pids = () if self.components.service is None else self.components.service.pids[:1]
+        part = HttpJob(spec, self.job.command, self.job.pids or pids, self.components.conninfo)
+        manifest = http_manifest(part, "load", "load", "all requests together, in the profile of a service")
+        return HttpSession(new_part(self.folder, "load", manifest), part)
+
+    def add_logs(self, request: LogRequest) -> None:
+        """Store what the logs show of the time of the profile as a part."""
+        started = time.monotonic_ns()
+        try:
+            reading = read_logs(request)
+        except UncorkError as error:
+            self.missing.append(f"what the logs show: {error}")
+            return
+        if not reading.facts["entries"]:
+            self.missing.append("what the logs show: they have no entry of the time of the profile")
+            return
+        options = {"command": self.job.command}
+        manifest = draft(kind="log", name="log", question="log", server="", options=options)
+        record = new_part(self.folder, "log", manifest)
+        elapsed = time.monotonic_ns() - started
+        store_evidence(record, "complete", elapsed, reading.facts, reading.tables, lambda _: None)
+        self.parts.append("log")
+
+    def _record_functions(self, times: CodeTimes) -> None:
+        labelled = self._record_code(times.together_s)
+        if times.apart_s and not labelled and self.status == "complete":
+            self._record_apart(times.apart_s)
+
+    def _record_code(self, seconds: float) -> bool:
+        """Record functions while all requests are sent; return whether the program labels them with routes.
+
+        If nothing could be recorded, return True: then each request alone cannot be recorded either.
+        """
+        if not self.workers:
+            return True
+        started = time.monotonic_ns()
+        load = replace(self.job.spec, trace=other_trace(self.job.spec.trace))
+        try:
+            with sent_for(seconds, load) if self.job.send else nullcontext():
+                recorded, missing = record_code(self.workers, self.job.spec.server, seconds, self.told)
+            if missing:
+                self.missing.append(missing)
+            if recorded.status == "interrupted":
+                self.end("interrupted", "interrupted")
+            self._store_code(recorded, "code", time.monotonic_ns() - started)
+            return has_routes(recorded)
+        except KeyboardInterrupt:
+            self.end("interrupted", "interrupted")
+        except UncorkError as error:
+            self.missing.append(f"functions of the service: {error}")
+        return True
+
+    def _record_apart(self, seconds: float) -> None:
+        """Record functions while each kind of request is sent alone."""
+        started = time.monotonic_ns()
+        try:
+            recorded, trouble = record_apart(self.job.spec, self.costliest, self.workers, seconds, self.told)
+        except KeyboardInterrupt:
+            self.end("interrupted", "interrupted")
+            return
+        if recorded is None:
+            self.missing.append(f"functions of each request: {trouble}")
+            return
+        if recorded.status == "interrupted":
+            self.end("interrupted", "interrupted")
+        self._store_code(recorded, APART, time.monotonic_ns() - started)
+
+    def _store_code(self, recorded: Recorded, name: str, elapsed_ns: int) -> None:
+        target = f"{self.workers[0].command} ({self.workers[0].pid})"
+        options = {"command": self.job.command}
+        manifest = draft(kind="cpu", name=name, question=f"stacks: {target}", server=target, options=options)
+        facts = {**recorded.facts, "against": ""}
+        record = new_part(self.folder, name, manifest)
+        store_evidence(record, recorded.status, elapsed_ns, facts, recorded.tables, lambda _: None)
+        self.parts.append(name)
 
 
 def _time_connections(conninfo: str, seconds: float, over: threading.Event) -> float | None:
@@ -286,133 +364,6 @@ def _time_connections(conninfo: str, seconds: float, over: threading.Event) -> f
         except ConnectError:
             break
     return median(times) if times else None
-
-
-def _store_database(
-    folder: Path, job: ServiceJob, watching: Future[Watched] | None, elapsed_ns: int, found: _Found
-) -> None:
-    if watching is None or job.postgres is None:
-        return
-    try:
-        watched = watching.result()
-    except UncorkError as error:
-        found.missing.append(f"what the database's sessions did: {error}")
-        return
-    store_watch(folder, watched, elapsed_ns, _place(job.postgres), job.command)
-    found.parts.append("database")
-    if watched.trouble:
-        found.missing.append(f"what the database's sessions did until the end: {watched.trouble}")
-
-
-def _load_part(folder: Path, job: ServiceJob, components: Components, seconds: float) -> HttpSession:
-    spec = _lasting(job.spec, seconds)
-    pids = () if components.service is None else components.service.pids[:1]
-    part = HttpJob(spec, job.command, job.pids or pids, components.conninfo)
-    manifest = http_manifest(part, "load", "load", "all requests together, in the profile of a service")
-    return HttpSession(new_part(folder, "load", manifest), part)
-
-
-def _lasting(spec: HttpSpec, seconds: float) -> HttpSpec:
-    return replace(spec, duration_ns=round(seconds * 1e9), operations=None, warmup_ns=0)
-
-
-# ---- logs ----
-
-
-def _read_logs(folder: Path, job: ServiceJob, request: LogRequest, found: _Found) -> None:
-    """Store what the logs show of the time of the profile as a part."""
-    started = time.monotonic_ns()
-    try:
-        reading = read_logs(request)
-    except UncorkError as error:
-        found.missing.append(f"what the logs show: {error}")
-        return
-    if not reading.facts["entries"]:
-        found.missing.append("what the logs show: they have no entry of the time of the profile")
-        return
-    manifest = draft(kind="log", name="log", question="log", server="", options={"command": job.command})
-    record = new_part(folder, "log", manifest)
-    elapsed = time.monotonic_ns() - started
-    store_evidence(record, "complete", elapsed, reading.facts, reading.tables, lambda _: None)
-    found.parts.append("log")
-
-
-# ---- functions ----
-
-
-def _record_functions(
-    folder: Path, job: ServiceJob, times: CodeTimes, found: _Found, told: Callable[[str], None]
-) -> None:
-    labelled = _record_code(folder, job, times.together_s, found, told)
-    if times.apart_s and not labelled and found.status == "complete":
-        _record_apart(folder, job, times.apart_s, found, told)
-
-
-def _record_code(
-    folder: Path, job: ServiceJob, seconds: float, found: _Found, told: Callable[[str], None]
-) -> bool:
-    """Record functions while all requests are sent; return whether the program labels them with routes.
-
-    If nothing could be recorded, return True: then each request alone cannot be recorded either.
-    """
-    if not found.workers:
-        return True
-    started = time.monotonic_ns()
-    load = replace(job.spec, trace=other_trace(job.spec.trace))
-    try:
-        with sent_for(seconds, load) if job.send else nullcontext():
-            recorded, missing = record_code(found.workers, job.spec.server, seconds, told)
-        if missing:
-            found.missing.append(missing)
-        if recorded.status == "interrupted":
-            found.end("interrupted", "interrupted")
-        _store_code(folder, job, recorded, "code", time.monotonic_ns() - started, found)
-        return has_routes(recorded)
-    except KeyboardInterrupt:
-        found.end("interrupted", "interrupted")
-    except UncorkError as error:
-        found.missing.append(f"functions of the service: {error}")
-    return True
-
-
-def _record_apart(
-    folder: Path, job: ServiceJob, seconds: float, found: _Found, told: Callable[[str], None]
-) -> None:
-    """Record functions while each kind of request is sent alone."""
-    started = time.monotonic_ns()
-    try:
-        recorded, trouble = record_apart(job.spec, found.costliest, found.workers, seconds, told)
-    except KeyboardInterrupt:
-        found.end("interrupted", "interrupted")
-        return
-    if recorded is None:
-        found.missing.append(f"functions of each request: {trouble}")
-        return
-    if recorded.status == "interrupted":
-        found.end("interrupted", "interrupted")
-    _store_code(folder, job, recorded, APART, time.monotonic_ns() - started, found)
-
-
-def _store_code(
-    folder: Path,
-    job: ServiceJob,
-    recorded: Recorded,
-    name: str,
-    elapsed_ns: int,
-    found: _Found,
-) -> None:
-    target = f"{found.workers[0].command} ({found.workers[0].pid})"
-    manifest = draft(
-        kind="cpu", name=name, question=f"stacks: {target}", server=target, options={"command": job.command}
-    )
-    facts = {**recorded.facts, "against": ""}
-    record = new_part(folder, name, manifest)
-    store_evidence(record, recorded.status, elapsed_ns, facts, recorded.tables, lambda _: None)
-    found.parts.append(name)
-
-
-def _place(address: Address) -> str:
-    return redact(address.place)
 
 
 # ---- record the functions of a service while only one kind of request is sent, one kind after the other ----
