@@ -198,7 +198,6 @@ def _server(options: RunOptions) -> ServerChoice:
 
 
 def _session(root: Path, source: Source, options: RunOptions, progress: Progress) -> ExperimentSession:
-    """Return a new run on this machine or on several hosts."""
     return start_of(options, teller(progress))(root, source, _server(options))
 
 

@@ -425,7 +425,6 @@ def _from_nodes(root: Path, job: LoadJob | HttpJob, request: ClusterRequest) -> 
 def _loaded(
     session: LoadSession | HttpSession | ClusterLoad, progress: Progress, *, open_loop: bool
 ) -> LoadRun:
-    """Load and return the run; raise an error if it did not complete."""
     tell = teller(progress)
     http = isinstance(session.job, HttpJob)
 
@@ -474,5 +473,4 @@ def _swept(
 
 
 def _end(run: Run, status: str) -> None:
-    """Raise KeyboardInterrupt if a run was interrupted."""
     end_early(status, "", f"what was measured until then is kept: uncork.open({run.id!r})")

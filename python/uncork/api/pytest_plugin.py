@@ -223,8 +223,6 @@ def _runs_folder(config: pytest.Config) -> str:
     return str(chosen or config.rootpath / ".uncork" / "runs")
 
 
-# ---- test report ----
-
 _RUNS = pytest.StashKey[list[Any]]()
 
 

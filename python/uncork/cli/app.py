@@ -103,9 +103,6 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-# ---- standard output and error that handle closed pipes, full disks and other encodings ----
-
-
 _UTF: Final = "utf"
 
 

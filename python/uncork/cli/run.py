@@ -114,7 +114,6 @@ def report_form(options: RunOptions | RerunOptions | CaseOptions) -> Form:
 
 
 def _warn(source: Source) -> None:
-    """Print warnings about an experiment file; published cases have none."""
     for sentence in plan_warnings(source.spec) if source.case is None else ():
         console.note(f"warning: {sentence}")
 
@@ -176,9 +175,6 @@ def run_session(session: ExperimentSession, then: str = "continue with: uncork r
         if session.measured():
             console.note(f"kept what was measured; {session.then or then} {session.folder.name}")
         raise
-
-
-# ---- progress of a run: a live line in a terminal, plain lines elsewhere ----
 
 
 @contextmanager

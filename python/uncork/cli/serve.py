@@ -41,7 +41,6 @@ def serve(options: ServeOptions) -> None:
 
 
 def _token(path: Path | None) -> str | None:
-    """Return the token from the file or the environment; None if there is none."""
     if path is None:
         return os.environ.get(_TOKEN) or None
     try:

@@ -38,8 +38,6 @@ _LISTED: Final = "url"
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What is sent, and where."""
-
     server: HttpServer
     requests: tuple[Request, ...]
     variables: tuple[Variable, ...]

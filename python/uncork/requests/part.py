@@ -145,8 +145,6 @@ def read_part(
     return LoadPart(number, count, options.start_at, options.end_after, options.lease)
 
 
-# ---- all parts, from the nodes of a cluster ----
-
 CLUSTER: Final = "Load from the nodes of a Ray cluster"
 _PLACES: Final = ("local", "auto")
 

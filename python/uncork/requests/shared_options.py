@@ -19,8 +19,6 @@ Full = Annotated[bool, Opt("--full", "Show all tables in the terminal.")]
 Quiet = Annotated[bool, Opt("-q, --quiet", "Do not report progress.")]
 
 
-# ---- where to connect, as psql and pg_dump name it ----
-
 CONNECT: Final = "Where to connect"
 
 ServerHost = Annotated[str | None, Opt("-h, --host HOST", "Server host or socket directory.", panel=CONNECT)]

@@ -245,7 +245,6 @@ def published_figures(case: str | None) -> tuple[Published, str | None]:
 
 
 def _make_zones(files: dict[str, str], name: str, wanted: TimeZones) -> str:
-    """Create the rows of a ``[time_zones]`` entry, and add them to the files."""
     zones = {zone: _zone(zone) for zone in wanted.zones}
     files[_MADE.format(name)] = offset_values(zones, wanted.first_year, wanted.last_year)
     return files[_MADE.format(name)]

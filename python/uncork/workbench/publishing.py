@@ -144,9 +144,6 @@ def pull_runs(address: Path, folder: Path, wanted: Sequence[str]) -> Sent:
     return Sent(mirror.shown, folder, tuple(brought), tuple(damaged), len(broken))
 
 
-# ---- steps ----
-
-
 def _mirror(root: Path) -> AddressMirror:
     mirror = mirror_of(root)
     if not isinstance(mirror, AddressMirror):

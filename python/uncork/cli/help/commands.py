@@ -57,9 +57,6 @@ def _coloured(environment: Mapping[str, str]) -> bool:
     return sys.stdout.isatty() or any(environment.get(name) for name in _FORCED)
 
 
-# ---- panels ----
-
-
 def _parameter_panels(command: HelpCommand | HelpGroup, ctx: Any) -> Iterator[Panel]:
     """Yield the arguments, the options that belong to no panel, and the other panels, in this order."""
     panels: dict[str, list[Row]] = {"Arguments": [], "Options": []}

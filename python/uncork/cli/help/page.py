@@ -65,8 +65,6 @@ class Style:
 
 @dataclass(slots=True)
 class _Word:
-    """A word, in parts of one style each."""
-
     parts: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -112,9 +110,6 @@ def _indented(text: str, margin: int, style: Style, look: str) -> Iterator[str]:
         yield f"{' ' * margin}{line}"
 
 
-# ---- panels ----
-
-
 def _framed(panel: Panel, style: Style) -> Iterator[str]:
     left, right, side, bottom_left, bottom_right, bar, _ = _ASCII_CORNERS if style.ascii else _CORNERS
     inner = style.width - 4
@@ -127,7 +122,6 @@ def _framed(panel: Panel, style: Style) -> Iterator[str]:
 
 
 def _table(panel: Panel, width: int, style: Style) -> Iterator[tuple[str, int]]:
-    """Yield the lines of a panel, each with its length on the screen."""
     name = max(panel.name_width, *(len(row.name) for row in panel.rows))
     short = max(len(row.short) for row in panel.rows)
     folded = [_folded(row.value) for row in panel.rows]
@@ -153,7 +147,6 @@ def _table(panel: Panel, width: int, style: Style) -> Iterator[tuple[str, int]]:
 
 
 def _stacked(row: Row, width: int, style: Style) -> Iterator[tuple[str, int]]:
-    """Yield a row whose text is below its names."""
     cells = [(row.name, "name"), (row.short, "short"), (row.value, "value")]
     words = [_Word([cell]) for cell in cells if cell[0]]
     for words_of_line in _lines(words, width):
@@ -179,9 +172,6 @@ def _folded(value: str) -> list[str]:
             lines.append("")
         lines[-1] += piece
     return lines if value else []
-
-
-# ---- words ----
 
 
 def _wrapped(text: str, width: int, style: Style, look: str) -> list[str]:

@@ -81,9 +81,6 @@ def counted_progress(total: int | None, noun: str) -> Iterator[Callable[[LoadPro
         console.end_live()
 
 
-# ---- loads from the nodes of a cluster ----
-
-
 def cluster_load(
     job: LoadJob | HttpJob, request: ClusterRequest, options: SqlOptions | HttpOptions
 ) -> ClusterLoad:

@@ -59,7 +59,6 @@ def load_http(options: HttpOptions) -> None:
 
 
 def _convert(options: HttpOptions, file: Path) -> None:
-    """Write recorded traffic as a requests file."""
     found = converted_traffic(options, _read)
     try:
         with file.open("x", encoding="utf-8") as written:

@@ -89,9 +89,6 @@ def _write_messages(lines: list[str], left_out: int) -> None:
         typer.echo(f"({left_out} lines left out: more than could be printed)", err=True)
 
 
-# ---- tables and scripts ----
-
-
 def _make_tables(job: TablesJob, *, quiet: bool) -> None:
     conninfo = job.server.address().conninfo()
     made = make_tables(conninfo, job.tables, None if quiet else _filling())
@@ -116,7 +113,6 @@ def _filling() -> Callable[[Progress], None]:
 
 
 def _show_builtin(name: str | None) -> None:
-    """Print one built-in script, or list all of them."""
     if name is not None:
         script = builtin.find(name)
         typer.echo(f"-- {script.name}: {script.description}\n{script.text}", nl=False)

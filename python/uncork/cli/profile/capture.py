@@ -84,9 +84,6 @@ def _runs(sources: AdviceSources) -> tuple[Path | None, Path | None]:
     return watched, log
 
 
-# ---- the sessions of logs ----
-
-
 def capture_sessions(options: CaptureOptions) -> None:
     """Read logs, and write the transactions of their sessions."""
     check_folder(options.output)

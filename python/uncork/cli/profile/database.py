@@ -59,7 +59,6 @@ def profile_db(options: DatabaseOptions) -> None:
 
 
 def _compare(options: DatabaseOptions, since: str, folder: Path) -> None:
-    """Show what differs from an earlier watch."""
     from uncork.cli.compare import compare  # noqa: PLC0415 -- seldom needed
     from uncork.requests.stored_options import CompareOptions  # noqa: PLC0415
 
@@ -122,8 +121,6 @@ def _write_graph(path: Path, result: DatabaseResult) -> None:
 
 
 def _progress(seconds: float) -> Callable[[ProgressSnapshot], None]:
-    """Return a function that reports progress."""
-
     def show(snapshot: ProgressSnapshot) -> None:
         left = max(0.0, seconds - snapshot.elapsed_ns / 1e9)
         line = snapshot_line(snapshot.sessions, snapshot.classes, left)

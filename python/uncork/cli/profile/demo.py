@@ -64,7 +64,6 @@ def demo(options: DemoOptions) -> None:
 
 
 def _watch(runs: Path, shop: Shop, told: Callable[[str], None]) -> Path:
-    """Watch the shop under its traffic, and return the folder of the watch."""
     told(f"the shop is slow, and the cause is not known yet; watching its server for {_WATCH_S:g} s")
     with shop.traffic(_WATCH_S + 2 * _MARGIN_S):
         seen = record_database(

@@ -9,8 +9,6 @@ _HIDDEN: Final[set[str]] = set()
 
 
 class _Finder:
-    """Report hidden libraries as not installed."""
-
     def find_spec(self, fullname: str, _path: object, _target: object = None) -> None:
         if fullname in _HIDDEN:
             raise ModuleNotFoundError("the command line does not use it", name=fullname)

@@ -100,9 +100,6 @@ def _cut(word: str, width: int) -> str:
     return word if len(word) <= width else f"{word[: width - 1]}…"
 
 
-# ---- tag and prune ----
-
-
 def _verb(name: str) -> Callable[[Verb], Verb]:
     """Return a decorator that adds a verb, in the order of the help."""
     return app.command(name, cls=HelpCommand, epilog=examples_of(f"runs {name}"))
@@ -195,9 +192,6 @@ def _age(text: str) -> timedelta:
     return found
 
 
-# ---- push and pull ----
-
-
 @_verb("push")
 def push(
     context: typer.Context,
@@ -254,9 +248,6 @@ def pull(
 def _end(left: int) -> None:
     if left:
         raise typer.Exit(StoreError.exit_status)
-
-
-# ---- name ----
 
 
 @_verb("name")

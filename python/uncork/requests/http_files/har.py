@@ -300,7 +300,6 @@ def _literal(text: str) -> str:
 
 
 def _body(columns: dict[str, list[str]], first: _Entry, members: list[_Entry]) -> tuple[Any, str]:
-    """Return the body of a group and its kind: text, JSON text, or the fields of a form."""
     if first.body is None:
         return None, "text"
     bodies = [member.body or "" for member in members]

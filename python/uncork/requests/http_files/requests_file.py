@@ -191,9 +191,6 @@ def _not_captured(parsed: RequestsFile) -> Iterator[set[str]]:
         missing = missing - set(step.capture)
 
 
-# ---- values ----
-
-
 def _variables(name: str, table: VariableTable, group: int, read: ReadFile) -> Iterator[Variable]:
     """Yield the variables of a table. Raises ValueError if its file has no values."""
     in_turn, per_client = table.order == "sequential", table.per == "client"
@@ -233,9 +230,6 @@ def _rows(name: str, read: ReadFile) -> list[dict[str, Any]]:
                 f"{name}: row {number} has {len(row)} values, but the header has {len(names)} columns"
             )
     return [dict(zip(names, row, strict=True)) for row in rows[1:]]
-
-
-# ---- checks ----
 
 
 def _all(parsed: RequestsFile) -> Iterator[tuple[tuple[str, str], RequestTable]]:

@@ -141,9 +141,6 @@ def _watched(folder: Path) -> Path:
     return watch
 
 
-# ---- statements ----
-
-
 def _statements(
     facts: Mapping[str, Any], tables: Mapping[str, Any], evidence: Evidence, log: LogResult | None
 ) -> list[SeenStatement]:
@@ -228,11 +225,7 @@ def _unique_keys(evidence: Evidence) -> Mapping[str, Sequence[tuple[str, ...]]]:
     return {table: tuple(dict.fromkeys(keys)) for table, keys in found.items()}
 
 
-# ---- the server ----
-
-
 def _is_incomplete(column: ColumnFacts) -> bool:
-    """Return whether a run may hold less than the server knows about a column."""
     return len(column.common) in (0, _MOST_STORED) or len(column.bounds) in (0, _MOST_STORED)
 
 

@@ -73,8 +73,6 @@ _LEAST_BUILD_S: Final = 60.0
 
 @dataclass(slots=True)
 class _State:
-    """What a cure has found so far; everything that is stored is made from it."""
-
     advice: AdviceResult
     workload: CapturedWorkload
     seen: SeenTransactions
@@ -271,7 +269,6 @@ def _provable(wanted: Sequence[Finding], keeps: CopyKeeps, state: _State) -> lis
 
 
 def _decided(earlier: Tried, finding: Finding) -> bool:
-    """Return whether an earlier cure, of the same watch, decided about a finding."""
     same = (earlier.finding.rule, earlier.finding.objects) == (finding.rule, finding.objects)
     return same and earlier.state in ("cured", "not cured", "harmful", "refused")
 
@@ -386,14 +383,12 @@ def _result(job: CureJob, state: _State, folder: Path, seconds: float) -> CureRe
 
 
 def _all_statements(workload: CapturedWorkload) -> float | None:
-    """Return the time of all statements in seconds an hour, captured or not; None if none was captured."""
     covered = sum(statement.share for statement in workload.statements)
     captured_ns = sum(statement.calls_per_hour * statement.mean_ns for statement in workload.statements)
     return captured_ns / 1e9 / covered if covered else None
 
 
 def _bills(chosen: Change) -> tuple[Bill | None, Bill | None]:
-    """Return what the measured statements cost per hour without and with the chosen changes."""
     net = chosen.net
     if net is None:
         return None, None

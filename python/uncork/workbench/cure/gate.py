@@ -66,8 +66,6 @@ def with_first_values(planner: Planner, statement: CapturedStatement) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """The comparison of one text: the large or small difference, in words."""
-
     text: str
     same: bool
     difference: str = ""

@@ -90,7 +90,6 @@ def _files(place: Path, result: CureResult, workload: CapturedWorkload, source: 
 
 
 def _members(result: CureResult, chosen: Change) -> list[tuple[Tried | None, Change]]:
-    """Return the single changes of the chosen set, each with its finding."""
     found: list[tuple[Tried | None, Change]] = [
         (tried, change)
         for tried in result.tried
@@ -102,9 +101,6 @@ def _members(result: CureResult, chosen: Change) -> list[tuple[Tried | None, Cha
 
 def _proven(result: CureResult) -> Change | None:
     return result.chosen if result.chosen is not None and result.chosen.state == "cured" else None
-
-
-# ---- write what the application has to change ----
 
 
 APPLICATION: Final = "application"

@@ -183,9 +183,6 @@ def _change_of(loop_arm: LoopArm, plan: LoopPlan, *, state: ChangeState, reason:
     )
 
 
-# ---- the same rows ----
-
-
 def _types(scratch: ScratchDatabase, statements: Sequence[CapturedStatement]) -> dict[int, dict[int, str]]:
     """Return the types of each statement's parameters, except for statements that the server refuses."""
     found = {}
@@ -212,9 +209,6 @@ def _same_rows(scratch: ScratchDatabase, arm: LoopArm, batches: Sequence[Batches
         left_out |= found.left_out
     without = f", apart from {', '.join(sorted(left_out))}, which differ each time" if left_out else ""
     return "", f"The rows were the same for {count_words(compared, 'set')} of values{without}."
-
-
-# ---- execute a batch row by row and at once on a scratch database, and compare the rows ----
 
 
 _MOST: Final = 10

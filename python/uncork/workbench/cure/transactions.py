@@ -91,7 +91,6 @@ class SeenTransactions:
 
     @cached_property
     def _by_identity(self) -> Mapping[str, int]:
-        """Templates by their identity, and by their text."""
         rows = self._tables[1]["database_templates"].to_pylist()
         found = {row["text"]: row["template"] for row in rows}
         return found | {row["identity"]: row["template"] for row in rows if row["identity"] is not None}

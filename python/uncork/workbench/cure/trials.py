@@ -135,7 +135,6 @@ def _bounded(effects: Mapping[str, Sequence[StatementEffect]]) -> set[tuple[str,
 def _settled_early(
     statements: Sequence[CapturedStatement], needless: Enough, ledger: Ledger
 ) -> list[Compared]:
-    """Return the comparisons of a ledger that need no more trials."""
     by_workload = {workload_name(statement.template): statement for statement in statements}
     effects: dict[str, list[StatementEffect]] = defaultdict(list)
     for cell, workload, variant in ledger.compared():
@@ -166,7 +165,6 @@ def _source(text: str, options: Options) -> Source:
 
 
 def _run(session: RunSession, told: Callable[[str], None]) -> None:
-    """Measure until the budget is spent or everything is decided."""
     with closing(session.events()) as events:
         for event in events:
             if isinstance(event, Refused | Skipped | Recovered) and (line := event_line(event)):

@@ -118,9 +118,6 @@ def _change(plan: VariantPlan, variant: Variant, measured: Measured) -> Change:
     )
 
 
-# ---- connections that are kept ----
-
-
 _NOTHING_TO_SEND: Final = "No statement was captured that can be sent again over another connection."
 
 

@@ -70,7 +70,6 @@ def without_violations(
 def _executed(
     scratch: ScratchDatabase, statement: CapturedStatement, sets: Iterable[Values]
 ) -> Mapping[Values, Executed]:
-    """Execute a statement with each set of values, and revert that."""
     distinct = list(dict.fromkeys(sets))
     try:
         texts = [
@@ -79,9 +78,6 @@ def _executed(
     except ValueError:  # the grammar of another version of PostgreSQL
         return {}
     return dict(zip(distinct, scratch.executed(texts), strict=True))
-
-
-# ---- values that find rows ----
 
 
 def finds_too_few(statement: CapturedStatement, rows: Mapping[Values, int]) -> bool:
@@ -154,9 +150,6 @@ def _replaced(
             )
         )
     return replace(workload, statements=tuple(kept), missing=tuple(missing)), tuple(said)
-
-
-# ---- violations ----
 
 
 def leave_out(

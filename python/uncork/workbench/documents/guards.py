@@ -18,7 +18,6 @@ from uncork.workbench.guard.store import stored_guard
 
 
 def _page(folder: Path, guard: GuardResult) -> Document:
-    """Return the report on a guard, including the report on its experiment if it measured one."""
     if read_manifest(folder).kind != "experiment":
         return build_guard_document(guard)
     found = read_experiment(folder)

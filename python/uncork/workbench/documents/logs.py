@@ -39,9 +39,6 @@ KIND: Final = Kind(
 )
 
 
-# ---- two logs ----
-
-
 def compare_stored_logs(
     before: Path, after: Path, results: tuple[LogResult, LogResult] | None = None
 ) -> LogComparison:

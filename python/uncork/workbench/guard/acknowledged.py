@@ -147,7 +147,6 @@ def _text(path: Path) -> str | None:
 
 
 def _named(experiment: Path) -> str | None:
-    """Return the file of acknowledged changes that an experiment file names."""
     try:
         named = tomllib.loads(experiment.read_text()).get("guard", {}).get("acknowledged")
     except (OSError, ValueError, AttributeError):

@@ -158,7 +158,6 @@ def _called(wanted: GuardRequest) -> str:
 
 
 def _file_gates(file: Spec, spec: Spec) -> tuple[Gate, ...]:
-    """Return the gates of the candidate's file, except those on workloads that are not measured."""
     return tuple(gate for gate in file.guard.parsed if not gate.workload or gate.workload in spec.workloads)
 
 
@@ -312,7 +311,6 @@ def _confirming(guard: Guard, first: str, broken: Sequence[Judged]) -> tuple[Exp
 
 
 def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[str, ...]) -> GuardResult:
-    """Build the guard's result, and store it in each of its runs."""
     with closing(RunReader(folder)) as reader:
         manifest = reader.manifest
     result = build_result(folder)

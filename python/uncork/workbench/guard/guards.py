@@ -121,9 +121,6 @@ def _refuse_given(given: Mapping[str, object], message: str) -> None:
             raise UsageError(message.replace("{name}", name))
 
 
-# ---- resuming ----
-
-
 def resume_guard(folder: Path, wanted: GuardRequest, measure: Measure, notify: Tell) -> GuardResult:
     """Resume the guard of a run with its stored request, for the rest of its budget.
 

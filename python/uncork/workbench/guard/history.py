@@ -123,7 +123,6 @@ def _check(place: Place, found: Found, decision: Decision) -> GateCheck:
 
 
 def _measured(root: Path, job: Job, question: LoadQuestion, times: int, notify: Tell) -> list[RunFigures]:
-    """Carry out the load `times` times in a row."""
     found = []
     for number in range(1, times + 1):
         folder, outcome = carried_out(root, job, notify)
@@ -304,7 +303,6 @@ def _figure(subject: str, names: tuple[str, ...], run: RunFigures) -> Figure | N
 
 
 def _size(subject: str, run: RunFigures) -> Figure | None:
-    """Return the total size of a variant's tables and indexes."""
     found = [
         figure for figure in run.figures if figure.subject == subject and figure.name.startswith("size of ")
     ]
@@ -313,7 +311,6 @@ def _size(subject: str, run: RunFigures) -> Figure | None:
 
 
 def _shapes(subject: str, run: RunFigures) -> str | None:
-    """Return the plans of a variant's statements as one text."""
     found = [f"{plan.statement}\n{plan.shape}" for plan in run.plans if plan.subject == subject]
     return "\n".join(found) if found else None
 

@@ -166,9 +166,6 @@ def _refuse_words(wanted: GuardRequest) -> None:
         )
 
 
-# ---- the run on disk ----
-
-
 def start_guard(root: Path, asked: Question, question: str) -> RunRecord:
     """Start the run of a guard. If it ends early and holds no turn that counts, it is deleted.
 
@@ -185,9 +182,6 @@ def start_guard(root: Path, asked: Question, question: str) -> RunRecord:
         options={"command": command_text(asked.wanted.words), "of": asked.reference.id},
     )
     return start_run(root, manifest)
-
-
-# ---- the metric of a stored run that a gate is about ----
 
 
 FIGURES: Final[Mapping[str, tuple[str, ...]]] = {

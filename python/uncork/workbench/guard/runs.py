@@ -95,7 +95,6 @@ def _history(root: Path, question: Question, measure: Measure | None, notify: Te
 
 
 def _question(asked: Question) -> str:
-    """Return the question of a guard against history."""
     question = asked.reference.question
     if asked.reference.kind == "experiment":
         return f"Does it still hold: {question}"

@@ -49,8 +49,6 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class _Stand:
-    """Where a side's files are, and at which revision."""
-
     root: Path
     file: Path
     origin: str
@@ -136,9 +134,6 @@ def _refuse_named(wanted: GuardRequest, role: str, name: str) -> None:
         )
 
 
-# ---- where files are ----
-
-
 def _stands(path: Path, sides: tuple[Side, Side], stack: ExitStack) -> list[_Stand]:
     if not any(side.commit for side in sides):
         return [_Stand(_top(path), path, "")] * 2
@@ -183,9 +178,6 @@ def _top(path: Path) -> Path:
         return find_repository(path.parent)
     except UsageError:
         return path.parent
-
-
-# ---- what they ask ----
 
 
 def _source(stand: _Stand, wanted: GuardRequest, path: Path) -> Source:

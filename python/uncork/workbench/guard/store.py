@@ -120,9 +120,6 @@ def _finite(value: Any) -> Any:
     return value
 
 
-# ---- the request of a guard, in its run, so that it can be resumed ----
-
-
 _FILE: Final = "guard-request.json"
 
 

@@ -219,7 +219,6 @@ def _side(role: Role, jobs: Jobs) -> GuardSide:
 
 
 def _settings(folder: Path) -> tuple[EnvironmentDifference, ...]:
-    """Return the differences between the two servers' facts and settings."""
     base, own = (run_figures(folder / TURNS / f"0000-{role}") for role in ("baseline", "candidate"))
     return tuple(
         difference
@@ -247,8 +246,6 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One target, prepared."""
-
     target: LoadTarget
     session: LoadSession | HttpSession
     environment: Mapping[str, Mapping[str, str]]
@@ -333,7 +330,6 @@ def _refuse_unlike(sides: Mapping[Role, _Side]) -> None:
 
 
 def _carry_out(folder: Path, side: _Side, turn: Turn, turn_ns: int) -> LoadMeasurement:
-    """Carry out one turn, and store it."""
     started, draft = now_text(), side.session.record.manifest
     begun = time.monotonic_ns()
     target = side.target.turn(turn.number, turn_ns)

@@ -96,9 +96,6 @@ def watched_load(again: LoadMeasurement, ended_us: int) -> dict[str, int] | None
     }
 
 
-# ---- what divides the time of a watched load besides the watch: its pooler, and the log ----
-
-
 _LOGGED: Final = ("parse", "bind", "execute", "statement", "untold")
 """The kinds of durations in a server's log. A duration is *untold* if its line does not say of what it is."""
 

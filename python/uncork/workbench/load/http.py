@@ -175,7 +175,6 @@ class HttpSession:
 
 
 def _without_password(conninfo: str | None) -> str | None:
-    """Return the connection string of the database; None if it holds a password."""
     return conninfo if conninfo is not None and redact(conninfo) == conninfo else None
 
 

@@ -89,7 +89,6 @@ def _options(parts: Sequence[StoredPart]) -> dict[str, Any]:
 
 
 def _write(record: RunRecord, parts: Sequence[StoredPart], nodes: Mapping[int, PartNode]) -> LoadTotals:
-    """Write the whole load of the parts, and end its run."""
     first, shifts = parts[0], shifts_of(parts)
     measured = merged_measurement(
         [

@@ -206,7 +206,6 @@ class LoadSession:
             yield SqlTarget(load, Components(address.conninfo(), pid, indirect=False), asdict(address), pid)
 
     def _advise(self, address: Address, pid: int | None, measured: LoadMeasurement, notify: Notify) -> None:
-        """Send the load again while its database is watched."""
         from uncork.engines.watch.observing import count_statements  # noqa: PLC0415 -- only with --advise
         from uncork.workbench.load.advising import StepSources, watch_again  # noqa: PLC0415
         from uncork.workbench.load.monitor import Components  # noqa: PLC0415

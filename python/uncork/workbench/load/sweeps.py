@@ -227,7 +227,6 @@ class SweepSession:
     def _stressed(
         self, target: SweepTarget, spec: SweepSpec, steps: Sequence[LoadStep], level: float
     ) -> Pressed | None:
-        """Watch all components at a level; return None if it was interrupted."""
         lowest = [step for step in steps if step.works and step.mean_ns is not None]
         alone_ns = min(lowest, key=lambda step: step.level).mean_ns if lowest else None
         number, length = len(steps) + round(level), max(spec.step_ns, _STRESS_NS)

@@ -91,7 +91,6 @@ def read_catalogue_once(watch: ServerWatch, between: Callable[[], None] = lambda
 
 @contextmanager
 def _probed(conninfo: str, pid: int) -> Iterator[LockProbe]:
-    """Ask all the time which locks on tables a session of the server holds."""
     probe, ended = LockProbe(conninfo, pid), threading.Event()
     trouble: list[UncorkError] = []
 

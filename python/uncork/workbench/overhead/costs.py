@@ -130,7 +130,6 @@ def _costs(
 
 
 def _unmeasured(cell: Cell, workload: str, name: str) -> ObserverCost:
-    """Return the cost of an observer that no trial measured."""
     return ObserverCost(
         name=name,
         title=TITLES[name],

@@ -143,7 +143,6 @@ def _begun(process: Child, data: Path) -> None:
 
 
 def _end(process: Child) -> None:
-    """End perf properly, so that it leaves nothing behind."""
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
     try:
@@ -187,9 +186,6 @@ def perf_trouble() -> str | None:
         (line for line in lines if "ermission" in line or "paranoid" in line), lines[0] if lines else ""
     )
     return f"perf may not sample all processors: {reason} (lower kernel.perf_event_paranoid, or run as root)"
-
-
-# ---- the cost on an idle server ----
 
 
 _WINDOW_S: Final = 0.75

@@ -230,7 +230,6 @@ def _base(wanted: CostWanted) -> dict[str, Any]:
 
 
 def _file_data(path: Path) -> dict[str, Any]:
-    """Return an experiment file's data, with references to files replaced by their SQL."""
     text = file_text(path)
     parse_spec(text, file=str(path), read=lambda name: (path.parent / name).read_text(), overrides={})
     data = tomllib.loads(text)
@@ -263,7 +262,6 @@ def _server(
 
 
 def _available(wanted: CostWanted, conninfo: str, target: Target) -> tuple[list[Observed], dict[str, str]]:
-    """Return the available observers, and why the others are not available."""
     found, skipped = [], {}
     for name, observer in SETTING_OBSERVERS.items():
         if wanted.only and name not in wanted.only:

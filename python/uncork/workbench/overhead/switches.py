@@ -106,8 +106,6 @@ class _Watching(ABC):
 
 
 class _Sessions(_Watching):
-    """The sampler of sessions."""
-
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         self._watch.begin_sampling()

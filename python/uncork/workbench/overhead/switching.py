@@ -49,8 +49,6 @@ class Steady:
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """A slice as measured: the observers that were on, and the clocks at both ends."""
-
     quadruple: int
     on: tuple[str, ...]
     before: Used
@@ -160,7 +158,6 @@ def _turn(
     edges: list[_Edge],
     ended: threading.Event,
 ) -> None:
-    """Carry out complete quadruples until the time is up."""
     if ended.wait(_SETTLE_S) or target.pid is None:
         return
     with closing(Clocks(target.pid)) as clocks:
@@ -217,9 +214,6 @@ def _slice(edge: _Edge, done: float) -> Slice:
         others_ns=max(0, taken - server - own),
         stolen_ns=stolen,
     )
-
-
-# ---- the clocks, many times a second ----
 
 
 _MACHINE: Final = tuple(

@@ -182,7 +182,6 @@ def _without_values(row: Row) -> Row:
 def _statistics(
     planner: Planner, compared: Iterable[Sequence[ComparedParameter]]
 ) -> Mapping[tuple[str, str], ColumnValues]:
-    """Return the statistics of all columns that are compared with parameters."""
     columns = {
         (table, parameter.column)
         for sequence in compared

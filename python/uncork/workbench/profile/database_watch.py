@@ -445,7 +445,6 @@ def _tables(
     changed: Sequence[_Change],
     texts: Mapping[int, str],
 ) -> dict[str, pa.Table]:
-    """Return everything observed as stored tables."""
     import pyarrow as pa  # noqa: PLC0415
 
     from uncork.store.profile_tables import rows_table  # noqa: PLC0415
@@ -486,7 +485,6 @@ def _tables(
 def _kernel_rows(
     before: ServerSnapshot, after: ServerSnapshot | None, changed: Sequence[_Change]
 ) -> list[Row]:
-    """Return what pg_stat_kcache counted of the statements that ran between the snapshots."""
     if after is None:
         return []
     ran = {statement_key(row) for _, row in changed}

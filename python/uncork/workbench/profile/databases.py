@@ -92,7 +92,6 @@ def _recorded(
     begun: Callable[[], None] = lambda: None,
     show: Callable[[ProgressSnapshot], None] | None = None,
 ) -> tuple[DatabaseRecord, R]:
-    """Watch a server; return its run, and what `analyze` makes of it."""
     server, started = ServerWatch(address.conninfo()), time.monotonic_ns()
     word = re.sub(r"[^A-Za-z0-9_-]+", "-", address.database).strip("-")
     manifest = draft(
@@ -128,9 +127,6 @@ def _result(watched: Watched, manifest: Manifest) -> DatabaseResult:
     from uncork.report.database.answer import answer_database  # noqa: PLC0415
 
     return answer_database(database_result(database_run_facts(manifest), watched.facts, watched.tables))
-
-
-# ---- the watch of a database that something else loads ----
 
 
 DATABASE_PART: Final = "database"

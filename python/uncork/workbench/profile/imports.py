@@ -41,8 +41,6 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What was read of a file, its digest, and when it was last changed."""
-
     found: list[ImportedRun]
     digest: str
     changed: datetime
@@ -116,7 +114,6 @@ def _text(data: bytes, path: Path) -> str:
 
 
 def _known(root: Path) -> dict[tuple[str, str, str], Path]:
-    """Return the imported runs by their digest, series and time."""
     found = {}
     for manifest in list_runs(root):
         if isinstance(manifest, StoreError) or manifest.kind != "import":

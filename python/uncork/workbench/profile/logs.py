@@ -291,7 +291,6 @@ def _rows(request: LogRequest, reading: LogReading) -> Iterator[dict[str, Any]]:
 
 
 def _costly(table: pa.Table) -> Iterator[tuple[str, int]]:
-    """Yield the texts and numbers of the updates that take much of the time."""
     columns = table.select(["template", "text", "executions", "sum_us"]).to_pydict()
     least = _SHARE * sum(columns["sum_us"])
     for number, text, executions, spent in zip(*columns.values(), strict=True):
@@ -302,7 +301,6 @@ def _costly(table: pa.Table) -> Iterator[tuple[str, int]]:
 def _beginnings(
     logs: Sequence[Path | LogObject], objects: Mapping[str, Sequence[memoryview]], folder: Path
 ) -> Iterator[Path]:
-    """Yield the first logs: files, and copies of what was read of objects and of the last file."""
     left = _BYTES
     for number, log in enumerate(logs):
         size = log.size if isinstance(log, LogObject) else log.stat().st_size

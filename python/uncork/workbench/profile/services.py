@@ -331,7 +331,6 @@ class _Profile:
         return True
 
     def _record_apart(self, seconds: float) -> None:
-        """Record functions while each kind of request is sent alone."""
         started = time.monotonic_ns()
         try:
             recorded, trouble = record_apart(self.job.spec, self.costliest, self.workers, seconds, self.told)

@@ -112,9 +112,6 @@ def _stored(
         raise SetupError(f"{path}: {error.strerror or error}") from error
 
 
-# ---- what tasks gather from logs until all are done ----
-
-
 _FOLDER: Final = ".unfinished"
 """The folder for kept results, beside the runs."""
 _DAYS: Final = 7
@@ -202,7 +199,6 @@ class UnfinishedLogs:
 
 
 def _nothing() -> Iterator[bytes]:
-    """Yield nothing, as a generator that can be closed."""
     yield from ()
 
 
@@ -217,7 +213,6 @@ def _key(task: LogTask) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return what was kept; None if it was deleted or is damaged."""
     try:
         stored = path.read_bytes()
     except OSError:
