@@ -51,8 +51,8 @@ class Advice(Shown):
     def experiment(self, number: int, database: str | None = None) -> str:
         """Return the text of the experiment file that would prove the changes of finding `number`, from 1.
 
-        `database` is the connection string of a database whose tables the experiment copies the definitions
-        of. Default: the database that was watched, if this call watched one.
+        `database` is the connection string of a database whose tables the experiment copies the
+        definitions of. Default: the database that was watched, if this call watched one.
 
         Raises:
             UsageError: if there is no such finding, or its change is no SQL that a copy can try.

@@ -142,9 +142,9 @@ def run_case(
 def plan(source: Place, *, runs: Place | None = None, **options: Unpack[PlanKeywords]) -> PlanDocument:
     """Check an experiment; return its trials, duration and expected precision without running it.
 
-    The check covers the file's keys, SQL and settings, and with `dsn` the server. It starts no server.
-    The forecast uses the standard deviation of the newest run of the same experiment in `runs`, or typical
-    values if there is none. The keywords are those of `run`.
+    The check covers the file's keys, SQL and settings, and with `dsn` the server. It starts no
+    server. The forecast uses the standard deviation of the newest run of the same experiment in
+    `runs`, or typical values if there is none. The keywords are those of `run`.
 
     Raises:
         UsageError: as `run`.

@@ -74,8 +74,8 @@ def uncork(request: pytest.FixtureRequest) -> Measuring:
 class Measuring:
     """Runs experiments and loads for one test, stores them, and names them in the test's report.
 
-    Keywords default to those of the marker, then to pytest's options. A file not found in the current folder
-    is looked up beside the test.
+    Keywords default to those of the marker, then to pytest's options. A file not found in the
+    current folder is looked up beside the test.
     """
 
     def __init__(self, item: pytest.Item, config: pytest.Config) -> None:

@@ -17,9 +17,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def documented(options: type, keywords: type) -> Callable[[Function], Function]:
     """Return a decorator that shows the keywords of a function in its signature and documentation.
 
-    The function takes them as ``**options: Unpack[keywords]``; unknown ones raise TypeError. Types come from
-    the TypedDict `keywords`, defaults and help from the dataclass `options`. The docstring's line
-    ``options:`` is replaced by one line for each keyword.
+    The function takes them as ``**options: Unpack[keywords]``; unknown ones raise TypeError. Types
+    come from the TypedDict `keywords`, defaults and help from the dataclass `options`. The
+    docstring's line ``options:`` is replaced by one line for each keyword.
     """
     declared = {option.field: option for option in options_of(options)}
     types: Mapping[str, Any] = keywords.__annotations__

@@ -116,8 +116,8 @@ def compare(
 ) -> Compared:
     """Compare stored runs with the first of them, or with `against`.
 
-    A single run is compared with the run named ``"baseline"``. `practical` is the smallest difference that
-    matters. `any_machine` includes runs of different machines, without verdicts.
+    A single run is compared with the run named ``"baseline"``. `practical` is the smallest
+    difference that matters. `any_machine` includes runs of different machines, without verdicts.
 
     Raises:
         UsageError: if they cannot be compared.
@@ -230,8 +230,8 @@ def _since(since: str | datetime | None) -> datetime | None:
 def sql(query: str = "SHOW TABLES", *, run: str | Run | None = None, runs: Place | None = None) -> Table:
     """Query all stored runs, or one, in DuckDB's SQL.
 
-    Across all runs, each table has the additional column run, and the table runs has one row per run. Damaged
-    runs are left out; `uncork sql` reports them.
+    Across all runs, each table has the additional column run, and the table runs has one row per
+    run. Damaged runs are left out; `uncork sql` reports them.
 
     Raises:
         UsageError: if DuckDB rejects the query; its message says where.

@@ -24,8 +24,8 @@ _SHOWN: Final = 20
 class Table:
     """Rows with named, typed columns.
 
-    Libraries that support Arrow accept it directly (``polars.DataFrame(rows)``, ``duckdb.sql("FROM rows")``).
-    Iteration yields one dict per row.
+    Libraries that support Arrow accept it directly (``polars.DataFrame(rows)``, ``duckdb.sql("FROM
+    rows")``). Iteration yields one dict per row.
     """
 
     def __init__(self, data: pa.Table) -> None:

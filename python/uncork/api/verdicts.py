@@ -20,8 +20,8 @@ _LINES = 40
 class VariantVerdicts:
     """The comparisons of a variant with the baseline, in each cell and workload.
 
-    `faster`, `slower`, `not_slower` and `no_difference` are true if the verdict holds in all of them. If the
-    evidence does not decide, they are false and `undecided` is true.
+    `faster`, `slower`, `not_slower` and `no_difference` are true if the verdict holds in all of
+    them. If the evidence does not decide, they are false and `undecided` is true.
     """
 
     def __init__(self, result: RunResult, variant: str) -> None:

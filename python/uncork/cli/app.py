@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 _COLLECT: Final = (50_000, 20, 20)
-"""Thresholds of garbage collection. A command keeps what it reads: with Python's defaults, collection took a
-quarter of the time of a query over ten thousand runs."""
+"""Thresholds of garbage collection. A command keeps what it reads: with Python's defaults,
+collection took a quarter of the time of a query over ten thousand runs."""
 
 app = typer.Typer(
     name="uncork",
@@ -109,8 +109,8 @@ _UTF: Final = "utf"
 class _Output(io.FileIO):
     """Standard output. Once its reader is gone (``| head -1``), further output is discarded.
 
-    The verb completes as usual: it writes its files, and a broken gate keeps its exit status. A full disk is
-    reported once.
+    The verb completes as usual: it writes its files, and a broken gate keeps its exit status. A
+    full disk is reported once.
     """
 
     _lost = False

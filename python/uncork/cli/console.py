@@ -49,8 +49,7 @@ talk = _StreamConsole(stderr=True, highlight=False)
 def asked_password(options: ServerNames) -> str | None:
     """Ask for a password on the terminal, if the options say so; return None if they do not.
 
-    Raises:
-        UsageError: if there is no terminal, or nothing was typed.
+    Raises UsageError if there is no terminal, or nothing was typed.
     """
     if not options.password:
         return None

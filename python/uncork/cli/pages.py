@@ -59,11 +59,8 @@ def write_pages(
 ) -> None:
     """Write three forms of a report into a run's folder, and the HTML page to `page` if it is given.
 
-    `name` is the name of the files; by default that of a run's own report. `tell` prints the path of the
-    page.
-
-    Raises:
-        StoreError: if one of them cannot be written.
+    `name` is the name of the files; by default that of a run's own report. `tell` prints the path
+    of the page. Raises StoreError if one of them cannot be written.
     """
     report, document = name or "report", name or "result"
     files: dict[str, str | bytes] = {f"{document}.json": json, f"{report}.md": markdown}
@@ -84,11 +81,9 @@ def report(
 ) -> None:
     """Print a report in a form, and write all forms into the run's folder (the page to `page`, if given).
 
-    `terminal` replaces the default terminal output of the kind. Without `keep`, files are written only with
-    the terminal form, which prints the path of the page, or if `page` is given.
-
-    Raises:
-        StoreError: if one of them cannot be written.
+    `terminal` replaces the default terminal output of the kind. Without `keep`, files are written
+    only with the terminal form, which prints the path of the page, or if `page` is given. Raises
+    StoreError if one of them cannot be written.
     """
     json: bytes | None = None
     if form == "terminal":
@@ -119,10 +114,8 @@ def report_document(
 ) -> None:
     """Print what was found of runs in a form, and write all forms beside a run, in files called `name`.
 
-    `brief` is the document for Markdown if it differs.
-
-    Raises:
-        StoreError: if a file cannot be written.
+    `brief` is the document for Markdown if it differs. Raises StoreError if a file cannot be
+    written.
     """
     from uncork.report.write.html import html_page  # noqa: PLC0415 -- a watch begins without it
     from uncork.report.write.json_document import json_text  # noqa: PLC0415
@@ -154,11 +147,9 @@ def write_forms(
 def write_beside(folder: Path, files: Mapping[str, str | bytes], html: str, page: Path) -> Path | None:
     """Write files into a run's folder, and the HTML page; return the path of the page.
 
-    If the folder is read-only, write only a page elsewhere; without one, print a note and return None. The
-    result is shown either way.
-
-    Raises:
-        StoreError: if a file cannot be written for another reason, such as a full disk.
+    If the folder is read-only, write only a page elsewhere; without one, print a note and return
+    None. The result is shown either way. Raises StoreError if a file cannot be written for another
+    reason, such as a full disk.
     """
     try:
         for name, text in files.items():

@@ -46,10 +46,8 @@ def report(options: ReportOptions) -> None:
 def write_reports(folder: Path, form: Form, page: Path | None) -> RunResult:
     """Write an experiment's report into its folder (HTML, Markdown, JSON), and print it in a form.
 
-    `page` names another file for the HTML page.
-
-    Raises:
-        StoreError: if the run is damaged or the report cannot be written.
+    `page` names another file for the HTML page. Raises StoreError if the run is damaged or the
+    report cannot be written.
     """
     row: Kind[RunResult] = kind_named("experiment")
     result = row.read(folder)

@@ -67,11 +67,9 @@ def run(options: RunOptions) -> None:
 def start_of(options: HostOptions) -> Start:
     """Return what starts the runs of experiments that the options ask for.
 
-    On a cluster, the first start says what will happen, and asks if nobody has confirmed it.
-
-    Raises:
-        UsageError: if the options do not fit together, or Ray is missing. A start raises it too, and
-            typer.Exit if a person declines.
+    On a cluster, the first start says what will happen, and asks if nobody has confirmed it. Raises
+    UsageError if the options do not fit together, or Ray is missing. A start raises it too, and
+    typer.Exit if a person declines.
     """
     request = host_request(options)
     if request is None:
@@ -106,8 +104,7 @@ def rerun(options: RerunOptions) -> None:
 def report_form(options: RunOptions | RerunOptions | CaseOptions) -> Form:
     """Return the form in which the report is printed.
 
-    Raises:
-        UsageError: if two forms are requested, or the folder of the HTML page does not exist.
+    Raises UsageError if two forms are requested, or the folder of the HTML page does not exist.
     """
     check_page(options.html)
     return chosen_form(as_json=options.as_json, markdown=options.markdown)
@@ -141,8 +138,8 @@ def measure(
 ) -> None:
     """Run a session with a progress view, write and print its report, and check expectations.
 
-    The report is printed in `form`; `page` names another file for the HTML page. A run that breaks off still
-    gets a report if anything was measured; its error decides the exit status.
+    The report is printed in `form`; `page` names another file for the HTML page. A run that breaks
+    off still gets a report if anything was measured; its error decides the exit status.
     """
     try:
         run_session(session)

@@ -18,8 +18,8 @@ from uncork.requests.option import Location, Option, from_words, options_of
 def command_of(options: type[Any], run: str) -> Callable[..., Any]:
     """Return a function for Typer that reads `options` from the command line and passes them to `run`.
 
-    `run` is a dotted module and a function, ``module:function``; it is imported when the verb runs. Values
-    arrive as text, so that `requests` reads them and words the refusals.
+    `run` is a dotted module and a function, ``module:function``; it is imported when the verb runs.
+    Values arrive as text, so that `requests` reads them and words the refusals.
     """
 
     def command(**words: Any) -> Any:

@@ -32,8 +32,7 @@ def named(options: ServerNames) -> bool:
 def database_of(given: str | None, option: str | None) -> str | None:
     """Return the database, or connection string, of an argument or of -d.
 
-    Raises:
-        UsageError: if they differ.
+    Raises UsageError if they differ.
     """
     if given and option not in (None, given):
         raise UsageError(
@@ -43,11 +42,7 @@ def database_of(given: str | None, option: str | None) -> str | None:
 
 
 def refuse_asking(options: ServerNames, *, connects: bool = True) -> None:
-    """Refuse -W with -w, and -W of a verb that does not connect.
-
-    Raises:
-        UsageError: in these cases.
-    """
+    """Refuse -W with -w, and -W of a verb that does not connect: raise UsageError."""
     if options.password and options.no_password:
         raise UsageError("-W/--password asks for a password, and -w/--no-password never does: leave one out")
     if options.password and not connects:
@@ -60,8 +55,7 @@ def refuse_asking(options: ServerNames, *, connects: bool = True) -> None:
 def watched_server(options: ServerNames, given: str | None, ask: AskPassword) -> ServerOptions:
     """Return the server that a verb connects to; `given` is its argument, or the option that is like one.
 
-    Raises:
-        UsageError: if the options contradict each other, or a password cannot be asked for.
+    Raises UsageError if the options contradict each other, or a password cannot be asked for.
     """
     database = database_of(given, options.database_name)
     refuse_asking(options)

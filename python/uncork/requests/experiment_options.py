@@ -150,8 +150,8 @@ class PlanOptions(MeasuredServer):
     The check covers the keys of the file, the SQL, by PostgreSQL's grammar, and the values of settings. It
     starts no server. With --dsn it also checks that the server can be used, and changes nothing there.
 
-    The forecast uses the standard deviation of the newest stored run of the same experiment, or typical
-    values if there is none.
+    The forecast uses the standard deviation of the newest stored run of the same experiment, or
+    typical values if there is none.
     """
 
     file: Path = opt("FILE", "Experiment file (TOML).", required=True)
@@ -251,8 +251,8 @@ class CaseOptions(HostOptions):
 class DoctorOptions(MeasuredServer):
     """Measure in 20 s how small a difference this machine can resolve in 1, 5 and 30 minutes.
 
-    Compares a statement with itself over several restarts of the server: first a short statement, then a
-    long one.
+    Compares a statement with itself over several restarts of the server: first a short statement,
+    then a long one.
     """
 
     self_test: bool = opt(
@@ -277,10 +277,10 @@ class DoctorOptions(MeasuredServer):
 class CostOptions(MeasuredServer):
     """Measure the overhead of each observer: off and on, side by side, under load and idle.
 
-    The observers are pg_stat_statements, auto_explain, logging of every statement, track_io_timing, uncork's
-    own samplers and perf; each is a variant of one experiment. Unavailable observers are skipped with a
-    reason. Two are measured separately: one reading of the catalogue (--only catalogue), and a profiling
-    agent inside a service (--only agent).
+    The observers are pg_stat_statements, auto_explain, logging of every statement, track_io_timing,
+    uncork's own samplers and perf; each is a variant of one experiment. Unavailable observers are
+    skipped with a reason. Two are measured separately: one reading of the catalogue (--only
+    catalogue), and a profiling agent inside a service (--only agent).
     """
 
     builtin: str = opt(

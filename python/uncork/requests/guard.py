@@ -22,16 +22,16 @@ Tell = Callable[[str], None]
 class GuardRequest:
     """What to guard, and how.
 
-    `target` is an experiment file, or a stored run's id, name or path. `variant` names the variant of the
-    file that both sides run; None is the file's baseline. `gates` come before those of the file.
-    `acknowledged` is the file of acknowledged changes; None is the one that the experiment file names. `same`
-    allows two identical sides (an A/A test of the guard itself). `words` are the command's arguments, to
-    repeat it; secrets are removed where they are shown.
+    `target` is an experiment file, or a stored run's id, name or path. `variant` names the variant
+    of the file that both sides run; None is the file's baseline. `gates` come before those of the
+    file. `acknowledged` is the file of acknowledged changes; None is the one that the experiment
+    file names. `same` allows two identical sides (an A/A test of the guard itself). `words` are the
+    command's arguments, to repeat it; secrets are removed where they are shown.
 
-    For a stored load only: it is measured `times` times, sent to `url` with `headers` instead of its own; or
-    `stored` judges it without measuring. For any stored run, `everything` includes runs with broken gates in
-    its history. With `resume`, `target` is the run of an interrupted guard, which continues. `on_hosts` says
-    that the hosts of a cluster measure both sides.
+    For a stored load only: it is measured `times` times, sent to `url` with `headers` instead of
+    its own; or `stored` judges it without measuring. For any stored run, `everything` includes runs
+    with broken gates in its history. With `resume`, `target` is the run of an interrupted guard,
+    which continues. `on_hosts` says that the hosts of a cluster measure both sides.
     """
 
     target: str
@@ -65,8 +65,7 @@ def guard_request(
 ) -> GuardRequest:
     """Return the request that the options describe, on `target` and `server`; `words` repeat it.
 
-    Raises:
-        UsageError: if a side cannot be understood, or the hosts' options do not fit together.
+    Raises UsageError if a side cannot be understood, or the hosts' options do not fit together.
     """
     return build_from(
         GuardRequest,

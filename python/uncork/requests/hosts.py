@@ -74,8 +74,7 @@ class HostOptions(MeasuredServer):
 def host_request(options: HostOptions) -> HostRequest | None:
     """Return the hosts that the options ask for; None for this machine alone.
 
-    Raises:
-        UsageError: if the options do not fit together.
+    Raises UsageError if the options do not fit together.
     """
     dsns = tuple(options.host_dsn or ())
     hosts = len(dsns) if options.hosts is None and dsns else options.hosts

@@ -401,8 +401,7 @@ def cluster_of_http(
 ) -> ClusterRequest | None:
     """Return the nodes that send the load, or the steps of a sweep; None if this machine sends it.
 
-    Raises:
-        UsageError: if a load from nodes cannot be as the options ask.
+    Raises UsageError if a load from nodes cannot be as the options ask.
     """
     watched = "nodes watch only themselves; run `uncork profile db` beside the load"
     return read_cluster(

@@ -79,8 +79,8 @@ class LoadJob:
     their scale is read from the server; `scale` is the value for scripts otherwise. `advise`: afterwards,
     send the load again while the database is watched. `command` repeats the job and contains no secret.
 
-    With `advise`, and if the load goes through a pooler, `postgres` is the connection string of the server
-    that is watched, and `pooler` that of PgBouncer's console. `logs` are the server's logs.
+    With `advise`, and if the load goes through a pooler, `postgres` is the connection string of the
+    server that is watched, and `pooler` that of PgBouncer's console. `logs` are the server's logs.
     """
 
     spec: LoadSpec
@@ -100,8 +100,8 @@ class LoadJob:
 class HttpJob:
     """Load a service. `command` repeats the job and contains no secret.
 
-    `service_pids` are the service's processes; if empty, they are found by its port. `postgres` is the
-    connection string of the database behind the service. `advise`: see `LoadJob`.
+    `service_pids` are the service's processes; if empty, they are found by its port. `postgres` is
+    the connection string of the database behind the service. `advise`: see `LoadJob`.
     """
 
     spec: HttpSpec
@@ -115,10 +115,10 @@ class HttpJob:
 class ServiceJob:
     """Profile a service for `seconds` with the load `spec`, or with the traffic that is there (`send` False).
 
-    `postgres` is the database behind it. `pids` are the service's processes; if empty, they are found by its
-    port. `code`: also record functions. `logs` are the database's logs, read for the time of the profile.
-    `pooler` is the connection string of PgBouncer's console. `command` repeats the profile and holds no
-    secret.
+    `postgres` is the database behind it. `pids` are the service's processes; if empty, they are
+    found by its port. `code`: also record functions. `logs` are the database's logs, read for the
+    time of the profile. `pooler` is the connection string of PgBouncer's console. `command` repeats
+    the profile and holds no secret.
     """
 
     spec: HttpSpec
@@ -136,14 +136,14 @@ class ServiceJob:
 class CureJob:
     """Try the changes of the findings of a stored watch on a copy of the database.
 
-    `watched` is the folder of the watch, `log` that of a run of the server's logs, and `log_files` are the
-    logs themselves, which show transactions, if they are at hand. `source` is the connection
-    string of the database to copy, which is only read; `copy` that of a copy that exists already. `binaries`
-    is a folder with the server's programs for the copy. `disk` is how many bytes all copies together may
-    take, `max_read` how many bytes a second to read of the source at most. `only` are rules, and `finding` is
-    the number of the only finding to try. `earlier` is the folder of a cure that ended early, whose decided
-    findings are not tried again. `settings` are more settings of the copy's server. `command` repeats the
-    cure and holds no secret.
+    `watched` is the folder of the watch, `log` that of a run of the server's logs, and `log_files`
+    are the logs themselves, which show transactions, if they are at hand. `source` is the
+    connection string of the database to copy, which is only read; `copy` that of a copy that exists
+    already. `binaries` is a folder with the server's programs for the copy. `disk` is how many
+    bytes all copies together may take, `max_read` how many bytes a second to read of the source at
+    most. `only` are rules, and `finding` is the number of the only finding to try. `earlier` is the
+    folder of a cure that ended early, whose decided findings are not tried again. `settings` are
+    more settings of the copy's server. `command` repeats the cure and holds no secret.
     """
 
     watched: Path

@@ -34,8 +34,7 @@ def moment_of(text: str) -> datetime | None:
 def since_of(text: str | None, option: str, now: datetime) -> datetime | None:
     """Return the beginning of a period that ends now: a date, a time, or an age before `now`.
 
-    Raises:
-        UsageError: if the text is neither, or lies before the year 1.
+    Raises UsageError if the text is neither, or lies before the year 1.
     """
     if text is None:
         return None

@@ -1,8 +1,8 @@
 """Declare an option of a verb once: its flags, help, panel, and how a text or a Python value is read.
 
-A verb's options are a dataclass whose fields are declared with `opt`; an option of several verbs is a type
-annotated with `Opt`. The command line builds its parser from the dataclass, Python its signature and
-documentation, and refusals take the option's name from it.
+A verb's options are a dataclass whose fields are declared with `opt`; an option of several verbs is
+a type annotated with `Opt`. The command line builds its parser from the dataclass, Python its
+signature and documentation, and refusals take the option's name from it.
 """
 
 from __future__ import annotations
@@ -153,8 +153,7 @@ def _as_is(value: Any, _: str) -> Any:
 def from_words(options: type[Options], words: Mapping[str, Any]) -> Options:
     """Return the options that a command line gives: texts and lists of texts by field.
 
-    Raises:
-        UsageError: if a text cannot be read, or its value is out of range.
+    Raises UsageError if a text cannot be read, or its value is out of range.
     """
     return _filled(
         options, words, lambda kind, text, name: kind.read(text, name) if isinstance(text, str) else text
@@ -164,8 +163,7 @@ def from_words(options: type[Options], words: Mapping[str, Any]) -> Options:
 def from_values(options: type[Options], values: Mapping[str, Any]) -> Options:
     """Return the options that a Python call gives; refusals name the keyword.
 
-    Raises:
-        UsageError: if a value has the wrong type, or is out of range.
+    Raises UsageError if a value has the wrong type, or is out of range.
     """
     return _filled(options, values, lambda kind, value, name: kind.take(value, name), keywords=True)
 
@@ -362,8 +360,7 @@ def pair(separator: str, refusal: str, name: str = r".*\S.*", value: str = ".*")
 def quantity_ns(value: object, option: str) -> int:
     """Return the nanoseconds of a time with a unit, or of a timedelta.
 
-    Raises:
-        UsageError: if it is neither.
+    Raises UsageError if it is neither.
     """
     if isinstance(value, timedelta):
         return ((value.days * 86_400 + value.seconds) * 10**6 + value.microseconds) * 1000

@@ -119,11 +119,9 @@ def read_part(
 ) -> LoadPart | None:
     """Return the part of the load that the options ask for; None for a load that is whole.
 
-    `operations` is how many operations of all clients together end the load, None if something else does.
-    `read_files` are the files that other options read.
-
-    Raises:
-        UsageError: if the load cannot be cut like that.
+    `operations` is how many operations of all clients together end the load, None if something else
+    does. `read_files` are the files that other options read. Raises UsageError if the load cannot
+    be cut like that.
     """
     if not any(part_given(options)):
         return None
@@ -214,11 +212,9 @@ def read_cluster(
 ) -> ClusterRequest | None:
     """Return the nodes that the options ask for; None for a load from this machine.
 
-    `operations` is how many operations of all clients together end the load, None if something else does.
-    `excluded` are given options that a load from nodes cannot have.
-
-    Raises:
-        UsageError: if the load cannot be sent like that.
+    `operations` is how many operations of all clients together end the load, None if something else
+    does. `excluded` are given options that a load from nodes cannot have. Raises UsageError if the
+    load cannot be sent like that.
     """
     if options.nodes is None:
         for name in cluster_given(options):

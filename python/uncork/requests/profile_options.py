@@ -57,8 +57,8 @@ WatchRate = Annotated[
 class LogOptions:
     """Report where the time went, from PostgreSQL's logs: templates, applications, errors, locks, files.
 
-    Reads stderr logs with any log_line_prefix, csvlog and jsonlog. The run is stored; `uncork report` shows
-    it again.
+    Reads stderr logs with any log_line_prefix, csvlog and jsonlog. The run is stored; `uncork
+    report` shows it again.
     """
 
     files: list[Location] = opt(
@@ -201,8 +201,8 @@ class LogOptions:
 class DatabaseOptions(WatchedServer):
     """Profile a running PostgreSQL server: CPU time, waits, blocking sessions and query templates.
 
-    Reads the statistics views before and after, and samples active sessions in between. It changes nothing
-    and resets no counters. The run is stored; `uncork report` shows it again.
+    Reads the statistics views before and after, and samples active sessions in between. It changes
+    nothing and resets no counters. The run is stored; `uncork report` shows it again.
     """
 
     database: str | None = opt(
@@ -241,8 +241,8 @@ class DatabaseOptions(WatchedServer):
 class CpuOptions(WatchedServer):
     """Profile CPU time by stack: of processes, a server, a command, or another profiler's file.
 
-    Uses perf where the machine allows it, and otherwise reports what cannot be recorded. The run is stored;
-    `uncork report` shows it again, and --against shows what changed.
+    Uses perf where the machine allows it, and otherwise reports what cannot be recorded. The run is
+    stored; `uncork report` shows it again, and --against shows what changed.
     """
 
     arguments: list[str] | None = opt("[COMMAND...]", "With --command: the command and its arguments.")
@@ -307,8 +307,8 @@ class CpuOptions(WatchedServer):
 class AdviseOptions(WatchedServer):
     """Name what is wrong with a database: each fault with its cost and the changes to try.
 
-    Watches a server, reads its logs, or takes runs that are stored, and joins them. It only reads. What it
-    reads is stored as runs of `profile db` and `profile logs`.
+    Watches a server, reads its logs, or takes runs that are stored, and joins them. It only reads.
+    What it reads is stored as runs of `profile db` and `profile logs`.
     """
 
     sources: list[str] | None = opt(

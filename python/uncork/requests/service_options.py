@@ -125,8 +125,8 @@ def service_job(
 ) -> ServiceJob:
     """Return the profile that the options ask for.
 
-    `read` reads a file, `environment` has the values of ``${NAME}`` in a requests file, and `command` repeats
-    the profile. `ask` asks for a password.
+    `read` reads a file, `environment` has the values of ``${NAME}`` in a requests file, and
+    `command` repeats the profile. `ask` asks for a password.
 
     Raises:
         UsageError: if an option is invalid or contradicts another.

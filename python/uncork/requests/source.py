@@ -25,8 +25,8 @@ from uncork.store.query import RunReader
 class Options:
     """Changes to an experiment by the command line or a part of a case; None or empty changes nothing.
 
-    `variants` are kept in addition to the baseline. `operations` replaces the operations of a trial, where
-    trials count them.
+    `variants` are kept in addition to the baseline. `operations` replaces the operations of a
+    trial, where trials count them.
     """
 
     levels: Mapping[str, list[str]] = field(default_factory=dict)
@@ -105,11 +105,7 @@ def file_source(path: Path, options: Options, *, case: str | None = None, alone:
 
 
 def file_text(path: Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        UsageError: if it cannot be read, or is not text.
-    """
+    """Return the text of a file. Raises UsageError if it cannot be read, or is not text."""
     try:
         return path.read_text()
     except OSError as error:
@@ -129,10 +125,7 @@ def text_source(
 ) -> Source:
     """Read an experiment from text, and its SQL files from `folder`.
 
-    `file` is the name used in messages.
-
-    Raises:
-        SpecError: if it is invalid.
+    `file` is the name used in messages. Raises SpecError if it is invalid.
     """
     files: dict[str, str] = {}
 
@@ -149,8 +142,7 @@ def text_source(
 def made_source(text: str, files: Mapping[str, str], options: Options, file: str) -> Source:
     """Return the experiment in a text; `files` are its SQL files, `file` the name used in messages.
 
-    Raises:
-        SpecError: if it is invalid.
+    Raises SpecError if it is invalid.
     """
     known = dict(files)
 
@@ -166,10 +158,8 @@ def made_source(text: str, files: Mapping[str, str], options: Options, file: str
 def case_source(name: str, options: Options, *, full: bool) -> Source:
     """Return a case's experiment: its default part, or with `full` all of it.
 
-    Options of the command line override the settings of the part.
-
-    Raises:
-        UsageError: if there is no such case.
+    Options of the command line override the settings of the part. Raises UsageError if there is no
+    such case.
     """
     folder = case_folder(name)
     part = tomllib.loads((folder / "expected.toml").read_text())["run"]["full" if full else "default"]
@@ -187,11 +177,7 @@ def case_source(name: str, options: Options, *, full: bool) -> Source:
 
 
 def case_folder(name: str) -> Path:
-    """Return the folder of a case.
-
-    Raises:
-        UsageError: if there is no such case.
-    """
+    """Return the folder of a case. Raises UsageError if there is no such case."""
     try:
         return cases.path(name)
     except KeyError:

@@ -37,8 +37,8 @@ from uncork.requests.words import (
 
 ReadFile = Callable[[str], str]
 ListFolder = Callable[[str], Sequence[str] | None]
-"""Return the paths of a folder's .sql files in the order of their names, and of a recording's transactions;
-None if it is no folder."""
+"""Return the paths of a folder's .sql files in the order of their names, and of a recording's
+transactions; None if it is no folder."""
 
 _MOST_SCRIPTS: Final = 128
 _MOST_CONNECTIONS: Final = 64
@@ -61,12 +61,10 @@ def read_request(
 ) -> LoadJob | TablesJob:
     """Return the job that the options describe.
 
-    `files` lists the scripts of a folder. `draw_seed` draws a random seed, and `now_seed` is the seed of
-    ``--random-seed=time``. `log_id` makes the log's name unique to this process. `command` repeats the
-    request and contains no secret.
-
-    Raises:
-        UsageError: if an option is invalid or contradicts another.
+    `files` lists the scripts of a folder. `draw_seed` draws a random seed, and `now_seed` is the
+    seed of ``--random-seed=time``. `log_id` makes the log's name unique to this process. `command`
+    repeats the request and contains no secret. Raises UsageError if an option is invalid or
+    contradicts another.
     """
     server = _server(options)
     tables = _tables(options)
@@ -376,8 +374,7 @@ def cluster_of_sql(
 ) -> ClusterRequest | None:
     """Return the nodes that send the load, or the steps of a sweep; None if this machine sends it.
 
-    Raises:
-        UsageError: if a load from nodes cannot be as the options ask.
+    Raises UsageError if a load from nodes cannot be as the options ask.
     """
     return read_cluster(
         options,
@@ -404,8 +401,7 @@ def cluster_of_sql(
 def recording_file(options: SqlOptions, files: ListFolder) -> str | None:
     """Return the file with the transactions of the recording that is to be sent; None if there is none.
 
-    Raises:
-        UsageError: if a recording is sent together with something else, or a replay has none.
+    Raises UsageError if a recording is sent together with something else, or a replay has none.
     """
     given = [] if options.replay is None else [options.replay]
     found = [
@@ -431,8 +427,7 @@ def with_recording(
 ) -> LoadSpec:
     """Return the load that sends a recording, whose transactions are the `text` of `file`.
 
-    Raises:
-        UsageError: if the recording is invalid, or needs another protocol.
+    Raises UsageError if the recording is invalid, or needs another protocol.
     """
     transactions = parse_transactions(text, file)
     # A weight of 0 means that a script is never sent; the recording decides how often.

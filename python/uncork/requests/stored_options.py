@@ -68,10 +68,10 @@ class CompareOptions:
 class MergeOptions:
     """Merge the parts of a load, or the runs of an experiment on several hosts, and show the report.
 
-    Histograms of a load's parts (--shard) are added without loss, counts and series second by second. The
-    report names parts that are missing, were killed, or disagree with the others, and counts what they may
-    have sent. The rounds of an experiment are judged together: on these hosts, and from five hosts on, on
-    hosts like these.
+    Histograms of a load's parts (--shard) are added without loss, counts and series second by
+    second. The report names parts that are missing, were killed, or disagree with the others, and
+    counts what they may have sent. The rounds of an experiment are judged together: on these hosts,
+    and from five hosts on, on hosts like these.
     """
 
     merged: list[str] = opt(
@@ -127,10 +127,10 @@ class HistoryOptions:
 class QueryOptions:
     """Query a stored run, or all runs, in SQL; without a query, list the tables that have rows.
 
-    Without RUN, the query is about the newest run that has not failed. An experiment also has the table
-    comparisons, with its verdicts.
-    `DESCRIBE trials` lists the columns of trials. Across all runs, each table has the additional column run,
-    and the table runs has one row per run: name, kind, status, tags and start time.
+    Without RUN, the query is about the newest run that has not failed. An experiment also has the
+    table comparisons, with its verdicts. `DESCRIBE trials` lists the columns of trials. Across all
+    runs, each table has the additional column run, and the table runs has one row per run: name,
+    kind, status, tags and start time.
     """
 
     run: str = opt("[RUN]", "Stored run: its id, a name, or last; or all. Default: last.", default="last")
@@ -167,9 +167,9 @@ class ServeOptions:
 class McpOptions:
     """Serve the stored runs to a language model's client, by the Model Context Protocol.
 
-    The client, such as an editor or an assistant, starts this command and talks to it over standard input and
-    output. It can list and read runs, query their tables, compare them, and plan experiments. It cannot write
-    or measure anything, unless you allow it with --allow-run.
+    The client, such as an editor or an assistant, starts this command and talks to it over standard
+    input and output. It can list and read runs, query their tables, compare them, and plan
+    experiments. It cannot write or measure anything, unless you allow it with --allow-run.
     """
 
     allow_run: bool = opt(
@@ -232,8 +232,8 @@ class ExportOptions:
 class AcknowledgeOptions:
     """Acknowledge a change that broke a gate, with a reason: it no longer alarms.
 
-    Appends an entry to a file that belongs in the repository, beside the experiment. The change is accepted
-    up to the measured extent, and no further.
+    Appends an entry to a file that belongs in the repository, beside the experiment. The change is
+    accepted up to the measured extent, and no further.
     """
 
     run: str = opt(

@@ -43,8 +43,7 @@ class SweepOptions:
 def sweep_request(options: SweepOptions) -> SweepRequest | None:
     """Return the requested sweep, or None without --sweep. Pure.
 
-    Raises:
-        UsageError: if an option is invalid or contradicts another.
+    Raises UsageError if an option is invalid or contradicts another.
     """
     if options.sweep is None:
         for option, value in (

@@ -80,8 +80,7 @@ def together_job(job: Job, progress_s: int | None) -> Job:
 def named_loads(jobs: Sequence[LoadJob | HttpJob]) -> Mapping[str, LoadJob | HttpJob]:
     """Return the loads by name: ``sql`` and ``http``, numbered if there are several of a kind.
 
-    Raises:
-        UsageError: if there is only one.
+    Raises UsageError if there is only one.
     """
     if len(jobs) < _LEAST:
         raise UsageError(

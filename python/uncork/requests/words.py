@@ -54,8 +54,7 @@ def source_contradictions(options: SqlOptions) -> Iterator[str]:
 def local_logs(logs: Sequence[str], what: str) -> tuple[Path, ...]:
     """Return the paths of logs that the database writes during `what`.
 
-    Raises:
-        UsageError: if one is the address of an object.
+    Raises UsageError if one is the address of an object.
     """
     for log in logs:
         if "://" in log:
@@ -86,12 +85,10 @@ def read_arrivals(
 ) -> Arrivals | None:
     """Return how operations arrive at `rate` a second; None for a closed loop.
 
-    `text` is the value of --arrivals, and `read` reads a trace file. `kinds` are the kinds without a
-    parameter; the first is the default. Messages use `rates`, which names the options that set a rate, and
-    `needed`, which says how to add one.
-
-    Raises:
-        UsageError: if `text` is invalid, or contradicts `rate`.
+    `text` is the value of --arrivals, and `read` reads a trace file. `kinds` are the kinds without
+    a parameter; the first is the default. Messages use `rates`, which names the options that set a
+    rate, and `needed`, which says how to add one. Raises UsageError if `text` is invalid, or
+    contradicts `rate`.
     """
     if text is None and rate is None:
         return None

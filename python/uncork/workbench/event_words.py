@@ -89,8 +89,8 @@ def progress_line(
 ) -> str:
     """Return the progress of a load in one line, which begins like pgbench's.
 
-    `at` is a Unix time to show instead of the time elapsed. `limited` means that late arrivals are skipped,
-    and `tries` that failed transactions are retried; each adds a count to the line.
+    `at` is a Unix time to show instead of the time elapsed. `limited` means that late arrivals are
+    skipped, and `tries` that failed transactions are retried; each adds a count to the line.
     """
     unit, clients = ("requests/s", "connections") if http else ("tps", "clients")
     when = f"{progress.elapsed_ns / 1e9:.1f} s" if at is None else f"{at:.3f} s"

@@ -61,11 +61,9 @@ def send_written() -> Iterator[Sent]:
 def send_pending(root: Path) -> Sent:
     """Send the runs that are stored here but not at the address, except runs that are still running.
 
-    The first error with the address ends sending; an error with a run does not. A run whose process was
-    killed is sent as interrupted, because other machines could not see that it no longer runs.
-
-    Raises:
-        UsageError: if the folder does not mirror an address.
+    The first error with the address ends sending; an error with a run does not. A run whose process
+    was killed is sent as interrupted, because other machines could not see that it no longer runs.
+    Raises UsageError if the folder does not mirror an address.
     """
     mirror = _mirror(root)
     sent, troubles = [], []
@@ -94,8 +92,7 @@ def unsent(root: Path) -> int:
 def push_runs(folder: Path, address: Path) -> Sent:
     """Send the runs of a folder that are not at an address yet, with their tags, and with unused names.
 
-    Raises:
-        UsageError: if the folder itself mirrors an address.
+    Raises UsageError if the folder itself mirrors an address.
     """
     mirror = _mirror(address)
     if mirror_of(folder) is not None:

@@ -41,9 +41,9 @@ _COMPARED: Final[frozenset[RunKind]] = frozenset({"experiment", "load", "sweep"}
 class RunRecord:
     """A run that is being measured. As a context manager, it records how the run ended.
 
-    Set `status` and `reason` for an end other than success; an error overrides them, an interruption does
-    so only while `status` is None. A run that did not complete and holds no results is deleted, unless
-    `keep` is set.
+    Set `status` and `reason` for an end other than success; an error overrides them, an
+    interruption does so only while `status` is None. A run that did not complete and holds no
+    results is deleted, unless `keep` is set.
     """
 
     folder: Path
@@ -74,8 +74,7 @@ class RunRecord:
     def change(self, **changes: Any) -> None:
         """Change fields of the manifest, also on the disk: that is what a killed run leaves.
 
-        Raises:
-            StoreError: if the manifest cannot be written.
+        Raises StoreError if the manifest cannot be written.
         """
         self.manifest = replace(self.manifest, **changes)
         write_manifest(self.folder, self.manifest)
@@ -88,8 +87,7 @@ class RunRecord:
     def close(self, status: RunStatus, reason: str) -> None:
         """End the run, or delete it if it did not complete and holds nothing.
 
-        Raises:
-            StoreError: if the manifest cannot be written.
+        Raises StoreError if the manifest cannot be written.
         """
         with uninterrupted():
             if status == "complete" or self.keep or self.has_results():
@@ -106,8 +104,7 @@ class RunRecord:
     def end(self, status: RunStatus, reason: str, elapsed_ns: int | None = None) -> None:
         """Record in the manifest how the run ended; `elapsed_ns` defaults to the time since it was entered.
 
-        Raises:
-            StoreError: if the manifest cannot be written.
+        Raises StoreError if the manifest cannot be written.
         """
         elapsed = time.monotonic_ns() - self._begun_ns if elapsed_ns is None else elapsed_ns
         manifest = closed(
@@ -183,8 +180,7 @@ def start_run(
         announce: Without it, the manifest is not written before the run has ended.
         undone: What an error says was not done.
 
-    Raises:
-        SetupError: if the folder cannot be written.
+    Raises SetupError if the folder cannot be written.
     """
     stamp = (at or datetime.now(UTC)).strftime("%Y%m%d-%H%M%S")
     folder = None

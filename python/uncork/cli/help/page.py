@@ -1,7 +1,7 @@
 """The layout of help: usage, text, panels of options or verbs, examples; wrapped to the terminal's width.
 
-It is laid out here because rich loads a Markdown parser and a highlighter for it, which doubles the time that
-help takes. Text may contain code in backquotes and lists of lines that begin with ``-``.
+It is laid out here because rich loads a Markdown parser and a highlighter for it, which doubles the
+time that help takes. Text may contain code in backquotes and lists of lines that begin with ``-``.
 """
 
 from __future__ import annotations

@@ -42,8 +42,7 @@ def finish_load(
 ) -> None:
     """Show the result of a load and write its reports; raise typer.Exit unless all went well.
 
-    Raises:
-        StoreError: if a report cannot be written.
+    Raises StoreError if a report cannot be written.
     """
     kind: Kind[LoadResult] = kind_named("load")
     result = kind.read(folder)

@@ -79,8 +79,7 @@ def itself(options: object) -> object:
 def _parsed(kind: type[Options], words: str, verb: str) -> Options:
     """Parse the options of one load, written as on its own command line.
 
-    Raises:
-        UsageError: if they are wrong.
+    Raises UsageError if they are wrong.
     """
     try:
         split = shlex.split(words)

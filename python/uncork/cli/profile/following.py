@@ -63,8 +63,7 @@ class Following:
     def _find(self) -> Iterator[tuple[Path, str]]:
         """Yield the current files with their servers; a new file without one has the server "".
 
-        Raises:
-            UsageError: if the server of a file that exists at the beginning is unknown.
+        Raises UsageError if the server of a file that exists at the beginning is unknown.
         """
         paths = [path for path in self._paths() if path not in self._found]
         known = [*self._found, *paths]

@@ -17,8 +17,8 @@ class _Finder:
 def hide_pandas() -> None:
     """Hide pandas from here on.
 
-    Arrow imports pandas, if it is there, to convert the first list, in case it is a Series. That takes 0.3 s,
-    and no command uses pandas. In Python and notebooks it is imported as ever.
+    Arrow imports pandas, if it is there, to convert the first list, in case it is a Series. That
+    takes 0.3 s, and no command uses pandas. In Python and notebooks it is imported as ever.
     """
     _HIDDEN.add("pandas")
     sys.meta_path.insert(0, _Finder())
@@ -27,8 +27,8 @@ def hide_pandas() -> None:
 def load_arrow_alone() -> None:
     """Load Arrow without numpy, which takes twice as long as Arrow; numpy itself can be imported afterwards.
 
-    Only for a command that passes no arrays of numpy to Arrow. Without `hide_pandas`, that is in Python and
-    notebooks, this does nothing.
+    Only for a command that passes no arrays of numpy to Arrow. Without `hide_pandas`, that is in
+    Python and notebooks, this does nothing.
     """
     if _HIDDEN and "numpy" not in sys.modules:
         _HIDDEN.add("numpy")

@@ -12,8 +12,7 @@ from uncork.store.layout import LAST, failed_since, failure_reason
 def note_skipped(root: Path, *words: str | None) -> None:
     """Print a note if one of the words is ``last`` and newer runs failed, so that nobody takes them for it.
 
-    Raises:
-        UncorkError: if the runs cannot be listed.
+    Raises UncorkError if the runs cannot be listed.
     """
     skipped = failed_since(root) if LAST in words else []
     if not skipped:

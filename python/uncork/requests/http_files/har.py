@@ -72,8 +72,7 @@ def is_har(content: str) -> bool:
 def convert_har(file: str, content: str) -> Converted:
     """Convert the traffic in a HAR file.
 
-    Raises:
-        UsageError: if it is not a HAR file, or has no request to send.
+    Raises UsageError if it is not a HAR file, or has no request to send.
     """
     entries = _entries(file, content)
     counts = Counter(_left_out(entry) for entry in entries)

@@ -23,8 +23,7 @@ _ENDINGS = (".toml", ".har")
 def file_and_urls(options: HttpOptions) -> tuple[Path | None, list[str]]:
     """Return the requests file, if one is given, and the addresses.
 
-    Raises:
-        UsageError: if two files are given.
+    Raises UsageError if two files are given.
     """
     urls = list(options.urls or ())
     named = [url for url in urls if url.lower().endswith(_ENDINGS) and "://" not in url]
@@ -37,8 +36,7 @@ def file_and_urls(options: HttpOptions) -> tuple[Path | None, list[str]]:
 def converted_traffic(options: HttpOptions, read: ReadFile) -> Converted:
     """Return the requests file that ``--write-requests`` writes.
 
-    Raises:
-        UsageError: if no HAR file is given, or it is damaged.
+    Raises UsageError if no HAR file is given, or it is damaged.
     """
     file, urls = file_and_urls(options)
     if file is None or urls:

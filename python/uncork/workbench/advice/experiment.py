@@ -16,10 +16,8 @@ from uncork.workbench.experiment.drafting import draft_of
 def experiment_of(result: AdviceResult, number: int, folder: Path, dsn: str | None) -> str:
     """Return an experiment file about a finding: its statement, with and without each provable change.
 
-    `dsn` is a database to read the definitions of the tables from, if it is known.
-
-    Raises:
-        UsageError: if there is no such finding, or nothing about it can be proven by SQL on a copy.
+    `dsn` is a database to read the definitions of the tables from, if it is known. Raises
+    UsageError if there is no such finding, or nothing about it can be proven by SQL on a copy.
     """
     if number > len(result.findings):
         many = count_words(len(result.findings), "finding")

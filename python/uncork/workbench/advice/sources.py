@@ -27,9 +27,7 @@ def tell_apart(root: Path, sources: Sequence[str], *, connects: bool = False) ->
     """Return what each source is; without sources, the server of the PG* variables is watched.
 
     `connects` says that other options name a server, which is watched beside stored runs and logs.
-
-    Raises:
-        UsageError: if a source is nothing that exists, or there are two servers.
+    Raises UsageError if a source is nothing that exists, or there are two servers.
     """
     folders: list[Path] = []
     logs: list[str] = []

@@ -88,8 +88,8 @@ class _State:
 def cure(root: Path, job: CureJob, told: Callable[[str], None]) -> tuple[Path, CureResult, str]:
     """Try the changes of a stored watch's findings on a copy; return the run, the result, and the trouble.
 
-    `told` receives messages about the progress. Ctrl-C ends early and keeps what was found. The trouble says
-    why it ended early; empty if it did not.
+    `told` receives messages about the progress. Ctrl-C ends early and keeps what was found. The
+    trouble says why it ended early; empty if it did not.
 
     Raises:
         UsageError: if the watch holds no evidence of a database, there is no finding of that number, or the
@@ -462,8 +462,7 @@ _BUFFER: Final = 8192
 def expected_keeps(source: str, given: str | None) -> CopyKeeps:
     """Return what a copy will have as the source has it; statistics are only promised until it is made.
 
-    Raises:
-        ConnectError: if the source cannot be reached.
+    Raises ConnectError if the source cannot be reached.
     """
     if given is not None:
         return CopyKeeps(statistics=True, pages=True)
@@ -473,8 +472,8 @@ def expected_keeps(source: str, given: str | None) -> CopyKeeps:
 def databases_at_once(arms: int) -> int:
     """Return how many copies of the data exist while an experiment runs: for `arms` changes and a baseline.
 
-    The copy itself, the template with which all variants begin, a template for each variant, and a live
-    database for each variant and for the baseline's second run.
+    The copy itself, the template with which all variants begin, a template for each variant, and a
+    live database for each variant and for the baseline's second run.
     """
     return 2 + (arms + 1) + (arms + 2)
 
@@ -518,11 +517,7 @@ class CopiedDatabase:
                 self._server.stop()
 
     def check_disk(self, error: UncorkError) -> None:
-        """Raise the reason for an error if it is that the disk is full, and the error does not say so.
-
-        Raises:
-            SetupError: then.
-        """
+        """Raise SetupError if an error came because the disk is full, and the error does not say so."""
         if self._server is None or not self._server.disk_is_full or _FULL in str(error):
             return
         folder = servers_folder()
@@ -543,8 +538,8 @@ class CopiedDatabase:
     def make(self, *, max_read: int, disk: int, told: Callable[[str], None]) -> CopyFacts:
         """Make the copy, or look at the given one; return what it holds.
 
-        `max_read` is how many bytes a second to read of the source at most, `disk` how many bytes the copy's
-        tables may take.
+        `max_read` is how many bytes a second to read of the source at most, `disk` how many bytes
+        the copy's tables may take.
 
         Raises:
             ConnectError: if a server cannot be reached.

@@ -93,10 +93,8 @@ class Shop:
     def traffic(self, seconds: float) -> Iterator[None]:
         """Send the shop's statements for `seconds`; the context ends when they have ended.
 
-        If the body raises an exception, the server stops, which ends the traffic at once.
-
-        Raises:
-            LoadError: if a transaction failed.
+        If the body raises an exception, the server stops, which ends the traffic at once. Raises
+        LoadError if a transaction failed.
         """
         spec = LoadSpec(
             scripts=_SCRIPTS,
@@ -122,8 +120,7 @@ class Shop:
 def open_shop() -> Iterator[Shop]:
     """Start a server with the shop's database; the context's end removes both.
 
-    Raises:
-        SetupError: if the server cannot be started.
+    Raises SetupError if the server cannot be started.
     """
     server = EmbeddedServer(_SETTINGS)
     server.start()

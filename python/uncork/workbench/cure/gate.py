@@ -1,7 +1,7 @@
 """Decide whether a copy stands for its source: both must plan the statements of a finding in the same way.
 
-Both servers only plan the statements (EXPLAIN), with the first few sets of captured values. The source does
-so in the read-only session of a watch.
+Both servers only plan the statements (EXPLAIN), with the first few sets of captured values. The
+source does so in the read-only session of a watch.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def plans_agree(source: str, copy: str, statements: Sequence[CapturedStatement])
     """Compare how the source and the copy plan statements, in the order of `statements`.
 
     `source` and `copy` are connection strings. Both plan a statement with the settings of its role. If the
-    plans of a statement differ and one of them is parallel, the plans without parallel workers decide:
-    workers depend on the processors and the settings of a server.
+    plans of a statement differ and one of them is parallel, the plans without parallel workers
+    decide: workers depend on the processors and the settings of a server.
 
     Raises:
         ConnectError: if a server cannot be reached.

@@ -41,10 +41,8 @@ def hand_over(
 
     `source` is the connection string of the source.
 
-    Without a proven change, only the captured workload is handed over.
-
-    Raises:
-        StoreError: if they cannot be written.
+    Without a proven change, only the captured workload is handed over. Raises StoreError if they
+    cannot be written.
     """
     place = folder / HANDED
     place.mkdir(exist_ok=True)
@@ -54,8 +52,7 @@ def hand_over(
 def write_pull_request(folder: Path, result: CureResult) -> None:
     """Write the description for a pull request, which needs the answer, if a change was proven.
 
-    Raises:
-        StoreError: if it cannot be written.
+    Raises StoreError if it cannot be written.
     """
     if _proven(result) is not None:
         write_atomically(folder / HANDED / _REQUEST, pull_request_markdown(result))
@@ -144,10 +141,8 @@ beyond a transaction."""
 def hand_over_application(place: Path, result: CureResult, dsn: str) -> Iterator[Handed]:
     """Write a folder for each proven change of the application, and yield what the folders are for.
 
-    `dsn` is the connection string of the source, which the experiment copies.
-
-    Raises:
-        StoreError: if a file cannot be written.
+    `dsn` is the connection string of the source, which the experiment copies. Raises StoreError if
+    a file cannot be written.
     """
     for change in application_changes(result):
         folder = place / APPLICATION / change.name
@@ -245,9 +240,5 @@ def _basis(change: Change, *, measured: bool) -> Iterator[str]:
 
 
 def write_cure(folder: Path, result: CureResult) -> None:
-    """Write the result of a cure, atomically.
-
-    Raises:
-        StoreError: if the file cannot be written.
-    """
+    """Write the result of a cure, atomically. Raises StoreError if the file cannot be written."""
     write_atomically(folder / CURE_FILE, json_text(result))

@@ -233,8 +233,8 @@ class Prover:
 def _beside_control(change: Change, useless: Change) -> Change:
     """Return a change that is judged against the control, a change that cannot help.
 
-    If the control seems to help, the variants' databases differ by more than the changes. Then a change must
-    surely save more than the control can have saved.
+    If the control seems to help, the variants' databases differ by more than the changes. Then a
+    change must surely save more than the control can have saved.
     """
     if change.state != "cured" or useless.state != "cured" or change.net is None or useless.net is None:
         return change
@@ -310,9 +310,9 @@ _SETS: Final = 5
 class Rehearsed:
     """A change that was executed once, alone.
 
-    `error` is the server's words if it failed, else empty. `build_ns` and `undo_ns` are how long the change
-    and its reversal took, `size` by how many bytes the database grew. `planned` are the templates whose plan
-    it changes. Templates that cannot be planned are not among them.
+    `error` is the server's words if it failed, else empty. `build_ns` and `undo_ns` are how long
+    the change and its reversal took, `size` by how many bytes the database grew. `planned` are the
+    templates whose plan it changes. Templates that cannot be planned are not among them.
     """
 
     error: str = ""

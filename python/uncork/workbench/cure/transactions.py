@@ -156,10 +156,8 @@ def transaction_plan(
 ) -> tuple[VariantPlan | None, str]:
     """Return the plan to prove a finding by variants of its transaction, or the reason why not.
 
-    Both are empty if the finding proposes no change of a transaction.
-
-    Raises:
-        StoreError: if the watch is damaged.
+    Both are empty if the finding proposes no change of a transaction. Raises StoreError if the
+    watch is damaged.
     """
     if not transaction_habits(finding):
         return None, ""
@@ -174,8 +172,7 @@ def transaction_plan(
 def _captured(order: StatementOrder, workload: CapturedWorkload) -> CapturedTransaction:
     """Return an ordered transaction with its captured statements.
 
-    Raises:
-        NoOrder: if a statement was not captured.
+    Raises NoOrder if a statement was not captured.
     """
     known = {statement.template: statement for statement in workload.statements}
     missing = {captured.template: captured for captured in workload.missing}

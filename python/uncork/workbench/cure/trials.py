@@ -65,9 +65,9 @@ def measure_arms(
 ) -> Measured:
     """Run an experiment about captured statements, and return the effect of each variant on each of them.
 
-    `text` is the experiment file, whose workloads are named ``s`` and the statement's template. `server` is
-    the connection string of the server with the copy. `needless` returns what needs no more trials, given the
-    effects so far.
+    `text` is the experiment file, whose workloads are named ``s`` and the statement's template.
+    `server` is the connection string of the server with the copy. `needless` returns what needs no
+    more trials, given the effects so far.
 
     On a busy machine, a budget of up to three minutes can be too short to bound the effect of `deciding` on
     the costliest statement (of any variant, if `deciding` is empty). Then the run is continued until all

@@ -39,12 +39,12 @@ class Variant:
 class VariantPlan:
     """A finding whose operations can be sent in other ways, and how to compare them.
 
-    `what` says what is measured. `whole` is the operation as a statement, and `clients` how many sessions
-    send it at once. `experiment` returns an experiment file that compares the variants of some names with the
-    present way on a copy, within a budget in seconds. `effect` makes the effect on the time of an operation
-    from one on operations a second. `net` returns the sessions' time that a variant saves per hour; None if
-    it is unknown. `doubt` returns why a gain may be smaller on the server, as sentences; empty if there is no
-    reason.
+    `what` says what is measured. `whole` is the operation as a statement, and `clients` how many
+    sessions send it at once. `experiment` returns an experiment file that compares the variants of
+    some names with the present way on a copy, within a budget in seconds. `effect` makes the effect
+    on the time of an operation from one on operations a second. `net` returns the sessions' time
+    that a variant saves per hour; None if it is unknown. `doubt` returns why a gain may be smaller
+    on the server, as sentences; empty if there is no reason.
     """
 
     finding: Finding

@@ -1,7 +1,7 @@
 """Leave out captured values with which a statement violates a constraint on the copy, or finds no row there.
 
-Drawn values can name a row that others refer to, and a copy that was cut lacks rows that a statement needs.
-One such error would end the measurement of everything beside it.
+Drawn values can name a row that others refer to, and a copy that was cut lacks rows that a
+statement needs. One such error would end the measurement of everything beside it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,11 @@ def without_violations(
 ) -> tuple[CapturedWorkload, tuple[Missing, ...]]:
     """Return a workload without the sets of values that violate a constraint, and what was left out.
 
-    All statements that change rows are executed on a copy of the database at `conninfo`, of which nothing
-    remains. If the server refuses to copy it, the workload stays as it is. A statement whose sets all violate
-    a constraint is not captured. If an UPDATE or DELETE changes fewer rows than on the server, because others
-    changed these rows meanwhile, its values come from rows of the copy; if none fit, it is not captured.
-
-    Raises:
-        ConnectError: if the server cannot be reached.
+    All statements that change rows are executed on a copy of the database at `conninfo`, of which
+    nothing remains. If the server refuses to copy it, the workload stays as it is. A statement
+    whose sets all violate a constraint is not captured. If an UPDATE or DELETE changes fewer rows
+    than on the server, because others changed these rows meanwhile, its values come from rows of
+    the copy; if none fit, it is not captured. Raises ConnectError if the server cannot be reached.
     """
     changing = [statement for statement in workload.statements if statement.changes]
     found: dict[int, Mapping[Values, str]] = {}
@@ -95,8 +93,8 @@ def with_matching(
 ) -> CapturedStatement | None:
     """Return a statement with values that find rows; None if there are none. Pure.
 
-    `others` are values of rows of the copy. If the server's calls changed less than one row each on average,
-    some sets find none, too.
+    `others` are values of rows of the copy. If the server's calls changed less than one row each on
+    average, some sets find none, too.
     """
     finding = [*(values for values, many in rows.items() if many), *others]
     if not finding:

@@ -42,9 +42,9 @@ def what_if(
     `source` is a connection string; the source is only read. A statement is planned with its
     first set of values.
 
-    Not the same as on the source are: the smallest and the largest value of a column, which the planner may
-    look up in an index instead of the histogram; the values of CREATE STATISTICS; and the statistics of an
-    expression in a candidate, which exist after the first ANALYZE.
+    Not the same as on the source are: the smallest and the largest value of a column, which the
+    planner may look up in an index instead of the histogram; the values of CREATE STATISTICS; and
+    the statistics of an expression in a candidate, which exist after the first ANALYZE.
 
     Raises:
         ConnectError: if the source cannot be reached or read.

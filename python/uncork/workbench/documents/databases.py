@@ -16,8 +16,7 @@ from uncork.workbench.documents.kinds import Kind
 def read_database(folder: Path) -> DatabaseResult:
     """Return the result of a stored watch of a server, with its sentences.
 
-    Raises:
-        StoreError: if its files are damaged.
+    Raises StoreError if its files are damaged.
     """
     return answer_database(stored_database_result(folder))
 

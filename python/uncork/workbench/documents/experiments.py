@@ -17,8 +17,7 @@ from uncork.workbench.documents.kinds import Kind
 def read_experiment(folder: Path) -> RunResult:
     """Return the result of a stored experiment, with its sentences.
 
-    Raises:
-        StoreError: if its files are damaged.
+    Raises StoreError if its files are damaged.
     """
     return answer_experiment(build_result(folder))
 

@@ -46,8 +46,7 @@ def stack_flames(run: StackRun) -> tuple[Flame, ...]:
 def evidence_flames(folder: Path, result: RunResult) -> tuple[Flame, ...]:
     """Draw where the baseline's processor time goes, and what the best variant changed, for each workload.
 
-    Raises:
-        StoreError: if files are damaged.
+    Raises StoreError if files are damaged.
     """
     return tuple(_of_variants(dict(processor_stacks(folder)), result))
 
@@ -55,8 +54,7 @@ def evidence_flames(folder: Path, result: RunResult) -> tuple[Flame, ...]:
 def compared_flames(before: Path, others: Sequence[Path]) -> tuple[Flame, ...]:
     """Draw what changed in the processor time of variants of which several experiments kept stacks.
 
-    Raises:
-        StoreError: if files are damaged.
+    Raises StoreError if files are damaged.
     """
     if any(read_manifest(folder).kind != "experiment" for folder in (before, *others)):
         return ()

@@ -35,10 +35,10 @@ class Forms(NamedTuple):
 class Kind(Generic[Found]):
     """How one kind of run is read and reported.
 
-    `read` reads a stored run, and `result` returns the public part of what it read. `brief` builds the
-    document for Markdown, without flame graphs and very long parts, and `page` that of the HTML page if it
-    has more. `terminal` prints the report. `markdown` writes the Markdown if it is not made from the brief
-    document.
+    `read` reads a stored run, and `result` returns the public part of what it read. `brief` builds
+    the document for Markdown, without flame graphs and very long parts, and `page` that of the HTML
+    page if it has more. `terminal` prints the report. `markdown` writes the Markdown if it is not
+    made from the brief document.
     """
 
     read: Callable[[Path], Found]
@@ -92,8 +92,7 @@ _ROWS: Final = {
 def kind_of(folder: Path) -> Kind[Any]:
     """Return the kind of a stored run; an experiment that a guard measured is of kind ``guard``.
 
-    Raises:
-        StoreError: if the run is damaged, or this version of uncork does not know its kind.
+    Raises StoreError if the run is damaged, or this version of uncork does not know its kind.
     """
     kind = read_manifest(folder).kind
     if kind not in _ROWS:

@@ -16,8 +16,7 @@ from uncork.workbench.documents.kinds import Kind
 def read_load(folder: Path) -> LoadResult:
     """Return the result of a stored load, with its sentences.
 
-    Raises:
-        StoreError: if its files are damaged, or it has no result yet.
+    Raises StoreError if its files are damaged, or it has no result yet.
     """
     return answer_load(build_load_result(folder))
 

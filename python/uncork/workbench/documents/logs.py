@@ -21,8 +21,7 @@ from uncork.workbench.documents.kinds import Kind
 def read_log(folder: Path, also: Collection[str] = ()) -> LogResult:
     """Return the result of a stored log, with its sentences; `also` as in `log_result`.
 
-    Raises:
-        StoreError: if its files are damaged.
+    Raises StoreError if its files are damaged.
     """
     return answer_log(stored_log_result(folder, also))
 
@@ -44,8 +43,7 @@ def compare_stored_logs(
 ) -> LogComparison:
     """Return the changes between two stored logs, with their sentences; `results` are theirs, if known.
 
-    Raises:
-        StoreError: if their files are damaged.
+    Raises StoreError if their files are damaged.
     """
     old, new = results or (read_log(before), read_log(after))
     in_new, in_old = absent_from(old, new), absent_from(new, old)

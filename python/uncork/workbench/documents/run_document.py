@@ -71,8 +71,7 @@ class RunDocument(Generic[Result_co]):
 def run_document(folder: Path) -> RunDocument[StoredResult]:
     """Return the report on a stored run, whatever its kind.
 
-    Raises:
-        UncorkError: if the run is damaged, or holds nothing to report.
+    Raises UncorkError if the run is damaged, or holds nothing to report.
     """
     kind = kind_of(folder)
     found = kind.read(folder)
@@ -96,11 +95,9 @@ def comparison_document(
 ) -> RunDocument[ComparedResult]:
     """Return the comparison of runs with one of them (`before`), whatever their kind.
 
-    `root` holds the comparable runs; `manifests` are its manifests, oldest first, if already listed. For
-    `practical` and `any_machine`, see `compare_stored`.
-
-    Raises:
-        UncorkError: if the runs cannot be compared, or one is damaged.
+    `root` holds the comparable runs; `manifests` are its manifests, oldest first, if already
+    listed. For `practical` and `any_machine`, see `compare_stored`. Raises UncorkError if the runs
+    cannot be compared, or one is damaged.
     """
     kind = comparison_kind(before, others)
     if kind == "figures":
@@ -124,8 +121,7 @@ def history_document(
 ) -> RunDocument[History]:
     """Return the history of a metric over the runs comparable with `like`: see `stored_history`.
 
-    Raises:
-        UncorkError: if there is no such run or metric, or the run is damaged.
+    Raises UncorkError if there is no such run or metric, or the run is damaged.
     """
     found = answer_history(stored_history(root, metric, subject=subject, like=like, manifests=manifests))
     return RunDocument(build_history_document(found), json_text(found), found)

@@ -13,8 +13,7 @@ from uncork.store.query import RunReader
 def run_tables(folder: Path) -> RunReader:
     """Return a reader of a run's tables; an experiment also has `comparisons`, its verdicts.
 
-    Raises:
-        StoreError: if the run is damaged.
+    Raises StoreError if the run is damaged.
     """
     reader = RunReader(folder)
     if reader.manifest.kind == "experiment":

@@ -38,8 +38,7 @@ class ServiceRun:
 def read_service(folder: Path) -> ServiceRun:
     """Return a stored profile of a service, with its sentences.
 
-    Raises:
-        StoreError: if its files are damaged, or it has no result.
+    Raises StoreError if its files are damaged, or it has no result.
     """
     load, database, code, log = (part_of(folder, name) for name in ("load", "database", "code", "log"))
     stacks = None if code is None else read_stacks(code)

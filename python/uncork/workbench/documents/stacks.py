@@ -17,8 +17,7 @@ from uncork.workbench.documents.kinds import Kind
 def read_stacks(folder: Path, *, against: str = "") -> StackRun:
     """Return a stored profile of stacks with its sentences, compared as stored or with the run `against`.
 
-    Raises:
-        StoreError: if its files are damaged.
+    Raises StoreError if its files are damaged.
     """
     run = stored_stacks(folder, against=against)
     return replace(run, result=answer_stacks(run.result))

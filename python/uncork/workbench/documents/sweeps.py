@@ -15,8 +15,7 @@ from uncork.workbench.documents.kinds import Kind
 def read_sweep(folder: Path) -> SweepResult:
     """Return the result of a stored sweep, with its sentences.
 
-    Raises:
-        StoreError: if its files are damaged, or it has no result yet.
+    Raises StoreError if its files are damaged, or it has no result yet.
     """
     return answer_sweep(build_sweep_result(folder))
 

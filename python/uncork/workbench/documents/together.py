@@ -14,8 +14,7 @@ from uncork.workbench.documents.kinds import Kind
 def read_together(folder: Path) -> TogetherResult:
     """Read a stored run, and build its result with its answer.
 
-    Raises:
-        StoreError: if its files are damaged, or it has no result yet.
+    Raises StoreError if its files are damaged, or it has no result yet.
     """
     return answer_together(build_together_result(folder))
 

@@ -53,8 +53,7 @@ def file_of(result: GuardResult) -> Path:
 def acknowledge_from(path: Path, checks: tuple[GateCheck, ...], today: datetime.date | None = None) -> Known:
     """Apply the acknowledged changes of a file to checks; a missing file holds no changes.
 
-    Raises:
-        UsageError: if the file cannot be read, or an entry is wrong.
+    Raises UsageError if the file cannot be read, or an entry is wrong.
     """
     text = _text(path)
     entries = parse_acknowledged(text, file=str(path)) if text is not None else ()
@@ -64,8 +63,7 @@ def acknowledge_from(path: Path, checks: tuple[GateCheck, ...], today: datetime.
 def broken_checks(result: GuardResult, gate: str, workload: str | None) -> tuple[GateCheck, ...]:
     """Return the broken checks of a guard that `gate` names; its spelling may differ.
 
-    Raises:
-        UsageError: if the guard has no such gate, or the gate is not broken.
+    Raises UsageError if the guard has no such gate, or the gate is not broken.
     """
     try:
         wanted = parse_gate(gate).workload
@@ -98,10 +96,8 @@ def new_entries(
 ) -> tuple[Acknowledgement, ...]:
     """Return one entry for each workload of broken checks, dated today and signed by git's user if known.
 
-    If a workload has several cells, the entry allows the worst result among them.
-
-    Raises:
-        UsageError: if `reason`, `until` or `limit` is wrong.
+    If a workload has several cells, the entry allows the worst result among them. Raises UsageError
+    if `reason`, `until` or `limit` is wrong.
     """
     by, today = _git_user(folder), datetime.date.today()
     found: dict[str, Acknowledgement] = {}

@@ -18,8 +18,8 @@ from uncork.stats.gates.decision import Decision, confirm
 class Judgement:
     """What a measurement found of one gate in one place.
 
-    `place` identifies the gate in both measurements. `check` builds what a guard reports, from a decision
-    and the values of this measurement.
+    `place` identifies the gate in both measurements. `check` builds what a guard reports, from a
+    decision and the values of this measurement.
     """
 
     place: Hashable
@@ -41,11 +41,9 @@ def measure_and_confirm(
 ) -> tuple[GateCheck, ...]:
     """Measure and judge all gates, and measure once more what looks broken and is not acknowledged.
 
-    A gate is reported broken only if both measurements find it broken. Without `twice`, the first decides.
-    `length` says how long the second measurement takes, as a clause.
-
-    Raises:
-        UncorkError, KeyboardInterrupt: from `measure`.
+    A gate is reported broken only if both measurements find it broken. Without `twice`, the first
+    decides. `length` says how long the second measurement takes, as a clause. Raises UncorkError or
+    KeyboardInterrupt: from `measure`.
     """
     first = measure(None)
     checks = tuple(judgement.check(judgement.decision) for judgement in first)

@@ -39,8 +39,8 @@ from uncork.workbench.guard.sides import Sides, opened_sides, server_choice
 from uncork.workbench.guard.store import StoredRequest, write_guard, write_request
 
 BUDGET_NS: Final = 300 * 10**9
-"""The default budget of each of the two measurements. With it, 9 of 10 guards find a planted regression of
-5 % in both (simulated; `bench/guard_pairs.py` measures it)."""
+"""The default budget of each of the two measurements. With it, 9 of 10 guards find a planted
+regression of 5 % in both (simulated; `bench/guard_pairs.py` measures it)."""
 _ROUNDS: Final = 400
 """The default maximum of rounds; the budget ends a guard earlier."""
 
@@ -77,8 +77,8 @@ def guard_experiment(
 ) -> GuardResult:
     """Measure both sides of an experiment, judge the gates, confirm broken ones, and store the result.
 
-    `start` starts the runs: on this machine, or on several hosts. If the guard is interrupted, what was
-    measured is judged and stored, but no gate is reported broken.
+    `start` starts the runs: on this machine, or on several hosts. If the guard is interrupted, what
+    was measured is judged and stored, but no gate is reported broken.
 
     Raises:
         UsageError: if a side, a gate or an option is wrong, or both sides are the same.
@@ -184,10 +184,8 @@ def carry_on(
 ) -> GuardResult:
     """Measure, judge, measure again what looks broken, and store what was found.
 
-    A guard that was interrupted goes on in its `folder`, with what is left of its budget after `spent_ns`.
-
-    Raises:
-        UncorkError, KeyboardInterrupt: see `guard_experiment`.
+    A guard that was interrupted goes on in its `folder`, with what is left of its budget after
+    `spent_ns`. Raises UncorkError or KeyboardInterrupt: see `guard_experiment`.
     """
     session, judge = _session(guard, guard.source, guard.gates, None, folder=folder, spent_ns=spent_ns)
     sides = _SideBySide(guard, measure, session, judge)

@@ -31,10 +31,8 @@ def carry_out_guard(
 ) -> tuple[GuardResult, Path]:
     """Guard an experiment file or a stored run, or resume a guard; return the result and its folder.
 
-    `start` starts the runs of an experiment file's guard, here or on several hosts.
-
-    Raises:
-        UncorkError, KeyboardInterrupt: see `guard_experiment`, `resume_guard` and `guard_load`.
+    `start` starts the runs of an experiment file's guard, here or on several hosts. Raises
+    UncorkError or KeyboardInterrupt: see `guard_experiment`, `resume_guard` and `guard_load`.
     """
     if wanted.acknowledged is not None and not wanted.acknowledged.is_file():
         raise UsageError(f"--acknowledged {wanted.acknowledged}: no such file")
@@ -125,8 +123,8 @@ def resume_guard(folder: Path, wanted: GuardRequest, measure: Measure, notify: T
     """Resume the guard of a run with its stored request, for the rest of its budget.
 
     Gates are judged over all rounds, earlier and later. Their error rates hold at every look, so an
-    interruption does not change them. A second measurement decides once, at the end of its own budget. It
-    cannot be split, so a guard whose second measurement has begun cannot be resumed.
+    interruption does not change them. A second measurement decides once, at the end of its own
+    budget. It cannot be split, so a guard whose second measurement has begun cannot be resumed.
 
     Only the server in `wanted`, which must be the same as before, and its budget are used.
 
@@ -201,8 +199,7 @@ def _refuse(manifest: Manifest, request: StoredRequest, folder: Path) -> None:
 def _choice(wanted: GuardRequest, manifest: Manifest, request: StoredRequest) -> ServerChoice:
     """Return the server on which the guard began.
 
-    Raises:
-        UsageError: if the request names another server, or none although it must.
+    Raises UsageError if the request names another server, or none although it must.
     """
     choice = server_choice(wanted)
     if choice.description() != manifest.server:

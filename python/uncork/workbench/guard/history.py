@@ -51,8 +51,7 @@ CONFIDENCE: Final = 0.95
 def judge_history(root: Path, question: Question, measure: Measure | None, notify: Tell) -> Judged:
     """Measure and judge, and measure again what looks broken. Without `measure`, judge the stored run.
 
-    Raises:
-        UncorkError: if the run cannot be measured.
+    Raises UncorkError if the run cannot be measured.
     """
     new = [question.reference] if measure is None else measure()
     past = _past(root, question, new)
@@ -241,8 +240,7 @@ def read_experiment(folder: Path, wanted: GuardRequest) -> Question:
 def measure_experiment(root: Path, question: Question, notify: Tell) -> Callable[[], list[RunFigures]]:
     """Return a function that measures the experiment again, as often as requested, with new seeds.
 
-    Raises:
-        UsageError: if it was measured on an existing server, and the request names none.
+    Raises UsageError if it was measured on an existing server, and the request names none.
     """
     wanted = question.wanted
     with closing(RunReader(question.folder)) as reader:

@@ -116,8 +116,7 @@ def drawn_seed(wanted: GuardRequest) -> int:
 def known_of(wanted: GuardRequest) -> Path:
     """Return the file of acknowledged changes, and check it before anything is measured.
 
-    Raises:
-        UsageError: if the file is wrong.
+    Raises UsageError if the file is wrong.
     """
     path = known_file(None, None, wanted.acknowledged)
     acknowledge_from(path, ())
@@ -169,8 +168,7 @@ def _refuse_words(wanted: GuardRequest) -> None:
 def start_guard(root: Path, asked: Question, question: str) -> RunRecord:
     """Start the run of a guard. If it ends early and holds no turn that counts, it is deleted.
 
-    Raises:
-        SetupError: if its folder cannot be written.
+    Raises SetupError if its folder cannot be written.
     """
     manifest = draft(
         kind="guard",
@@ -240,8 +238,7 @@ def load_places(gates: Sequence[Gate]) -> tuple[Place, ...]:
 def check_load_gates(gates: Sequence[Gate], run: RunFigures, names: Sequence[str]) -> None:
     """Refuse gates on scripts (or requests) that a load does not have; `names` are the ones it has.
 
-    Raises:
-        UsageError: if a gate names another script; the message suggests a similar name.
+    Raises UsageError if a gate names another script; the message suggests a similar name.
     """
     for gate in gates:
         if not gate.workload:

@@ -1,7 +1,7 @@
 """Guard a stored run: compare it with its history, or send its load to two targets side by side.
 
-Each guard is a run of kind ``guard``. The loads that a guard against history carries out are ordinary runs.
-Later guards compare with them too, unless they are found broken.
+Each guard is a run of kind ``guard``. The loads that a guard against history carries out are
+ordinary runs. Later guards compare with them too, unless they are found broken.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from uncork.workbench.run_record import RunRecord
 def guard_load(root: Path, wanted: GuardRequest, notify: Tell) -> GuardResult:
     """Guard a stored load or experiment, and store the result as a run of kind ``guard``.
 
-    If the request describes a side, two targets are measured side by side, else the run is compared with its
-    history. With ``stored``, nothing is measured. `notify` receives progress messages.
+    If the request describes a side, two targets are measured side by side, else the run is compared
+    with its history. With ``stored``, nothing is measured. `notify` receives progress messages.
 
     Raises:
         UsageError: if the request does not fit the run, or a secret is missing.

@@ -89,8 +89,7 @@ def opened_sides(wanted: GuardRequest) -> Iterator[Sides]:
 def server_choice(wanted: GuardRequest) -> ServerChoice:
     """Return where both sides are measured.
 
-    Raises:
-        UsageError: if only one side names a server, or the options contradict each other.
+    Raises UsageError if only one side names a server, or the options contradict each other.
     """
     sides = (wanted.baseline, wanted.candidate)
     named = {side.role: side.dsn for side in sides}

@@ -27,11 +27,7 @@ GUARD_FILE: Final = "guard.json"
 
 
 def write_guard(folder: Path, result: GuardResult) -> None:
-    """Write the result of a guard, atomically.
-
-    Raises:
-        StoreError: if the file cannot be written.
-    """
+    """Write the result of a guard, atomically. Raises StoreError if the file cannot be written."""
     text = json.dumps(_finite(asdict(result)), ensure_ascii=False, indent=1, allow_nan=False)
     write_atomically(folder / GUARD_FILE, text + "\n")
 
@@ -39,8 +35,7 @@ def write_guard(folder: Path, result: GuardResult) -> None:
 def read_guard(folder: Path) -> GuardResult | None:
     """Return the result of a guard; None if the run is not a guard, or has not ended.
 
-    Raises:
-        StoreError: if the file is damaged, or has another format version.
+    Raises StoreError if the file is damaged, or has another format version.
     """
     path = folder / GUARD_FILE
     try:
@@ -56,8 +51,7 @@ def read_guard(folder: Path) -> GuardResult | None:
 def stored_guard(folder: Path) -> GuardResult:
     """Return the result of a run of kind ``guard``.
 
-    Raises:
-        StoreError: if the file is damaged, or the guard did not end.
+    Raises StoreError if the file is damaged, or the guard did not end.
     """
     found = read_guard(folder)
     if found is None:
@@ -127,10 +121,10 @@ _FILE: Final = "guard-request.json"
 class StoredRequest:
     """The request of a guard of an experiment, without the experiment itself.
 
-    `overridden` holds sentences about settings in the files that the guard overrides. `command` repeats the
-    guard. `acknowledged` is the file of acknowledged changes. `checkouts` says that services run in a
-    checkout, which is deleted with the guard, or in a working tree. `confirms` is the id of the first run, if
-    this run is the second measurement.
+    `overridden` holds sentences about settings in the files that the guard overrides. `command`
+    repeats the guard. `acknowledged` is the file of acknowledged changes. `checkouts` says that
+    services run in a checkout, which is deleted with the guard, or in a working tree. `confirms` is
+    the id of the first run, if this run is the second measurement.
     """
 
     baseline: GuardSide
@@ -144,19 +138,14 @@ class StoredRequest:
 
 
 def write_request(folder: Path, request: StoredRequest) -> None:
-    """Store the request of a guard, atomically.
-
-    Raises:
-        StoreError: if the file cannot be written.
-    """
+    """Store the request of a guard, atomically. Raises StoreError if the file cannot be written."""
     write_atomically(folder / _FILE, json.dumps(asdict(request), ensure_ascii=False, indent=1) + "\n")
 
 
 def read_request(folder: Path) -> StoredRequest | None:
     """Return the request of a guard; None if the run does not belong to a guard of an experiment.
 
-    Raises:
-        StoreError: if the file is damaged.
+    Raises StoreError if the file is damaged.
     """
     path = folder / _FILE
     try:

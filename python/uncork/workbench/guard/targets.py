@@ -88,10 +88,8 @@ def jobs_of(question: LoadQuestion) -> tuple[Jobs, str]:
 def judge_targets(run: RunRecord, question: LoadQuestion, jobs: Jobs, shared: str, notify: Tell) -> Judged:
     """Measure both targets in turn until every gate is decided or the budget is used, and judge.
 
-    Gates that look broken are measured once more with another seed, on new embedded servers if there are any.
-
-    Raises:
-        UncorkError: see `measure_turns`.
+    Gates that look broken are measured once more with another seed, on new embedded servers if
+    there are any. Raises UncorkError: see `measure_turns`.
     """
 
     def measure(broken: Collection[Hashable] | None) -> list[Judgement]:

@@ -39,11 +39,9 @@ def watch_again(
 ) -> None:
     """Send a load that was measured for five seconds more, and store the watch of its database in `record`.
 
-    What could not be watched is written into the manifest. `place` is the server's, without secrets. A load
-    that did not complete is not repeated. `sources` divide the time of a load by SQL further.
-
-    Raises:
-        StoreError: if the watch cannot be written.
+    What could not be watched is written into the manifest. `place` is the server's, without
+    secrets. A load that did not complete is not repeated. `sources` divide the time of a load by
+    SQL further. Raises StoreError if the watch cannot be written.
     """
     conninfo = target.components.conninfo
     if (

@@ -19,8 +19,7 @@ _PATH: Final = "/v1/metrics"
 def metrics_address(address: str) -> str:
     """Return the URL to post metrics to; ``/v1/metrics`` is the default path.
 
-    Raises:
-        UsageError: if `address` is not an HTTP URL.
+    Raises UsageError if `address` is not an HTTP URL.
     """
     parts = urlsplit(address)
     try:
@@ -37,10 +36,8 @@ def metrics_address(address: str) -> str:
 def send_requests(address: str, requests: Iterable[str], headers: Mapping[str, str]) -> int:
     """Post requests one after another; return how many data points the collector rejected.
 
-    Redirects are not followed, so that data for one host is never sent to another.
-
-    Raises:
-        ConnectError: if the collector cannot be reached, or refuses a request.
+    Redirects are not followed, so that data for one host is never sent to another. Raises
+    ConnectError if the collector cannot be reached, or refuses a request.
     """
     opener = urllib.request.build_opener(_NoRedirect)
     rejected = 0

@@ -56,8 +56,7 @@ def new_http_load(root: Path, job: HttpJob) -> HttpSession:
 def start_http_load(root: Path, job: HttpJob, kind: RunKind, question: str) -> HttpSession:
     """Check a job, and start the run of a load or of a sweep.
 
-    Raises:
-        SetupError, UsageError: see `new_http_load`.
+    Raises SetupError or UsageError: see `new_http_load`.
     """
     check_http_job(job)
     check_start(job.spec.part)
@@ -66,11 +65,7 @@ def start_http_load(root: Path, job: HttpJob, kind: RunKind, question: str) -> H
 
 
 def check_http_job(job: HttpJob) -> None:
-    """Check a job without contacting the service.
-
-    Raises:
-        UsageError: see `new_http_load`.
-    """
+    """Check a job without contacting the service. Raises UsageError: see `new_http_load`."""
     try:
         check_http(job.spec)
     except (LoadError, ConnectError) as error:
@@ -137,11 +132,9 @@ class HttpSession:
     ) -> LoadOutcome:
         """Load the service, and store the result. A service that refuses connections is an outcome too.
 
-        Each second is also stored as a snapshot, so that others can follow the load and a killed load is not
-        lost. If the load cannot start, its folder is deleted. `control` steers a part of a load.
-
-        Raises:
-            StoreError: if the result cannot be written.
+        Each second is also stored as a snapshot, so that others can follow the load and a killed
+        load is not lost. If the load cannot start, its folder is deleted. `control` steers a part
+        of a load. Raises StoreError if the result cannot be written.
         """
         with self.record as record:
             write_environment(self.folder, {"machine": machine_facts(), "core": build_facts()})

@@ -27,8 +27,8 @@ from uncork.workbench.run_record import RunRecord, draft, start_run
 def merge_runs(root: Path, runs: Sequence[str]) -> Path:
     """Merge the runs of a load's parts into a new run; return its folder.
 
-    The new run keeps the parts. Parts that are missing, or were killed, are accounted for: what they may have
-    sent is unknown.
+    The new run keeps the parts. Parts that are missing, or were killed, are accounted for: what
+    they may have sent is unknown.
 
     Raises:
         UsageError: if the runs are not parts of one load, or one is still running.
@@ -350,8 +350,8 @@ def _begun_by(part: StoredPart, planned: int | None) -> int | None:
 def _begun_at_most(plan: Mapping[str, Any], number: int, planned: int | None, node: PartNode) -> int | None:
     """Return how many operations a lost part may have begun until its lease ended.
 
-    In an open loop these are the arrivals until then. In a closed loop that ends after a time, only the
-    server decides.
+    In an open loop these are the arrivals until then. In a closed loop that ends after a time, only
+    the server decides.
     """
     duration_ns, until_ns = plan["stop"].get("duration_ns"), node.sent_until_ns
     if planned is None or duration_ns is None or until_ns is None or plan.get("arrivals") is None:

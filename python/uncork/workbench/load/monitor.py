@@ -33,17 +33,17 @@ _THREADS_EVERY: Final = 2
 """Threads are read in every second reading, because each is a file."""
 _LATE_NS: Final = 4_000_000
 _MOST_LATE: Final = 3
-"""A sample later than `_LATE_NS` was descheduled, probably like the service, and would find sessions idle for
-that reason. It is skipped, unless this many in a row are late."""
+"""A sample later than `_LATE_NS` was descheduled, probably like the service, and would find
+sessions idle for that reason. It is skipped, unless this many in a row are late."""
 
 
 @dataclass(frozen=True, slots=True)
 class Components:
     """The components that are watched besides the generator.
 
-    `conninfo` is the database's, and `postmaster` its process if it runs on this machine. `missing` holds a
-    sentence for each component that cannot be watched. `indirect` means that requests reach the database
-    through a service.
+    `conninfo` is the database's, and `postmaster` its process if it runs on this machine. `missing`
+    holds a sentence for each component that cannot be watched. `indirect` means that requests reach
+    the database through a service.
     """
 
     conninfo: str | None = None
@@ -63,8 +63,8 @@ class Components:
 class Sample:
     """One sample of a database's client sessions.
 
-    `time_us` is since 1970. `waits` counts busy sessions by class and event, `templates` by text. `idle`
-    counts sessions that were idle in this sample, and busy at another time of the watch.
+    `time_us` is since 1970. `waits` counts busy sessions by class and event, `templates` by text.
+    `idle` counts sessions that were idle in this sample, and busy at another time of the watch.
     """
 
     time_us: int
@@ -214,8 +214,7 @@ class Monitor:
 def _sessions(server: ServerWatch, ready: threading.Event, over: threading.Event) -> SessionsSeen | None:
     """Sample sessions until `over` is set; return None if there was no time for any sample.
 
-    Raises:
-        ServerCrash: if the server goes away before the first sample.
+    Raises ServerCrash if the server goes away before the first sample.
     """
     most, reserved = server.connection_limits()
     server.facts()  # finds out where statement texts are stored
@@ -300,8 +299,8 @@ def database_use(sessions_seen: SessionsSeen, elapsed_ns: int) -> DatabaseUse:
 
 
 _ALIKE: Final = 0.25
-"""Requests are uniform if their standard deviation is below this fraction of their mean. One request among
-uniform requests is never four times as fast as the mean, unless the others waited."""
+"""Requests are uniform if their standard deviation is below this fraction of their mean. One
+request among uniform requests is never four times as fast as the mean, unless the others waited."""
 _BUSY_THREAD: Final = 0.9
 """A thread of the generator that is busier than this cannot send more. Whether the generator took processors
 from the server (`stats.load.generator`) does not matter here: a rule weighs it like the other components."""
@@ -312,8 +311,8 @@ def stress(
 ) -> tuple[Seen, tuple[str, ...]] | None:
     """Send a load while all components are watched; return None if it was interrupted.
 
-    `alone_ns` is how long a request takes without waiting, if known. The second result holds a sentence for
-    each component that could not be watched.
+    `alone_ns` is how long a request takes without waiting, if known. The second result holds a
+    sentence for each component that could not be watched.
     """
     with Monitor(components) as monitor:
         measured = send()

@@ -75,8 +75,7 @@ def repeated_job(
 def carried_out(root: Path, job: Job, notify: Notify) -> tuple[Path, LoadOutcome]:
     """Carry out a job as a new load stored in `root`; return its folder and outcome.
 
-    Raises:
-        UncorkError: if the load cannot start, or its result cannot be stored.
+    Raises UncorkError if the load cannot start, or its result cannot be stored.
     """
     session = new_http_load(root, job) if isinstance(job, HttpJob) else new_load(root, job)
     return session.folder, session.run(None, notify)

@@ -91,8 +91,7 @@ def new_load(root: Path, job: LoadJob) -> LoadSession:
 def start_load(root: Path, job: LoadJob, kind: RunKind, question: str) -> LoadSession:
     """Check a job, and start the run of a load or of a sweep.
 
-    Raises:
-        SetupError, ConnectError, UsageError: see `new_load`.
+    Raises SetupError, ConnectError or UsageError: see `new_load`.
     """
     address = checked(job)
     check_start(job.spec.part)
@@ -107,8 +106,7 @@ def start_load(root: Path, job: LoadJob, kind: RunKind, question: str) -> LoadSe
 def checked(job: LoadJob) -> Address | None:
     """Check a job and return the address of its server; None for an embedded server.
 
-    Raises:
-        ConnectError, UsageError: see `new_load`.
+    Raises ConnectError or UsageError: see `new_load`.
     """
     address = None if job.server.embedded else job.server.address()
     try:
@@ -316,8 +314,7 @@ def load_ending(totals: LoadTotals) -> tuple[RunStatus, str]:
 def write_hdr_log(folder: Path, path: Path) -> None:
     """Write a stored load's histograms by interval and script, in the format of HdrHistogram's tools.
 
-    Raises:
-        StoreError: if the run is damaged, or the file cannot be written.
+    Raises StoreError if the run is damaged, or the file cannot be written.
     """
     reader = LoadReader(folder)
     try:

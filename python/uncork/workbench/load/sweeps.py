@@ -78,8 +78,7 @@ def new_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepRequest) -> Sweep
 def started_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepRequest) -> LoadSession | HttpSession:
     """Start the run of a sweep, and return the load that it sweeps.
 
-    Raises:
-        SetupError, ConnectError, UsageError: see `new_sweep`.
+    Raises SetupError, ConnectError or UsageError: see `new_sweep`.
     """
     question = f"sweep of {_RAISED[wanted.spec.axis]}: "
     if isinstance(job, HttpJob):

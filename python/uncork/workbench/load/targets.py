@@ -50,19 +50,16 @@ class SweepTarget(Protocol):
     ) -> LoadMeasurement:
         """Send the load at a level for `duration_ns`, after its warm-up.
 
-        Each `number` has its own random numbers. At a rate, `most` is the largest number of connections if
-        the load sets none.
-
-        Raises:
-            UsageError: if a statement or a request cannot be sent; nothing was sent then.
+        Each `number` has its own random numbers. At a rate, `most` is the largest number of
+        connections if the load sets none. Raises UsageError if a statement or a request cannot be
+        sent; nothing was sent then.
         """
         ...
 
     def first_rate(self) -> float:
         """Find the first rate of a sweep: a fraction of what a few clients reach in a closed loop.
 
-        Raises:
-            UsageError: if no operation succeeds.
+        Raises UsageError if no operation succeeds.
         """
         ...
 

@@ -1,8 +1,8 @@
 """Send several loads that start at the same instant, and store them as one run.
 
-Each load is a complete run of its own, in ``parts/`` of the run's folder, and runs in a thread of its own.
-When all are prepared, they get the same start on the monotonic clock of this machine. Until then they connect
-and warm up. Ctrl-C ends all of them, and so does a load that cannot start.
+Each load is a complete run of its own, in ``parts/`` of the run's folder, and runs in a thread of
+its own. When all are prepared, they get the same start on the monotonic clock of this machine.
+Until then they connect and warm up. Ctrl-C ends all of them, and so does a load that cannot start.
 """
 
 from __future__ import annotations

@@ -36,8 +36,7 @@ _SETTLE_S: Final = 2.0
 def agent_source(*, clients: int, practical: str, budget: str, precision: str, seed: int) -> Source:
     """Return the experiment that loads a service without the agent and with it.
 
-    Raises:
-        UsageError: if the agent is not installed.
+    Raises UsageError if the agent is not installed.
     """
     if importlib.util.find_spec("pyroscope") is None:
         raise UsageError(f"--only agent: the module pyroscope is not installed: {install_extra('pyroscope')}")

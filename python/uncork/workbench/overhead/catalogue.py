@@ -32,8 +32,7 @@ _LOOK_S: Final = 0.01
 def catalogue_cost(target: Target) -> CatalogueCost:
     """Read the catalogue of a server several times, each over a new connection, as a watch reads it.
 
-    Raises:
-        ConnectError, ServerCrash: if the server cannot be reached, or goes away.
+    Raises ConnectError or ServerCrash if the server cannot be reached, or goes away.
     """
     elapsed: list[int] = []
     own: list[int] = []
@@ -68,10 +67,7 @@ def catalogue_cost(target: Target) -> CatalogueCost:
 def read_catalogue_once(watch: ServerWatch, between: Callable[[], None] = lambda: None) -> int:
     """Read what a watch reads before and after its samples; return the number of tables read in detail.
 
-    `between` is called between the steps.
-
-    Raises:
-        ServerCrash: if the server goes away.
+    `between` is called between the steps. Raises ServerCrash if the server goes away.
     """
     found = Samples(time.monotonic_ns(), time.time_ns() // 1000)
     facts = watch.facts()

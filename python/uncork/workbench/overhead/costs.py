@@ -51,8 +51,7 @@ _FIGURES: Final[Mapping[str, tuple[Callable[[Row], float | None], str]]] = {
 def observer_costs(folder: Path, prepared: Prepared, switching: Switching = _NOT_SWITCHED) -> ObserverCosts:
     """Judge a finished run, and slices with observers switched on and off; store the result in the run.
 
-    Raises:
-        StoreError: if the run is damaged, or the result cannot be written.
+    Raises StoreError if the run is damaged, or the result cannot be written.
     """
     slices = switching.slices
     with closing(RunReader(folder)) as reader:

@@ -49,8 +49,7 @@ class LocalObservers:
     def beside(self, observer: str, target: Target) -> Iterator[_Watching]:
         """Observe until the context ends.
 
-        Raises:
-            SetupError: if the observer cannot start, or stopped early.
+        Raises SetupError if the observer cannot start, or stopped early.
         """
         kinds = {"system": _system, "sessions": _sessions, "perf": _perf}
         watching = _Watching()

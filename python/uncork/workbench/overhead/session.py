@@ -46,8 +46,8 @@ TITLES: Final[Mapping[str, str]] = {
 }
 
 _SWITCHED_SHARE: Final = 0.85
-"""The fraction of the budget for switching if every observer can be switched. The rest is for the experiment,
-which then measures only latency."""
+"""The fraction of the budget for switching if every observer can be switched. The rest is for the
+experiment, which then measures only latency."""
 _DATA_S: Final = 30.0
 """The minimum time for the experiment, which creates its data in it; at most half of the budget."""
 
@@ -75,8 +75,8 @@ class CostWanted:
 class Prepared:
     """The experiment to run, skipped observers with reasons, and the cost of observing an idle server.
 
-    `switched` names the observers that are switched on and off within one load, and `load` is that load.
-    `catalogue` is the cost of reading the catalogue of an existing server.
+    `switched` names the observers that are switched on and off within one load, and `load` is that
+    load. `catalogue` is the cost of reading the catalogue of an existing server.
     """
 
     source: Source

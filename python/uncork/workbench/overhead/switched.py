@@ -94,8 +94,8 @@ def judge_switched(
 ) -> Switched | None:
     """Return what one observer costs; None if it was not switched. Pure.
 
-    `confidence` is for the intervals shown, and `sure` for the intervals behind verdicts. `processors` is how
-    many the load may use; without it there is no bound.
+    `confidence` is for the intervals shown, and `sure` for the intervals behind verdicts.
+    `processors` is how many the load may use; without it there is no bound.
     """
     all_of_them = sorted({name for piece in slices for name in piece.on})
     if observer not in all_of_them:
@@ -148,8 +148,7 @@ def _scaled(ratio: Ratio | None, part: float) -> Ratio | None:
 def write_slices(folder: Path, slices: Sequence[Slice]) -> None:
     """Store the slices with the run, as one list per field.
 
-    Raises:
-        StoreError: if they cannot be written.
+    Raises StoreError if they cannot be written.
     """
     rows = [asdict(piece) for piece in slices]
     columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}

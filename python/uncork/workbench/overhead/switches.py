@@ -162,8 +162,7 @@ SWITCHED: Final[Mapping[str, Callable[[Target], _System | _Watching]]] = {
 def switches(names: tuple[str, ...], target: Target) -> Iterator[Mapping[str, Switch]]:
     """Start observers, all switched off; yield them by name.
 
-    Raises:
-        SetupError, ConnectError: if one cannot be started.
+    Raises SetupError or ConnectError if one cannot be started.
     """
     with ExitStack() as stack:
         found: dict[str, Switch] = {}

@@ -26,8 +26,8 @@ from uncork.workbench.overhead.switches import Switch
 
 _SLICE_S: Final = 0.1
 _GUARD_S: Final = 0.02
-"""The time left out at the start of each slice, switched or not, while operations of the slice before end and
-switching takes effect."""
+"""The time left out at the start of each slice, switched or not, while operations of the slice
+before end and switching takes effect."""
 _SETTLE_S: Final = 1.0
 """How long each load runs before its first slice."""
 _LOAD_S: Final = 20.0
@@ -240,8 +240,8 @@ class Used(NamedTuple):
 class Clocks:
     """The clocks of a machine and of a server's processes that exist now.
 
-    Without control groups, the time of all tasks comes from /proc/stat, in ticks of 10 ms. It then explains
-    less of the variation in a tenth of a second, but is not biased.
+    Without control groups, the time of all tasks comes from /proc/stat, in ticks of 10 ms. It then
+    explains less of the variation in a tenth of a second, but is not biased.
     """
 
     def __init__(self, postmaster: int) -> None:

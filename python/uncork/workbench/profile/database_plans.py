@@ -44,8 +44,8 @@ _LONGEST_NS: Final = 2_000_000_000
 """Time after which no further statement is planned."""
 _PARAMETER: Final = re.compile(r"\$\d")
 _TEMPORARY: Final = re.compile(r"\bpg_temp_\d+\.")
-"""The schema of another session's temporary tables, such as those of REFRESH MATERIALIZED VIEW CONCURRENTLY:
-only that session could plan the statement, and they are gone after it."""
+"""The schema of another session's temporary tables, such as those of REFRESH MATERIALIZED VIEW
+CONCURRENTLY: only that session could plan the statement, and they are gone after it."""
 _CUT: Final = "its text is longer than track_activity_query_size"
 _CLIPPED: Final = 3
 """Bytes that the server cuts off in addition, so that the last character stays whole."""
@@ -128,17 +128,14 @@ def find_plans(
 
     Each is planned with the `settings` of its role, by query id.
 
-    The first plan of each statement is generic. Statements with parameters get up to three more plans with
-    different nodes: with the values of sessions that were seen, else with values drawn from the statistics of
-    the columns. After a statement is refused for a missing privilege, further ones are still tried, because
-    others may use other tables.
+    The first plan of each statement is generic. Statements with parameters get up to three more
+    plans with different nodes: with the values of sessions that were seen, else with values drawn
+    from the statistics of the columns. After a statement is refused for a missing privilege,
+    further ones are still tried, because others may use other tables.
 
-    On 2 cores under load, 30 joins of four tables with five parameters each took 0.35 s, and
-    0.14 s of the server's processor time: 0.2 % of a processor in a watch of 60 s. Statements of one table
-    took a third of that.
-
-    Raises:
-        ServerCrash: if the server goes away.
+    On 2 cores under load, 30 joins of four tables with five parameters each took 0.35 s, and 0.14 s
+    of the server's processor time: 0.2 % of a processor in a watch of 60 s. Statements of one table
+    took a third of that. Raises ServerCrash if the server goes away.
     """
     found: list[dict[str, Any]] = []
     planned: set[int] = set()
@@ -332,10 +329,8 @@ def find_catalogue(
 ) -> FoundCatalogue:
     """Read the catalogue of the tables, functions and views that the watched statements use.
 
-    `roles` ran the statements. Without `values`, no values of columns are read.
-
-    Raises:
-        ServerCrash: if the server goes away.
+    `roles` ran the statements. Without `values`, no values of columns are read. Raises ServerCrash
+    if the server goes away.
     """
     used = objects.tables
     names = {row["oid"]: (row["schema"], row["name"]) for row in used.rows}

@@ -79,11 +79,11 @@ class Watched:
 class Samples:
     """The samples so far. Each row has the server's id of a statement, or the number of its template.
 
-    `texts` has the first text of each statement by the server's id. `seen` has a few texts as the sessions
-    sent them, with their values; if the server tells no ids, they get them after the watch. `known` are the
-    ids whose texts are not needed again, and `sampled` counts the clients' sessions by database and id.
-    Without `values`, no path of a request is kept.
-    `due_ns` is when the next sample is due, after the beginning.
+    `texts` has the first text of each statement by the server's id. `seen` has a few texts as the
+    sessions sent them, with their values; if the server tells no ids, they get them after the
+    watch. `known` are the ids whose texts are not needed again, and `sampled` counts the clients'
+    sessions by database and id. Without `values`, no path of a request is kept. `due_ns` is when
+    the next sample is due, after the beginning.
     """
 
     begun_ns: int
@@ -141,8 +141,8 @@ class Samples:
     def _keep(self, query_id: int, text: str) -> None:
         """Keep the text of a session's statement, if it differs from the earlier ones.
 
-        A text with parameters is not asked for again, nor is any after 12 of them or 24 samples: each costs
-        up to track_activity_query_size bytes.
+        A text with parameters is not asked for again, nor is any after 12 of them or 24 samples:
+        each costs up to track_activity_query_size bytes.
         """
         self.texts.setdefault(query_id, text)
         kept = self.seen.setdefault(query_id, [])
@@ -217,8 +217,8 @@ class LookedBack:
 def next_tick(tick: int, elapsed_ns: int, period_ns: int) -> int:
     """Return the next tick after one that ended `elapsed_ns` after the start.
 
-    Ticks are due at whole periods from the start, so that delays do not add up. A late tick is taken at once,
-    unless the tick after it is due too; then it is missed.
+    Ticks are due at whole periods from the start, so that delays do not add up. A late tick is
+    taken at once, unless the tick after it is due too; then it is missed.
     """
     return max(tick + 1, elapsed_ns // period_ns)
 
@@ -234,12 +234,10 @@ def watch(
 ) -> Watched:
     """Watch a server for `seconds`, until Ctrl-C, or until `ended` returns True.
 
-    `show` is called with a snapshot every second. If the server goes away, the samples so far are kept.
-    Without `values`, what is stored contains no values of rows: not from the statistics of columns, nor from
-    the texts, comments and plans of statements.
-
-    Raises:
-        ServerCrash: if the server goes away before the first sample.
+    `show` is called with a snapshot every second. If the server goes away, the samples so far are
+    kept. Without `values`, what is stored contains no values of rows: not from the statistics of
+    columns, nor from the texts, comments and plans of statements. Raises ServerCrash if the server
+    goes away before the first sample.
     """
     server.begin_sampling()
     found = Samples(time.monotonic_ns(), time.time_ns() // 1000, values=values)
@@ -321,10 +319,8 @@ def look_back(
 ) -> None:
     """Read the second snapshot, the texts of statements, the catalogue and plans, into `last`.
 
-    `server_facts` are what the server says of itself. `between` is called between the steps.
-
-    Raises:
-        ServerCrash: if the server goes away.
+    `server_facts` are what the server says of itself. `between` is called between the steps. Raises
+    ServerCrash if the server goes away.
     """
     after = server.snapshot(whole=True, between=between)
     indexes = after.tables["database_indexes"]
@@ -362,8 +358,7 @@ def look_back(
 def take_due(server: ServerWatch, found: Samples, period_ns: int) -> None:
     """Take a sample if one is due, between other queries.
 
-    Raises:
-        ServerCrash: if the server goes away.
+    Raises ServerCrash if the server goes away.
     """
     elapsed = time.monotonic_ns() - found.begun_ns
     if elapsed < found.due_ns:
@@ -388,8 +383,7 @@ def sample_sessions(
 ) -> None:
     """Sample a server's sessions at regular times, for `length_ns` or until `ended` returns True.
 
-    Raises:
-        ServerCrash: if the server goes away.
+    Raises ServerCrash if the server goes away.
     """
     cpu, tick, asked_ns, shown_ns = time.process_time_ns(), found.due_ns // period_ns, -_BLOCKERS_NS, 0
     recent: Counter[str] = Counter()
@@ -522,8 +516,8 @@ def texts_table(
 ) -> pa.Table:
     """Return texts of sessions as a stored table, without the ones that the server cut.
 
-    `seen` has the texts by query id. Statements whose literals pg_stat_statements keeps, such as a new
-    password, are left out.
+    `seen` has the texts by query id. Statements whose literals pg_stat_statements keeps, such as a
+    new password, are left out.
     """
     from uncork.store.profile_tables import rows_table  # noqa: PLC0415 -- not before the first sample
 

@@ -49,8 +49,8 @@ class DatabaseRun(DatabaseRecord):
 class WatchKeywords(TypedDict, total=False):
     """How to watch a server.
 
-    `begun` is called once connected, and `show` every second. `command` repeats the profile and holds no
-    secret. If `anonymous`, no values of columns are stored.
+    `begun` is called once connected, and `show` every second. `command` repeats the profile and
+    holds no secret. If `anonymous`, no values of columns are stored.
     """
 
     seconds: Required[float]
@@ -155,8 +155,7 @@ def watch_until(conninfo: str, over: threading.Event) -> Watched:
 def store_watch(folder: Path, watched: Watched, elapsed_ns: int, place: str, command: str) -> None:
     """Store a watch as the part `database` of a run. `place` is the server's, without secrets.
 
-    Raises:
-        StoreError: if it cannot be written.
+    Raises StoreError if it cannot be written.
     """
     manifest = draft(
         kind="database",
@@ -173,8 +172,7 @@ def store_watch(folder: Path, watched: Watched, elapsed_ns: int, place: str, com
 def watched_part(folder: Path, conninfo: str, place: str, command: str) -> Iterator[list[str]]:
     """Watch a database while the block runs, and store the watch; yield a list for what went wrong.
 
-    Raises:
-        StoreError: if the watch cannot be written.
+    Raises StoreError if the watch cannot be written.
     """
     over, missing = threading.Event(), list[str]()
     begun = time.monotonic_ns()

@@ -64,9 +64,9 @@ def log_request(
 ) -> LogRequest:
     """Return the logs to read, and how; messages call the ends of the time range `names`.
 
-    Folders, globs and addresses are resolved, unless the logs are followed. `servers` says which server wrote
-    each log; logs are ordered by server, and the files of one by the time of their first entries. `earlier`
-    logs are compared with others.
+    Folders, globs and addresses are resolved, unless the logs are followed. `servers` says which
+    server wrote each log; logs are ordered by server, and the files of one by the time of their
+    first entries. `earlier` logs are compared with others.
 
     Raises:
         UsageError: if a time or the prefix is not valid, the end is not after the beginning, or nothing is
@@ -116,8 +116,8 @@ def log_request(
 def _of_servers(request: LogRequest, wrote: Mapping[str, str], servers: LogServers) -> LogRequest:
     """Return a request with the server of each log, without the servers that are not selected.
 
-    `wrote` has the server of each log by its name. The logs that the request lacks are outside its time
-    range.
+    `wrote` has the server of each log by its name. The logs that the request lacks are outside its
+    time range.
     """
     if not wrote:
         return request
@@ -144,8 +144,7 @@ def _of_servers(request: LogRequest, wrote: Mapping[str, str], servers: LogServe
 def local_paths(files: Sequence[str], option: str) -> list[Path]:
     """Return files as paths.
 
-    Raises:
-        UsageError: if one of them is an address, which `option` cannot read.
+    Raises UsageError if one of them is an address, which `option` cannot read.
     """
     for text in files:
         if "://" in text:
@@ -195,8 +194,7 @@ def _instead_of_logs(folder: Path) -> str:
 def expand(files: list[Path]) -> list[Path]:
     """Expand folders to their logs by name, and globs that the shell left unexpanded to their matches.
 
-    Raises:
-        UsageError: if a folder has no logs, or no file matches a glob.
+    Raises UsageError if a folder has no logs, or no file matches a glob.
     """
     found: list[Path] = []
     for path in files:
@@ -277,11 +275,9 @@ def _instant(text: str | None, option: str) -> int | None:
 def in_order_of_time(request: LogRequest) -> LogRequest:
     """Return the request with the logs of each server in the order of their first entries.
 
-    Streams, and logs whose first entries have no time, keep their places. Only the beginning of each log is
-    read, and only if its server has several. Of objects whose names say when they begin, nothing is read.
-
-    Raises:
-        UsageError: if the prefix is not a valid log_line_prefix.
+    Streams, and logs whose first entries have no time, keep their places. Only the beginning of
+    each log is read, and only if its server has several. Of objects whose names say when they
+    begin, nothing is read. Raises UsageError if the prefix is not a valid log_line_prefix.
     """
     servers = request.servers or [""] * len(request.paths)
     logs = defaultdict(list)
@@ -335,11 +331,8 @@ class LogServers:
     def of(self, logs: Sequence[str], *, lenient: bool = False) -> tuple[str, ...]:
         """Return the server of each log; an empty tuple if servers are not named.
 
-        Each pattern must match a log, unless `lenient`.
-
-        Raises:
-            UsageError: if a pattern matches no log, or a log matches the patterns of several servers or of
-                none.
+        Each pattern must match a log, unless `lenient`. Raises UsageError if a pattern matches no
+        log, or a log matches the patterns of several servers or of none.
         """
         if not self:
             if self.only:
@@ -370,8 +363,7 @@ class LogServers:
     def selected(self, servers: Sequence[str]) -> frozenset[str]:
         """Return the servers among these whose logs are to be read.
 
-        Raises:
-            UsageError: if none is.
+        Raises UsageError if none is.
         """
         known = sorted(set(servers))
         kept = [text for text in known if self.selects(text)]

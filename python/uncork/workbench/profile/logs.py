@@ -120,10 +120,8 @@ def profile_logs(
 def refuse_nothing(reading: LogReading, prefix: str | None = None) -> None:
     """Refuse logs without any entry, with a message that says what was found.
 
-    `prefix` is the log_line_prefix that the user gave.
-
-    Raises:
-        NothingUnderstood: if no line is a log entry that counts.
+    `prefix` is the log_line_prefix that the user gave. Raises NothingUnderstood if no line is a log
+    entry that counts.
     """
     facts = reading.facts
     if facts["entries"] or facts["stopped"]:
@@ -183,8 +181,7 @@ def _none_passes(facts: Mapping[str, Any]) -> str:
 def _events(folder: Path | None) -> Iterator[None]:
     """Create the folder for events; delete what was written to it if reading fails.
 
-    Raises:
-        SetupError: if the folder cannot be created, or is not empty.
+    Raises SetupError if the folder cannot be created, or is not empty.
     """
     if folder is None:
         yield
@@ -222,8 +219,8 @@ def _word(name: str) -> str:
 def loading(*modules: str) -> Iterator[None]:
     """Load modules in a thread. An import of one of them waits until it is loaded.
 
-    The context waits for the thread, also after an error, because the interpreter must not exit while
-    libraries are half loaded.
+    The context waits for the thread, also after an error, because the interpreter must not exit
+    while libraries are half loaded.
     """
     thread = threading.Thread(target=_load, args=(modules,), daemon=True)
     thread.start()

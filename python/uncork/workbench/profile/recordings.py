@@ -33,8 +33,8 @@ def record_sessions(
 ) -> Recording:
     """Return the transactions of the sessions in a log.
 
-    A log of several databases has sessions of each; those of `database` are recorded, or of the database with
-    the most statements.
+    A log of several databases has sessions of each; those of `database` are recorded, or of the
+    database with the most statements.
 
     Raises:
         SetupError: if a log cannot be opened, or has no entries.
@@ -149,8 +149,7 @@ class _Entries:
     def of_database(self, name: str | None) -> pa.Table:
         """Return the entries of a database in the order of the log; of the one with the most by default.
 
-        Raises:
-            UsageError: if the log has no entries of the database.
+        Raises UsageError if the log has no entries of the database.
         """
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.compute as pc  # noqa: PLC0415

@@ -1,8 +1,8 @@
 """Send each kind of request to a service on its own for short times, and count the statements of each.
 
-The input is what to send; the output is rows of slices and of counters. Slices come in rounds: each round has
-one slice of every kind of request and one without requests, in random order, so that a slow drift of the
-server or of other work falls on all kinds alike.
+The input is what to send; the output is rows of slices and of counters. Slices come in rounds: each
+round has one slice of every kind of request and one without requests, in random order, so that a
+slow drift of the server or of other work falls on all kinds alike.
 """
 
 from __future__ import annotations
@@ -110,8 +110,7 @@ class StatementCounter:
     def add(self, found: Counted, kind: str, request: str, measured: LoadMeasurement | None) -> None:
         """Add the slice that ends now; the next one begins.
 
-        Raises:
-            ServerCrash: if the server went away.
+        Raises ServerCrash if the server went away.
         """
         after, sessions = self._server.statement_counts(), self._server.sessions_begun()
         now = time.monotonic_ns()

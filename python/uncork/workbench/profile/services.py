@@ -6,8 +6,8 @@ processes are watched. Then they are sent once more while a sampler records the 
 its cost does not distort the latencies of the second step. At last each is sent alone again while functions
 are recorded, unless the program labels its stacks with routes.
 
-The load, the watch of the database, and the stacks are complete runs of their own, in ``parts/`` of the run's
-folder.
+The load, the watch of the database, and the stacks are complete runs of their own, in ``parts/`` of
+the run's folder.
 """
 
 from __future__ import annotations
@@ -485,8 +485,8 @@ def choose_sampler(
 ) -> Sampler:
     """Choose the sampler for the runtime that uses most of the processor time. Pure.
 
-    `py_spy` is its path, `pprof` the address of a Go service's own profile, empty if it has none; `mapped`
-    says whether a process writes a map of its code for perf.
+    `py_spy` is its path, `pprof` the address of a Go service's own profile, empty if it has none;
+    `mapped` says whether a process writes a map of its code for perf.
     """
     used: Counter[Runtime] = Counter()
     for worker in workers:
@@ -519,8 +519,7 @@ def record_code(
 ) -> tuple[Recorded, str]:
     """Record the service for some seconds; return the stacks, and what could not be recorded.
 
-    Raises:
-        UncorkError: if nothing could be recorded.
+    Raises UncorkError if nothing could be recorded.
     """
     go = any(worker.runtime == "go" for worker in workers)
     sampler = choose_sampler(

@@ -189,8 +189,8 @@ _NO_LABEL: Final = Label()
 class StackRequest:
     """What to profile: processes, a server and profiles to import in any combination, or a command.
 
-    `call_graph` is the method of unwinding stacks; None tries out which one works. Without `code`, only
-    processor time and sessions are recorded. `told` receives progress messages.
+    `call_graph` is the method of unwinding stacks; None tries out which one works. Without `code`,
+    only processor time and sessions are recorded. `told` receives progress messages.
     """
 
     pids: tuple[int, ...] = ()
@@ -352,8 +352,7 @@ class _Fetch(threading.Thread):
     def result(self) -> tuple[str, Any]:
         """Wait for the profile, and return it.
 
-        Raises:
-            UsageError: if it could not be fetched, or is damaged.
+        Raises UsageError if it could not be fetched, or is damaged.
         """
         self.join()
         if self._profile is None:

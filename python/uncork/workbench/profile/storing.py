@@ -32,11 +32,8 @@ def store_evidence(
 
     `files` are further contents by their name in the run's folder.
 
-    `result` runs while the tables are written, because writing waits for the disk and mostly releases the
-    GIL.
-
-    Raises:
-        StoreError: if the run cannot be written.
+    `result` runs while the tables are written, because writing waits for the disk and mostly
+    releases the GIL. Raises StoreError if the run cannot be written.
     """
     from uncork.store.layout import closed, write_atomically  # noqa: PLC0415
     from uncork.store.profile_tables import write_evidence  # noqa: PLC0415 -- logs are read while these load

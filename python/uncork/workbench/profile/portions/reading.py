@@ -36,8 +36,8 @@ def reader_of(
 ) -> Read:
     """Return how the options want logs to be read. `carry_out` carries out tasks elsewhere, as on a cluster.
 
-    What tasks have gathered is kept under `root` if reading is interrupted, unless it must be anonymous;
-    `notify` says so, and what was kept before.
+    What tasks have gathered is kept under `root` if reading is interrupted, unless it must be
+    anonymous; `notify` says so, and what was kept before.
 
     Raises:
         SetupError: if there is no run to add to.
@@ -122,9 +122,9 @@ _DIGEST: Final = hashlib.sha256().digest_size
 class UnfinishedLogs:
     """Results of tasks that are kept under a folder of runs until `forget`.
 
-    A result belongs to its task: to the file with its size and time of change (or the object with its etag),
-    the range of bytes, and all options that change what is gathered. Of a log that could not be read to its
-    end, nothing is kept. `notify` receives a sentence for people.
+    A result belongs to its task: to the file with its size and time of change (or the object with
+    its etag), the range of bytes, and all options that change what is gathered. Of a log that could
+    not be read to its end, nothing is kept. `notify` receives a sentence for people.
     """
 
     def __init__(self, root: Path, notify: Callable[[str], None]) -> None:
