@@ -34,8 +34,7 @@ from uncork.engines.tpcb import initialise
 from uncork.load.builtin import find
 from uncork.model.load import LoadScript, LoadSpec
 from uncork.model.server import Target
-from uncork.workbench.overhead.switched import judge_switched
-from uncork.workbench.overhead.switching import Steady, switch_under_load
+from uncork.workbench.overhead.switched import Steady, judge_switched, switch_under_load
 
 MILLION = 1_000_000
 _SCALE_BYTES = 15 * MILLION

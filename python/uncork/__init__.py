@@ -27,19 +27,19 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from uncork.api.advice import advise as advise
-    from uncork.api.cures import cure as cure
     from uncork.api.experiments import doctor as doctor
+    from uncork.api.experiments import guard as guard
     from uncork.api.experiments import plan as plan
     from uncork.api.experiments import run as run
     from uncork.api.experiments import run_case as run_case
-    from uncork.api.guards import guard as guard
     from uncork.api.loads import load_http as load_http
     from uncork.api.loads import load_sql as load_sql
     from uncork.api.loads import load_together as load_together
     from uncork.api.loads import merge as merge
     from uncork.api.loads import sweep_http as sweep_http
     from uncork.api.loads import sweep_sql as sweep_sql
+    from uncork.api.profiles import advise as advise
+    from uncork.api.profiles import cure as cure
     from uncork.api.profiles import profile_cpu as profile_cpu
     from uncork.api.profiles import profile_db as profile_db
     from uncork.api.profiles import profile_logs as profile_logs
@@ -53,12 +53,9 @@ if TYPE_CHECKING:
     from uncork.errors import UncorkError as UncorkError
 
 _HOMES = {
-    "api.advice": ("advise",),
-    "api.cures": ("cure",),
-    "api.experiments": ("doctor", "plan", "run", "run_case"),
-    "api.guards": ("guard",),
+    "api.experiments": ("doctor", "guard", "plan", "run", "run_case"),
     "api.loads": ("load_http", "load_sql", "load_together", "merge", "sweep_http", "sweep_sql"),
-    "api.profiles": ("profile_cpu", "profile_db", "profile_logs", "profile_service"),
+    "api.profiles": ("advise", "cure", "profile_cpu", "profile_db", "profile_logs", "profile_service"),
     "api.stored": ("compare", "history", "name", "open", "runs", "sql"),
     "errors": ("UncorkError",),
 }

@@ -20,8 +20,7 @@ from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Net
 from uncork.model.template_words import inline_statement
 from uncork.workbench.cure.proving import rehearse
-from uncork.workbench.cure.trials import measure_arms
-from uncork.workbench.cure.violations import without_violations
+from uncork.workbench.cure.trials import measure_arms, without_violations
 
 pytestmark = pytest.mark.postgres
 

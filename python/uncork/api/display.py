@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from uncork.report.blocks import Document
 
-__all__ = ["Shown", "framed"]
-
 _LINK: Final = re.compile(r'(<a\b[^<>]*?\bhref=")#')
 
 

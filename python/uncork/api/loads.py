@@ -34,19 +34,6 @@ from uncork.workbench.merged import merge_stored
 if TYPE_CHECKING:
     from uncork.cluster.loads import ClusterLoad
 
-__all__ = [
-    "HttpKeywords",
-    "HttpLoad",
-    "SqlKeywords",
-    "SqlLoad",
-    "load_http",
-    "load_sql",
-    "load_together",
-    "merge",
-    "sweep_http",
-    "sweep_sql",
-]
-
 
 class SqlKeywords(TypedDict, total=False):
     """Keywords of `load_sql` and `sweep_sql`: pgbench's options, declared in `SqlOptions`."""

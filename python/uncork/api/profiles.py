@@ -1,4 +1,4 @@
-"""Profiles from Python: of logs, of a running server, of stacks."""
+"""Profiles from Python, of logs, a running server, a service and stacks; advice, and cures."""
 
 from __future__ import annotations
 
@@ -10,19 +10,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, cast
 
-from uncork.api.runs import CpuRun, DatabaseRun, LogRun, ServiceRun, open_folder
+from uncork.api.display import Shown
+from uncork.api.runs import CpuRun, CureRun, DatabaseRun, LogRun, Run, ServiceRun, open_folder
 from uncork.api.signature import documented
 from uncork.api.words import Place, Progress, Quantity, call_text, calling, end_early, runs_folder, teller
 from uncork.errors import UsageError
+from uncork.model.records import build_from
 from uncork.requests.option import from_values
-from uncork.requests.profile_options import CpuOptions, DatabaseOptions, LogOptions
+from uncork.requests.profile_options import (
+    AdviseOptions,
+    CpuOptions,
+    CureOptions,
+    DatabaseOptions,
+    LogOptions,
+)
 from uncork.requests.service_options import ServiceOptions
 from uncork.store.event_files import EventFiles
+from uncork.store.layout import find_run
 
 if TYPE_CHECKING:
+    from uncork.model.database.finding import Finding
+    from uncork.model.results.advice import AdviceResult
+    from uncork.report.blocks import Document
     from uncork.workbench.profile.database_watch import ProgressSnapshot
-
-__all__ = ["profile_cpu", "profile_db", "profile_logs", "profile_service"]
 
 
 class LogKeywords(TypedDict, total=False):
@@ -275,3 +285,187 @@ def profile_service(
 
 def _check(folder: Path, status: str, trouble: str) -> None:
     end_early(status, trouble, f"what was recorded until then is kept: uncork.open({folder.name!r})")
+
+
+# ---- cures ----
+
+
+class CureKeywords(TypedDict, total=False):
+    """Keywords of `cure`, declared in `CureOptions`."""
+
+    lasting: Quantity
+    rate: float
+    budget: Quantity
+    disk: int | str
+    max_read: int | str
+    copy: str | None
+    pg_bin: Place | None
+    only: Sequence[str] | None
+    finding: int | None
+    dry_run: bool
+
+
+@documented(CureOptions, CureKeywords)
+def cure(
+    database: str,
+    *,
+    watched: str | Run | None = None,
+    logs: str | Run | None = None,
+    progress: Progress = None,
+    runs: Place | None = None,
+    **options: Unpack[CureKeywords],
+) -> CureRun:
+    """Try the changes of a database's findings on a copy; return the run with what was proven.
+
+    The database is only read, and nothing is applied: `chosen.sql` of the run is what to execute.
+
+    Args:
+        database: Connection string of the database: a URI or key=value pairs.
+        watched: Stored watch of it (a run of `profile_db` or `profile_service`). Default: watch it now.
+        logs: Stored run of its logs (`profile_logs`), from which values of parameters are taken.
+        options: see below.
+        progress: Function that takes a line at a time, or True for standard error.
+        runs: Where runs are stored.
+
+    Raises:
+        UsageError, ConnectError: if an option is invalid, or the server cannot be reached or is too old.
+        RunError: if the copy cannot be made, or a server goes away; what was found is kept.
+        KeyboardInterrupt: on Ctrl-C; what was found is kept.
+    """
+    from uncork.requests.jobs import CureJob, ServerOptions  # noqa: PLC0415 -- not before a cure is wanted
+    from uncork.workbench.cure.curing import cure as work  # noqa: PLC0415
+    from uncork.workbench.profile.databases import record_database  # noqa: PLC0415
+
+    with calling():
+        read = from_values(CureOptions, options)
+        root, server = runs_folder(runs), ServerOptions(database=database).address()
+        command = call_text("cure", options, (database,))
+        if watched is None:
+            seen = record_database(
+                root, server, seconds=read.lasting / 1e9, rate_hz=read.rate, command=command
+            )
+            if seen.trouble:
+                raise UsageError(f"the watch ended early: {seen.trouble}; nothing was tried")
+            folder = seen.folder
+        else:
+            folder = watched.folder if isinstance(watched, Run) else find_run(root, watched)
+        log = logs if logs is None or isinstance(logs, Run) else open_folder(find_run(root, logs))
+        job = build_from(
+            CureJob,
+            read,
+            watched=folder,
+            source=server.conninfo(),
+            command=command,
+            budget_s=read.budget / 1e9,
+            log=None if log is None else log.folder,
+            binaries=read.pg_bin,
+            only=tuple(read.only or ()),
+        )
+        done, result, trouble = work(root, job, teller(progress))
+    end_early(result.status, trouble, f"what was found until then is kept: uncork.open({done.name!r})")
+    return cast("CureRun", open_folder(done))
+
+
+# ---- advice ----
+
+
+class AdviseKeywords(TypedDict, total=False):
+    """Keywords of `advise`, declared in `AdviseOptions`."""
+
+    lasting: Quantity
+    rate: float
+
+
+class Advice(Shown):
+    """What is wrong with a database; `result` holds the findings, and how much evidence they rest on.
+
+    `folder` is the folder of the first run that it rests on: the watch, if a server was watched.
+    """
+
+    def __init__(self, result: AdviceResult, folder: Path, database: str | None = None) -> None:
+        self.result = result
+        self.folder, self._database = folder, database
+
+    @property
+    def answer(self) -> str:
+        """The first sentence of the report."""
+        return self.result.answer
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings, the costliest first: cause, cost, evidence, and the changes to try."""
+        return self.result.findings
+
+    def experiment(self, number: int, database: str | None = None) -> str:
+        """Return the text of the experiment file that would prove the changes of finding `number`, from 1.
+
+        `database` is the connection string of a database whose tables the experiment copies the
+        definitions of. Default: the database that was watched, if this call watched one.
+
+        Raises:
+            UsageError: if there is no such finding, or its change is no SQL that a copy can try.
+        """
+        from uncork.workbench.advice.sources import experiment_of  # noqa: PLC0415 -- only here
+
+        with calling():
+            return experiment_of(self.result, number, self.folder, database or self._database)
+
+    def _document(self) -> Document:
+        from uncork.report.advice.document import build_advice_document  # noqa: PLC0415 -- only here
+
+        return build_advice_document(self.result)
+
+    def json(self) -> str:
+        """Return the advice as JSON."""
+        from uncork.report.write.json_document import json_text  # noqa: PLC0415 -- only here
+
+        return json_text(self.result)
+
+    def __repr__(self) -> str:
+        return f"<advice: {self.answer}>"
+
+
+@documented(AdviseOptions, AdviseKeywords)
+def advise(
+    *sources: str | Place | Run,
+    progress: Progress = None,
+    runs: Place | None = None,
+    **options: Unpack[AdviseKeywords],
+) -> Advice:
+    """Name what is wrong with a database: each fault with its cost and the changes to try.
+
+    It only reads. What it reads is stored as runs of `profile_db` and `profile_logs`.
+
+    Args:
+        sources: A connection string to watch, log files, and stored runs, in any combination.
+            Default: watch the server of the PG* variables.
+        options: see below.
+        progress: Function that takes a line now and then, or True for standard error.
+        runs: Where runs are stored.
+
+    Raises:
+        UsageError, ConnectError: if an option is invalid, or the server cannot be reached or is too old.
+        RunError: if the server goes away, or a log cannot be read to its end; what was recorded is kept.
+        KeyboardInterrupt: on Ctrl-C; what was recorded is kept.
+    """
+    from uncork import __version__  # noqa: PLC0415 -- each function loads what it needs
+    from uncork.analysis.advice.result import advice_of  # noqa: PLC0415
+    from uncork.report.advice.document import answer_advice  # noqa: PLC0415
+    from uncork.workbench.advice.sources import AdviceSources, tell_apart  # noqa: PLC0415
+
+    with calling():
+        from_values(AdviseOptions, options)  # refuses wrong values before anything is read
+        opened = [source.folder for source in sources if isinstance(source, Run)]
+        words = [str(source) for source in sources if not isinstance(source, Run)]
+        named = tell_apart(runs_folder(runs), words) if words or not opened else AdviceSources((), (), None)
+        folders = [*opened, *named.folders]
+        if named.logs:
+            folders.append(profile_logs(*named.logs, progress=progress, runs=runs).folder)
+        if named.server is not None:
+            watched = profile_db(named.server or None, progress=progress, runs=runs, **options)
+            folders.insert(0, watched.folder)
+        command = call_text(
+            "advise", options, [source.id if isinstance(source, Run) else source for source in sources]
+        )
+        found = answer_advice(advice_of(folders, command, __version__))
+    return Advice(found, folders[0], named.server or None)

@@ -16,8 +16,6 @@ import pytest
 if TYPE_CHECKING:
     from uncork.api.runs import ExperimentRun, GuardRun, LoadRun, Run
 
-__all__ = ["Measuring", "uncork"]
-
 Kept = TypeVar("Kept", bound="Run")
 
 _RUN, _UNDECIDED = "uncork_run", "uncork_undecided"
@@ -104,7 +102,7 @@ class Measuring:
     def guard(self, target: str | Path, **words: Any) -> GuardRun:
         """Check whether a candidate is worse than its baseline; the keywords are those of `uncork.guard`."""
         __tracebackhide__ = True
-        from uncork.api.guards import guard  # noqa: PLC0415 -- as above
+        from uncork.api.experiments import guard  # noqa: PLC0415 -- as above
 
         return self._kept(guard, self._found(target), **{**self._given("budget", "dsn"), **words})
 

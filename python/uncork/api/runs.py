@@ -38,22 +38,6 @@ if TYPE_CHECKING:
     from uncork.report.blocks import Document
     from uncork.workbench.documents.run_document import RunDocument, StoredResult
 
-__all__ = [
-    "CpuRun",
-    "CureRun",
-    "DatabaseRun",
-    "ExperimentRun",
-    "GuardRun",
-    "ImportedRun",
-    "LoadRun",
-    "LogRun",
-    "Run",
-    "Runs",
-    "SweepRun",
-    "TogetherRun",
-    "open_folder",
-]
-
 
 class Run(Shown):
     """A stored run, as it was when it was opened.

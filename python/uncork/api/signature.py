@@ -9,8 +9,6 @@ from typing import Any, TypeVar, cast
 
 from uncork.requests.option import options_of
 
-__all__ = ["documented"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

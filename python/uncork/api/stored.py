@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from uncork.store.sandbox import Answer
     from uncork.workbench.documents.run_document import ComparedResult, RunDocument
 
-__all__ = [
-    "Compared",
-    "FigureHistory",
-    "compare",
-    "history",
-    "name",
-    "open",
-    "query_sandboxed",
-    "runs",
-    "sql",
-]
-
 
 def open(run: str = "last", *, runs: Place | None = None) -> Run:
     """Open a stored run by its id, the beginning of an id, its name, its folder, or ``"last"``.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-__all__ = ["Table", "drawn"]
-
 _SHOWN: Final = 20
 
 

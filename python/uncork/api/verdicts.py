@@ -11,8 +11,6 @@ from uncork.model.verdict import Verdict
 from uncork.report.words import count_words, figures_text, verdict_word
 from uncork.workbench.experiment.gate import Expectation, check, parse_expectation
 
-__all__ = ["VariantVerdicts", "explained", "met"]
-
 _LINES = 40
 """Maximum lines shown of a difference between plans; the report has all of them."""
 

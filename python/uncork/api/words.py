@@ -23,18 +23,6 @@ from uncork.requests.option import options_of
 from uncork.requests.profile_options import CpuOptions, DatabaseOptions, LogOptions
 from uncork.requests.sql_options import SqlOptions
 
-__all__ = [
-    "Place",
-    "Progress",
-    "Quantity",
-    "Tell",
-    "call_text",
-    "calling",
-    "end_early",
-    "runs_folder",
-    "teller",
-]
-
 Place = str | os.PathLike[str]
 """A file or folder."""
 Quantity = str | timedelta

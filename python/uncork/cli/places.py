@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uncork.errors import UncorkError
+from uncork.model.redaction import shell_command, variable_for, without_secrets
 from uncork.model.units import format_count
 from uncork.requests.shared_options import RUNS_HELP
 
@@ -92,3 +93,21 @@ def _left(left: int, shown: str, root: Path) -> str:
         return ""
     runs = "1 run is" if left == 1 else f"{format_count(left)} runs are"
     return f"{runs} not stored at {shown} yet; kept in {root}; upload with `uncork runs push --runs {shown}`"
+
+
+def redacted_command(words: list[str]) -> str:
+    """Return the command that repeats a run, with environment variables in place of secrets."""
+    from uncork.store.remote.mirrors import opened  # noqa: PLC0415 -- keeps `uncork --help` fast
+
+    for mirror in opened():
+        words = [_without_address(word, mirror.redacted(word)) for word in words]
+    return shell_command(["uncork", *map(without_secrets, words)])
+
+
+def _without_address(word: str, redacted: str) -> str:
+    """Return a word with a variable in place of the address of a store, if that holds a password."""
+    if redacted == word:
+        return word
+    option, equals, _ = word.partition("=")
+    address = variable_for("UNCORK_RUNS")
+    return f"{option}={address}" if equals and option.startswith("--") else address

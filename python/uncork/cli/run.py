@@ -1,4 +1,4 @@
-"""Verbs that run experiments: run, rerun and plan."""
+"""Verbs that run experiments: run, rerun, plan and case."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from uncork import cases
 from uncork.cli import console
 from uncork.cli.console import note, progress, talk
 from uncork.cli.exit_codes import ExitStatus
@@ -23,9 +24,15 @@ from uncork.errors import RunError, UsageError
 from uncork.experiment.plan.order import plan_warnings
 from uncork.experiment.run.events import Event, Preparing, RoundEnded, RoundStarted, TrialEnded
 from uncork.requests.connection import measured_server
-from uncork.requests.experiment_options import CaseOptions, PlanOptions, RerunOptions, RunOptions
+from uncork.requests.experiment_options import (
+    CaseListOptions,
+    CaseOptions,
+    PlanOptions,
+    RerunOptions,
+    RunOptions,
+)
 from uncork.requests.hosts import HostOptions, host_request
-from uncork.requests.source import Source, changes_of, file_source, run_source
+from uncork.requests.source import Options, Source, case_source, changes_of, file_source, run_source
 from uncork.store.layout import find_run
 from uncork.store.query import RunReader
 from uncork.workbench.event_words import RunSteps, event_line, time_left
@@ -245,3 +252,30 @@ class LiveView:
             line = event_line(event)
             if line is not None:
                 note(line)
+
+
+# ---- published cases ----
+
+
+def list_cases(_: CaseListOptions) -> None:
+    """List the cases with their questions."""
+    for name in cases.names():
+        question = case_source(name, Options(), full=True).spec.experiment.question
+        console.output.print(f"[bold]{name}[/]  {question}")
+
+
+def run_case(options: CaseOptions) -> None:
+    """Run a case, and show the report."""
+    options = measured_server(options, console.asked_password)
+    form = report_form(options)
+    changes = changes_of(
+        [*(options.sets or ()), *(options.rows or ())],
+        options.workloads,
+        options.budget,
+        options.precision,
+        options.seed,
+    )
+    source = case_source(options.case, changes, full=options.full)
+    expectations = parse_expectations(options.expect, source)
+    server = choose_server(options.dsn, options.pg_bin, options.port)
+    measure(start_of(options)(options.runs, source, server), expectations, form, options.html)

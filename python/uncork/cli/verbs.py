@@ -79,12 +79,12 @@ _LOAD: Final = {
 _CASE: Final = {
     "list": Verb(
         "List the cases with their questions.",
-        "uncork.cli.case:list_cases",
+        "uncork.cli.run:list_cases",
         "uncork.requests.experiment_options:CaseListOptions",
     ),
     "run": Verb(
         "Run a case, and show its published figures beside the measured ones.",
-        "uncork.cli.case:run_case",
+        "uncork.cli.run:run_case",
         "uncork.requests.experiment_options:CaseOptions",
     ),
 }
@@ -116,7 +116,7 @@ VERBS: Final[Mapping[str, Mapping[str, Verb]]] = {
         ),
         "demo": Verb(
             "Watch a cure in two minutes: the missing indexes of a small shop, on a temporary server.",
-            "uncork.cli.profile.demo:demo",
+            "uncork.cli.profile.cure:demo",
             "uncork.requests.profile_options:DemoOptions",
         ),
         "new": Verb(

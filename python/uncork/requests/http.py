@@ -20,9 +20,16 @@ from uncork.model.records import build_from
 from uncork.requests.http_files.http_file import described_requests, file_and_urls, missing_server
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.jobs import SweepRequest
-from uncork.requests.part import part_given, read_cluster, read_part
+from uncork.requests.part import (
+    advise_contradictions,
+    part_given,
+    read_arrivals,
+    read_cluster,
+    read_part,
+    refuse,
+    warm_up_contradictions,
+)
 from uncork.requests.sweep import SweepOptions, most_clients
-from uncork.requests.words import advise_contradictions, read_arrivals, refuse, warm_up_contradictions
 
 ReadFile = Callable[[str], bytes]
 

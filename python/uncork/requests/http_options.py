@@ -31,17 +31,7 @@ from uncork.requests.load_options import (
     WarmUp,
 )
 from uncork.requests.option import Kind, choice, duration, number, opt, pair, whole
-from uncork.requests.part import (
-    ClusterAt,
-    EndAfter,
-    LeaseFrom,
-    LostNode,
-    NodeCount,
-    Shard,
-    StartAt,
-    Uncapped,
-    Yes,
-)
+from uncork.requests.part import PartOptions
 
 _what, _how, _when, _sweep = (partial(opt, panel=panel) for panel in (WHAT, HOW, WHEN, SWEEP))
 _check, _watch = partial(opt, panel="Expected responses"), partial(opt, panel=WATCH)
@@ -100,12 +90,9 @@ VARIABLE = pair(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HttpOptions:
-    """Load-test a service over HTTP/1.1, HTTP/2 or HTTP/3.
-
-    Accepts h2load's options. The run is stored; `uncork report` shows it again.
-    """
+@dataclass(frozen=True, kw_only=True)
+class _HttpLoad:
+    """What help shows before the options of a load from several machines."""
 
     urls: list[str] | None = opt(
         "URL[@W]...",
@@ -249,15 +236,15 @@ class HttpOptions:
     objective: Objective = None
     budget: SweepBudget = None
     verify: Verify = False
-    shard: Shard = None
-    start_at: StartAt = None
-    end_after: EndAfter = None
-    lease: LeaseFrom = None
-    nodes: NodeCount = None
-    cluster: ClusterAt = None
-    on_lost: LostNode = None
-    uncapped: Uncapped = False
-    yes: Yes = False
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions(PartOptions, _HttpLoad):
+    """Load-test a service over HTTP/1.1, HTTP/2 or HTTP/3.
+
+    Accepts h2load's options. The run is stored; `uncork report` shows it again.
+    """
+
     service_pid: list[int] | None = _watch(
         "--service-pid PID",
         "A process of the service, with its children. Default: local processes that listen on the port.",

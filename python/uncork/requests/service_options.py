@@ -17,6 +17,7 @@ from uncork.requests.http_options import HEADER, VARIABLE, HttpOptions
 from uncork.requests.jobs import ServiceJob
 from uncork.requests.load_options import HOW, WHAT
 from uncork.requests.option import Location, duration, opt, whole
+from uncork.requests.part import local_logs
 from uncork.requests.shared_options import (
     AsJson,
     Full,
@@ -26,7 +27,6 @@ from uncork.requests.shared_options import (
     Runs,
     WatchedServer,
 )
-from uncork.requests.words import local_logs
 
 _what, _how, _watch = partial(opt, panel=WHAT), partial(opt, panel=HOW), partial(opt, panel="What to watch")
 _TWENTY_S: Final = 20_000_000_000

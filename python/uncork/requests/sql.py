@@ -22,18 +22,21 @@ from uncork.requests.connection import database_of, refuse_asking
 from uncork.requests.jobs import LoadJob, ServerOptions, SweepRequest, TablesJob, TablesOptions, Vacuum
 from uncork.requests.load_options import HOW, INITIALIZE, OUTPUT, SWEEP, WATCH, WHAT, WHEN
 from uncork.requests.option import names_given
-from uncork.requests.part import PART, part_given, read_cluster, read_part
-from uncork.requests.shared_options import CONNECT
-from uncork.requests.sql_options import SqlOptions
-from uncork.requests.sweep import SweepOptions, most_clients
-from uncork.requests.words import (
+from uncork.requests.part import (
+    PART,
     advise_contradictions,
     local_logs,
+    part_given,
     read_arrivals,
+    read_cluster,
+    read_part,
     refuse,
     source_contradictions,
     warm_up_contradictions,
 )
+from uncork.requests.shared_options import CONNECT
+from uncork.requests.sql_options import SqlOptions
+from uncork.requests.sweep import SweepOptions, most_clients
 
 ReadFile = Callable[[str], str]
 ListFolder = Callable[[str], Sequence[str] | None]

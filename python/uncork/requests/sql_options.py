@@ -30,17 +30,7 @@ from uncork.requests.load_options import (
     WarmUp,
 )
 from uncork.requests.option import MOST, Location, choice, number, opt, pair, whole
-from uncork.requests.part import (
-    ClusterAt,
-    EndAfter,
-    LeaseFrom,
-    LostNode,
-    NodeCount,
-    Shard,
-    StartAt,
-    Uncapped,
-    Yes,
-)
+from uncork.requests.part import PartOptions
 from uncork.requests.shared_options import (
     CONNECT,
     WatchedServer,
@@ -81,12 +71,9 @@ _METHOD = choice(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SqlOptions(WatchedServer):
-    """Load-test a PostgreSQL server with pgbench's scripts or your own.
-
-    Accepts pgbench's options, scripts and tables. The run is stored; `uncork report` shows it again.
-    """
+@dataclass(frozen=True, kw_only=True)
+class _SqlLoad(WatchedServer):
+    """What help shows before the options of a load from several machines."""
 
     database: str | None = opt("[DBNAME]", "Database to connect to, or a connection string.")
     dsn: str | None = _connect(
@@ -244,15 +231,15 @@ class SqlOptions(WatchedServer):
     objective: Objective = None
     budget: SweepBudget = None
     verify: Verify = False
-    shard: Shard = None
-    start_at: StartAt = None
-    end_after: EndAfter = None
-    lease: LeaseFrom = None
-    nodes: NodeCount = None
-    cluster: ClusterAt = None
-    on_lost: LostNode = None
-    uncapped: Uncapped = False
-    yes: Yes = False
+
+
+@dataclass(frozen=True, slots=True)
+class SqlOptions(PartOptions, _SqlLoad):
+    """Load-test a PostgreSQL server with pgbench's scripts or your own.
+
+    Accepts pgbench's options, scripts and tables. The run is stored; `uncork report` shows it again.
+    """
+
     progress: ProgressEvery = None
     progress_timestamp: bool = _output(
         "--progress-timestamp", "With -P: show Unix time instead of elapsed time.", default=False

@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.cli.stored_command import redacted_command
+from uncork.cli.places import redacted_command
 
 
 @pytest.mark.parametrize("words", [

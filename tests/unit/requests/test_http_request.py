@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from uncork.cli.app import app
 from uncork.cli.load import http as verbs
-from uncork.cli.stored_command import redacted_command
+from uncork.cli.places import redacted_command
 from uncork.errors import UsageError
 from uncork.load.http import http_plan, without_secrets
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable, request_text

@@ -19,7 +19,7 @@ from uncork.store.cures import CURE_FILE, read_cure
 from uncork.workbench.cure.curing import CopiedDatabase
 from uncork.workbench.cure.files import script_files, write_workload
 from uncork.workbench.cure.handing import write_cure
-from uncork.workbench.cure.violations import finds_too_few, leave_out, with_matching
+from uncork.workbench.cure.trials import finds_too_few, leave_out, with_matching
 from uncork.workbench.documents.kinds import kind_of
 from uncork.workbench.run_record import draft, start_run
 

@@ -14,7 +14,7 @@ import typer
 
 from uncork.cli import console
 from uncork.cli.load.finish import check_outputs, counted_progress, finish_load
-from uncork.cli.stored_command import redacted_command
+from uncork.cli.places import redacted_command
 from uncork.errors import UsageError
 from uncork.model.load import LoadProgress
 from uncork.requests.http import cluster_of_http, read_http, sweep_of_http

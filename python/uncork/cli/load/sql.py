@@ -15,7 +15,7 @@ import typer
 
 from uncork.cli import console
 from uncork.cli.load.finish import check_outputs, counted_progress, finish_load
-from uncork.cli.stored_command import redacted_command
+from uncork.cli.places import redacted_command
 from uncork.engines.tpcb import Progress
 from uncork.errors import UsageError
 from uncork.load import builtin

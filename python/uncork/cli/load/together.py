@@ -21,8 +21,8 @@ from uncork.analysis.load.result import went_wrong
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import check_page, report
+from uncork.cli.places import redacted_command
 from uncork.cli.signature import command_of
-from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.model.load import LoadProgress
 from uncork.model.redaction import shell_command, without_secrets

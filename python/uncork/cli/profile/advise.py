@@ -10,16 +10,15 @@ import uncork
 from uncork.analysis.advice.result import advice_of
 from uncork.cli import console
 from uncork.cli.pages import check_page, chosen_form, report_document
+from uncork.cli.places import redacted_command
 from uncork.cli.profile.database import end_if_hidden, watch_server
 from uncork.cli.profile.logs import read_log_run
-from uncork.cli.stored_command import redacted_command
 from uncork.report.advice.document import answer_advice, build_advice_document, render_advice_terminal
 from uncork.requests.connection import named, refuse_asking, watched_server
 from uncork.requests.jobs import ServerOptions
 from uncork.requests.option import from_values
 from uncork.requests.profile_options import AdviseOptions, LogOptions
-from uncork.workbench.advice.experiment import experiment_of
-from uncork.workbench.advice.sources import tell_apart
+from uncork.workbench.advice.sources import experiment_of, tell_apart
 from uncork.workbench.profile.databases import DatabaseRecord, record_database
 
 

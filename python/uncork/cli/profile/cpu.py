@@ -12,8 +12,8 @@ from uncork.analysis.stacks.result import StackRun
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import check_page, chosen_form, report
+from uncork.cli.places import redacted_command
 from uncork.cli.runs.last_run import note_skipped
-from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.report.stacks.document import render_stack_terminal
 from uncork.requests.connection import named, refuse_asking, watched_server

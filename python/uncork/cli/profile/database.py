@@ -13,7 +13,7 @@ import typer
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import check_page, chosen_form, report
-from uncork.cli.stored_command import redacted_command
+from uncork.cli.places import redacted_command
 from uncork.engines.conninfo import Address
 from uncork.errors import UsageError
 from uncork.model.database.missing import HiddenWork

@@ -16,8 +16,8 @@ import typer
 from uncork.cli import console
 from uncork.cli.exit_codes import ExitStatus
 from uncork.cli.pages import check_page, chosen_form, report
+from uncork.cli.places import redacted_command
 from uncork.cli.profile.hidden import load_arrow_alone
-from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.profile.logs import LogRequest
 from uncork.requests.profile_options import LogOptions

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from uncork.cli import console
 from uncork.cli.pages import check_page, chosen_form, report
+from uncork.cli.places import redacted_command
 from uncork.cli.profile.database import end_if_hidden
-from uncork.cli.stored_command import redacted_command
 from uncork.errors import UsageError
 from uncork.report.service.document import render_service_terminal
 from uncork.requests.service_options import ServiceOptions, service_job

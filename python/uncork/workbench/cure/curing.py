@@ -52,8 +52,8 @@ from uncork.workbench.cure.handing import hand_over, write_cure, write_pull_requ
 from uncork.workbench.cure.loops import LoopPlan, LoopProver, loop_plan
 from uncork.workbench.cure.proving import MOST_ARMS, Plan, Prover
 from uncork.workbench.cure.transactions import SeenTransactions, transaction_plan
+from uncork.workbench.cure.trials import without_violations
 from uncork.workbench.cure.variants import VariantProver, pool_plan
-from uncork.workbench.cure.violations import without_violations
 from uncork.workbench.run_record import draft, start_run
 from uncork.workbench.signals import uninterrupted
 
