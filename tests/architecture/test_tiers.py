@@ -69,7 +69,7 @@ def test_each_command_has_an_end_to_end_test_that_make_test_runs():
 @pytest.mark.parametrize(
     ("changed", "reaches"),
     [
-        ("python/uncork/workbench/guard/runs.py", {"test_guard.py", "test_readme.py"}),
+        ("python/uncork/workbench/guard/guards.py", {"test_guard.py", "test_readme.py"}),
         ("python/uncork/report/experiment/effects.py", {"test_case.py", "test_services.py"}),
         ("python/uncork/mcp/server.py", {"test_mcp.py"}),
         ("python/uncork/serve/runs.py", {"test_serve_following_browser.py"}),

@@ -23,7 +23,7 @@ from uncork.store.catalogue import tags_of
 from uncork.store.layout import read_manifest, write_manifest
 from uncork.workbench.documents.loads import read_load
 from uncork.workbench.documents.run_document import run_document
-from uncork.workbench.guard.runs import guard_load
+from uncork.workbench.guard.guards import guard_load
 from uncork.workbench.guard.store import read_guard
 from uncork.workbench.load.repeating import carried_out, repeated_job
 from uncork.workbench.load.sql import new_load

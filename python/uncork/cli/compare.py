@@ -31,17 +31,18 @@ def compare(options: CompareOptions) -> None:
     before, folders = compared_runs(options.runs, options.compared, options.against)
     note_skipped(options.runs, *options.compared, options.against)
     kind = comparison_kind(before, folders)
-    if kind != "figures":
-        (_compare_stacks if kind == "stacks" else _compare_logs)(before, folders[0], form, options.html)
+    if kind == "stacks":
+        run = read_stacks(folders[0], against=before.name)
+        report(STACKS, folders[0], run, form, options.html, keep=False)
         return
-    result = compare_stored(
-        options.runs,
-        before,
-        folders,
-        practical=practical_share(options.practical),
-        any_machine=options.any_machine,
+    if kind == "logs":
+        old, new = (LogRun(folder, read_log(folder)) for folder in (before, folders[0]))
+        compare_log_runs(old, new, form, options.html)
+        return
+    share = practical_share(options.practical)
+    result = answer_runs(
+        compare_stored(options.runs, before, folders, practical=share, any_machine=options.any_machine)
     )
-    result = answer_runs(result)
     report_document(
         folders[-1],
         result,
@@ -52,15 +53,6 @@ def compare(options: CompareOptions) -> None:
         terminal=render_runs_terminal,
         brief=build_runs_document(result),
     )
-
-
-def _compare_stacks(before: Path, after: Path, form: Form, html: Path | None) -> None:
-    report(STACKS, after, read_stacks(after, against=before.name), form, html, keep=False)
-
-
-def _compare_logs(before: Path, after: Path, form: Form, html: Path | None) -> None:
-    old, new = (LogRun(folder, read_log(folder)) for folder in (before, after))
-    compare_log_runs(old, new, form, html)
 
 
 def compare_log_runs(before: LogRun, after: LogRun, form: Form, html: Path | None, top: int = 10) -> None:

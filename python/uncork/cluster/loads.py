@@ -34,7 +34,7 @@ from uncork.workbench.clock import now_text
 from uncork.workbench.load.http import check_http_job, http_question
 from uncork.workbench.load.merging import merge_nodes
 from uncork.workbench.load.progress_log import logged
-from uncork.workbench.load.sql import Notify, checked, place_of, sql_name, sql_question
+from uncork.workbench.load.sql import Notify, checked, sql_name, sql_question
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
 
@@ -67,8 +67,8 @@ def planned_load(job: LoadJob | HttpJob, request: ClusterRequest) -> PlannedLoad
         address = checked(job)
         if address is None:
             raise UsageError("--nodes needs a server that all nodes can reach: name one")
-        size = size_of(job, place_of(address), address.hostaddr or address.host)
-        job, place = portable_sql(job, address, request), f"existing: {place_of(address)}"
+        size = size_of(job, address.place, address.hostaddr or address.host)
+        job, place = portable_sql(job, address, request), f"existing: {address.place}"
     check_cap(size, request)
     return PlannedLoad(job, request, size, place)
 

@@ -84,11 +84,6 @@ def guard_request(
     )
 
 
-def headers_of(request: GuardRequest) -> list[tuple[str, str]]:
-    """Return the headers that replace those of a stored load."""
-    return list(request.headers)
-
-
 def command_text(words: Sequence[str]) -> str:
     """Return a command line that repeats a guard, with environment variables in place of secrets."""
     return shell_command(map(_shown, words))

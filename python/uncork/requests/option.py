@@ -140,11 +140,7 @@ def _kind(plain: Any) -> Kind:
         return Kind(lambda text, _: Location(text), lambda value, _: Location(fspath(value)))
     if plain is Path:
         return Kind(lambda text, _: Path(text), lambda value, _: Path(value))
-    return {int: whole(), float: number()}.get(plain, Kind(_as_is, _as_is))
-
-
-def _as_is(value: Any, _: str) -> Any:
-    return value
+    return {int: whole(), float: number()}.get(plain, Kind(lambda text, _: text, lambda value, _: value))
 
 
 # ---- from words, from values ----
@@ -190,15 +186,11 @@ def _filled(
     return options(**{name: value for name, value in filled.items() if value is not None})
 
 
-def is_given(options: object, option: Option) -> bool:
-    """Return whether an option has another value than its default."""
-    return bool(getattr(options, option.field) != option.default)
-
-
 def names_given(options: object, panels: tuple[str, ...], leave_out: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the names of the options of some panels that are given."""
     for option in options_of(type(options)):
-        if option.opt.panel in panels and option.field not in leave_out and is_given(options, option):
+        given = getattr(options, option.field) != option.default
+        if given and option.opt.panel in panels and option.field not in leave_out:
             yield option.name
 
 

@@ -19,7 +19,7 @@ from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options
 from uncork.store.catalogue import set_tag, tags_of
 from uncork.store.layout import name_run, read_manifest
-from uncork.workbench.guard.runs import guard_load
+from uncork.workbench.guard.guards import guard_load
 from uncork.workbench.guard.store import read_guard
 
 USUAL = (1.01, 0.99, 1.02, 0.98, 1.0, 1.015, 0.99, 1.0)

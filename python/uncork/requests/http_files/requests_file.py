@@ -142,7 +142,8 @@ def parse_requests(
     found += _names(parsed, {variable.name for variable in variables})
     found += _secrets(parsed, environment)
     problems.refuse(found, file, content)
-    shared = (*headers, *((name, value) for name, value in parsed.headers.items() if _is_new(name, headers)))
+    given = {name.lower() for name, _ in headers}
+    shared = (*headers, *(pair for pair in parsed.headers.items() if pair[0].lower() not in given))
     login = []
     for (name, step), missing in zip(_named(parsed.login), _not_captured(parsed), strict=True):
         # A token that the login obtains cannot be sent before.
@@ -150,7 +151,7 @@ def parse_requests(
         login.append(step.request(name, headers=sent, statuses=statuses))
     used = {name for text in _texts(parsed) for name in _SECRET.findall(text)}
     return SentRequests(
-        base_url=_filled(parsed.base_url, environment),
+        base_url=parsed.base_url and _SECRET.sub(lambda match: environment[match[1]], parsed.base_url),
         cookies=parsed.cookies,
         in_order=parsed.order == "sequential",
         variables=tuple(variables),
@@ -160,14 +161,6 @@ def parse_requests(
         ),
         environment=tuple((name, environment[name]) for name in sorted(used)),
     )
-
-
-def _filled(text: str | None, environment: Mapping[str, str]) -> str | None:
-    return None if text is None else _SECRET.sub(lambda match: environment[match[1]], text)
-
-
-def _is_new(name: str, headers: tuple[tuple[str, str], ...]) -> bool:
-    return all(name.lower() != other.lower() for other, _ in headers)
 
 
 def _named(tables: list[RequestTable]) -> list[tuple[str, RequestTable]]:

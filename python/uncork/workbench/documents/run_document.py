@@ -76,12 +76,9 @@ def run_document(folder: Path) -> RunDocument[StoredResult]:
     kind = kind_of(folder)
     found = kind.read(folder)
     # To programs that read its result, an experiment that a guard measured is still an experiment.
-    result = read_experiment(folder) if _measured_for_guard(folder, found) else kind.result(found)
+    measured = isinstance(found, GuardResult) and read_manifest(folder).kind == "experiment"
+    result = read_experiment(folder) if measured else kind.result(found)
     return RunDocument(kind.document(folder, found), kind.json(found), result)
-
-
-def _measured_for_guard(folder: Path, found: object) -> bool:
-    return isinstance(found, GuardResult) and read_manifest(folder).kind == "experiment"
 
 
 def comparison_document(

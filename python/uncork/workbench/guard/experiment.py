@@ -116,7 +116,9 @@ def _prepare(
         )
     options = replace(wanted.options, workloads=())
     spec = made_source(made.text, made.files, options, _called(wanted)).spec
-    gates = tuple(dict.fromkeys((*demanded, *_file_gates(sides.candidate.spec, spec)))) or default_gates(spec)
+    # Gates on workloads that are not measured are left out.
+    in_file = (gate for gate in sides.candidate.spec.guard.parsed if gate.workload in ("", *spec.workloads))
+    gates = tuple(dict.fromkeys((*demanded, *in_file))) or default_gates(spec)
     troubles = list(check_gates(spec, gates))
     if troubles:
         raise UsageError("; ".join(troubles))
@@ -157,10 +159,6 @@ def _called(wanted: GuardRequest) -> str:
     return f"{wanted.target}, as guarded"
 
 
-def _file_gates(file: Spec, spec: Spec) -> tuple[Gate, ...]:
-    return tuple(gate for gate in file.guard.parsed if not gate.workload or gate.workload in spec.workloads)
-
-
 def _budgeted(options: Options, text: str) -> Options:
     if options.budget_ns is not None or "budget" in tomllib.loads(text).get("stop", {}):
         return options
@@ -192,7 +190,7 @@ def carry_on(
     try:
         checks = measure_and_confirm(
             sides.measure,
-            partial(acknowledge_from, _known(guard)),
+            partial(acknowledge_from, Path(guard.request.acknowledged)),
             notify,
             twice=guard.request.confirm,
             length=f" with another seed (at most {format_duration(guard.spec.stop.budget)})",
@@ -315,7 +313,8 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
     order = {
         Cell(place): number for number, place in enumerate(dict.fromkeys(check.cell for check in checks))
     }
-    known = acknowledge_from(_known(guard), tuple(sorted(checks, key=lambda check: order[Cell(check.cell)])))
+    ordered = tuple(sorted(checks, key=lambda check: order[Cell(check.cell)]))
+    known = acknowledge_from(Path(guard.request.acknowledged), ordered)
     found = known.checks
     measured = [read_hosts(folder.with_name(name)) for name in (manifest.id, *more)]
     made = GuardResult(
@@ -345,7 +344,3 @@ def _keep(guard: Guard, folder: Path, checks: Sequence[GateCheck], more: tuple[s
     for name in made.runs:
         write_guard(folder.with_name(name), made)
     return made
-
-
-def _known(guard: Guard) -> Path:
-    return Path(guard.request.acknowledged)

@@ -28,7 +28,7 @@ from uncork.model.results.guard import Gate, GateCheck, GuardSide, metric_of
 from uncork.model.stored_run import BASELINE
 from uncork.model.trial import Cell
 from uncork.report.words import count_words
-from uncork.requests.guard import GuardRequest, Tell, command_text, headers_of
+from uncork.requests.guard import GuardRequest, Tell, command_text
 from uncork.requests.source import Options, run_source
 from uncork.stats.gates.decision import Decision
 from uncork.stats.gates.history_gates import judge_past
@@ -42,13 +42,13 @@ from uncork.workbench.guard.confirming import Judgement, measure_and_confirm
 from uncork.workbench.guard.question import FIGURES, Judged, LoadQuestion, Question, drawn_seed, known_of
 from uncork.workbench.load.repeating import Job, Target, carried_out, repeated_job
 
-Measure = Callable[[], list[RunFigures]]
+MeasureRuns = Callable[[], list[RunFigures]]
 """Measures once, or several times in a row, and returns the runs."""
 
 CONFIDENCE: Final = 0.95
 
 
-def judge_history(root: Path, question: Question, measure: Measure | None, notify: Tell) -> Judged:
+def judge_history(root: Path, question: Question, measure: MeasureRuns | None, notify: Tell) -> Judged:
     """Measure and judge, and measure again what looks broken. Without `measure`, judge the stored run.
 
     Raises UncorkError if the run cannot be measured.
@@ -86,7 +86,7 @@ def judge_history(root: Path, question: Question, measure: Measure | None, notif
     )
 
 
-def measure_load(root: Path, question: LoadQuestion, notify: Tell) -> Measure:
+def measure_load(root: Path, question: LoadQuestion, notify: Tell) -> MeasureRuns:
     """Return a function that carries out the load as many times in a row as requested.
 
     Raises:
@@ -96,7 +96,7 @@ def measure_load(root: Path, question: LoadQuestion, notify: Tell) -> Measure:
     wanted = question.wanted
     target = Target(wanted.choice.dsn, wanted.url)
     command = command_text(wanted.words) if target != Target() else ""
-    job = repeated_job(question.folder, target, headers=headers_of(wanted), command=command)
+    job = repeated_job(question.folder, target, headers=wanted.headers, command=command)
     return lambda: _measured(root, job, question, wanted.times, notify)
 
 
@@ -283,7 +283,7 @@ def _places(gate: Gate, spec: Spec) -> Iterator[Place]:
                 subject = f"{variant} on {workload}{cell.at}"
                 levels = (("variant", variant), *cell.levels)
                 if metric.source == "plan":
-                    yield Place(gate, _nothing, "", workload, levels, partial(_shapes, subject))
+                    yield Place(gate, lambda _: None, "", workload, levels, partial(_shapes, subject))
                     continue
                 names = (metric.title,) if metric.source == "own" else FIGURES.get(gate.metric, ())
                 names = (f"against {spec.baseline}",) if own else names
@@ -311,10 +311,6 @@ def _size(subject: str, run: RunFigures) -> Figure | None:
 def _shapes(subject: str, run: RunFigures) -> str | None:
     found = [f"{plan.statement}\n{plan.shape}" for plan in run.plans if plan.subject == subject]
     return "\n".join(found) if found else None
-
-
-def _nothing(run: RunFigures) -> Figure | None:
-    return None
 
 
 def _missing(gate: Gate, spec: Spec, workload: str, cell: Cell) -> str:

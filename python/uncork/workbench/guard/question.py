@@ -104,7 +104,7 @@ def read_question(folder: Path, wanted: GuardRequest) -> LoadQuestion:
     gates = gates or default_load_gates(reference, open_loop=plan["arrivals"] is not None)
     if not gates:
         raise UsageError(f"{reference.id} cannot be guarded: none of its operations succeeded")
-    places = load_places(gates)
+    places = tuple(Place(gate, partial(gate_figure, gate), lacking(gate), gate.workload) for gate in gates)
     return LoadQuestion(folder, reference, name, places, wanted, drawn_seed(wanted), known_of(wanted), plan)
 
 
@@ -228,11 +228,6 @@ def lacking(gate: Gate) -> str:
     if gate.metric in FIGURES:
         return f"the load has no {title}"
     return f"a load has no {title}; guard an experiment instead"
-
-
-def load_places(gates: Sequence[Gate]) -> tuple[Place, ...]:
-    """Return the place of each gate in a load."""
-    return tuple(Place(gate, partial(gate_figure, gate), lacking(gate), gate.workload) for gate in gates)
 
 
 def check_load_gates(gates: Sequence[Gate], run: RunFigures, names: Sequence[str]) -> None:

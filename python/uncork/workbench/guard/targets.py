@@ -17,7 +17,6 @@ from uncork.analysis.load.figures import asked_of_load
 from uncork.analysis.runs.environments import unasked_differences
 from uncork.analysis.runs.figures import run_figures
 from uncork.analysis.runs.past import POINTS, PRACTICAL
-from uncork.engines.conninfo import Address
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.experiment.guard.gate_evidence import GateEvidence, gate_evidence
 from uncork.experiment.guard.sides import Side
@@ -29,7 +28,7 @@ from uncork.model.results.guard import Gate, GateCheck, GateOutcome, GuardSide, 
 from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.model.server import is_local
 from uncork.model.units import format_count, format_duration
-from uncork.requests.guard import Tell, command_text, headers_of
+from uncork.requests.guard import Tell, command_text
 from uncork.requests.jobs import HttpJob, LoadJob
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.gates.decision import CONFIRMATION, Decision, GateQuestion, decide
@@ -42,7 +41,7 @@ from uncork.workbench.guard.history import CONFIDENCE
 from uncork.workbench.guard.question import NEEDED, TURNS, Judged, LoadQuestion
 from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest
 from uncork.workbench.load.repeating import Job, Target, repeated_job
-from uncork.workbench.load.sql import LoadSession, Notify, checked, load_ending, load_manifest, place_of
+from uncork.workbench.load.sql import LoadSession, Notify, checked, load_ending, load_manifest
 from uncork.workbench.load.targets import LoadTarget
 from uncork.workbench.run_record import RunRecord
 from uncork.workbench.signals import uninterrupted
@@ -71,7 +70,7 @@ def jobs_of(question: LoadQuestion) -> tuple[Jobs, str]:
         role: repeated_job(
             question.folder,
             Target(side.dsn, side.url),
-            headers=headers_of(wanted),
+            headers=wanted.headers,
             command=command_text(wanted.words),
         )
         for role, side in sides.items()
@@ -379,7 +378,7 @@ def place_of_job(job: Job) -> str:
     """Return where a job sends its load, without secrets."""
     if isinstance(job, HttpJob):
         return job.spec.server.place
-    return "an embedded server" if job.server.embedded else place_of(job.server.address())
+    return "an embedded server" if job.server.embedded else job.server.address().place
 
 
 def together(base: Job, own: Job) -> tuple[bool, str]:
@@ -389,7 +388,11 @@ def together(base: Job, own: Job) -> tuple[bool, str]:
         if (one.host, one.port, one.tls) == (other.host, other.port, other.tls):
             return True, ""
         return False, _sharing("services", one.host, other.host)
-    addresses = [_address(job) for job in (base, own) if isinstance(job, LoadJob)]
+    addresses = [
+        None if job.server.embedded else job.server.address()
+        for job in (base, own)
+        if isinstance(job, LoadJob)
+    ]
     first, last = addresses
     if first is None or last is None:
         hosts = [
@@ -405,10 +408,6 @@ def together(base: Job, own: Job) -> tuple[bool, str]:
         )
         return same, "" if same else shared
     return False, _sharing("servers", *hosts)
-
-
-def _address(job: LoadJob) -> Address | None:
-    return None if job.server.embedded else job.server.address()
 
 
 def _sharing(what: str, one: str, other: str) -> str:

@@ -34,7 +34,6 @@ from uncork.workbench.load.sql import (
     load_ending,
     note_warm_up,
     part_facts,
-    place_of,
     started_part,
     with_time,
 )
@@ -79,6 +78,7 @@ def check_http_job(job: HttpJob) -> None:
 
 def http_manifest(job: HttpJob, kind: RunKind, name: str, question: str) -> Manifest:
     """Return the manifest of a load that starts now."""
+    secret = job.postgres is not None and redact(job.postgres) != job.postgres
     return draft(
         kind=kind,
         name=name,
@@ -87,7 +87,7 @@ def http_manifest(job: HttpJob, kind: RunKind, name: str, question: str) -> Mani
         server=job.spec.server.place,
         options={
             "command": job.command,
-            "again": {"postgres": _without_password(job.postgres)},
+            "again": {"postgres": None if secret else job.postgres},
             **part_facts(job.spec.part),
         },
     )
@@ -161,14 +161,10 @@ class HttpSession:
                 write_measurement(self.folder, measured)
                 delete_snapshots(self.folder)
             if self.job.advise and components.conninfo is not None:
-                place = place_of(resolve(components.conninfo))
+                place = resolve(components.conninfo).place
                 watch_again(record, HttpTarget(spec, components), measured, place, notify)
             record.end(*load_ending(measured.totals))
         return measured.totals.outcome
-
-
-def _without_password(conninfo: str | None) -> str | None:
-    return conninfo if conninfo is not None and redact(conninfo) == conninfo else None
 
 
 def http_question(spec: HttpSpec) -> str:

@@ -311,7 +311,7 @@ def accounts_of(
     start_us = min(part.began_us for part in parts)
     for number in range(1, parts[0].count + 1):
         node = nodes.get(number)
-        planned = _planned(parts[0], number)
+        planned = _planned_by(parts[0].plan, number, parts[0].count)
         known = {} if node is None else {"node": asdict(node)}
         if number not in given:
             most = planned if node is None else _begun_at_most(parts[0].plan, number, planned, node)
@@ -358,10 +358,6 @@ def _begun_at_most(plan: Mapping[str, Any], number: int, planned: int | None, no
         return planned
     cut = {"duration_ns": max(1, min(duration_ns, until_ns))}
     return min(planned, _planned_by({**plan, "stop": cut}, number) or 0)
-
-
-def _planned(part: StoredPart, number: int) -> int | None:
-    return _planned_by(part.plan, number, part.count)
 
 
 def _planned_by(plan: Mapping[str, Any], number: int, count: int | None = None) -> int | None:

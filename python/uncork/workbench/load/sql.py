@@ -123,7 +123,7 @@ def load_manifest(job: LoadJob, address: Address | None, kind: RunKind, name: st
         name=name,
         question=question,
         seed=job.spec.seed,
-        server="embedded" if address is None else f"existing: {place_of(address)}",
+        server="embedded" if address is None else f"existing: {address.place}",
         options={"command": job.command, "again": _again(job, address), **part_facts(job.spec.part)},
     )
 
@@ -215,7 +215,7 @@ class LoadSession:
         components = Components(watched.conninfo(), pid, indirect=False)
         target = SqlTarget(self._sent, components, asdict(address), pid)
         sources = StepSources(address, self.job.pooler, self.job.logs)
-        watch_again(self.record, target, measured, place_of(watched), notify, sources)
+        watch_again(self.record, target, measured, watched.place, notify, sources)
 
     def _measure(
         self,
@@ -340,11 +340,6 @@ _STATUS: dict[LoadOutcome, RunStatus] = {
     LoadOutcome.INTERRUPTED: "interrupted",
 }
 """The status of a run by the outcome of its load; any other outcome is a failure."""
-
-
-def place_of(address: Address) -> str:
-    """Return a server's address and user as text, without secrets."""
-    return address.place
 
 
 def _scaled(spec: LoadSpec, scale: int | None) -> LoadSpec:

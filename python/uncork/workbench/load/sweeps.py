@@ -29,7 +29,7 @@ from uncork.store.sweeps import append_load_step, write_sweep, write_verificatio
 from uncork.store.system import SystemWriter, system_tables
 from uncork.workbench.load.http import HttpSession, start_http_load
 from uncork.workbench.load.monitor import stress
-from uncork.workbench.load.sql import LoadSession, Notify, place_of, start_load
+from uncork.workbench.load.sql import LoadSession, Notify, start_load
 from uncork.workbench.load.targets import SweepTarget
 from uncork.workbench.profile.databases import watched_part
 from uncork.workbench.run_record import RunRecord
@@ -219,7 +219,7 @@ class SweepSession:
         if conninfo is None:
             return []
         command = str(self._swept.record.manifest.options.get("command", ""))
-        with watched_part(self.folder, conninfo, place_of(resolve(conninfo)), command) as missing:
+        with watched_part(self.folder, conninfo, resolve(conninfo).place, command) as missing:
             seen = self._stressed(target, spec, steps, level)
         return None if seen is None else missing
 

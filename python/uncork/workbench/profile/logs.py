@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from uncork.engines.checkouts import current_branch, current_commit
 from uncork.errors import SetupError
@@ -317,18 +317,29 @@ def _beginnings(
             return
 
 
-class _Changes:
-    """Receive the entries of a log, and keep the statements that change rows."""
+class KeptEntries:
+    """Receives the entries of a log; subclasses keep in `tables` what they need of them."""
 
     folder = Path()
 
     def __init__(self) -> None:
-        self._tables: list[pa.Table] = []
-        self._many = 0
+        self.tables: list[pa.Table] = []
 
-    def create(self, _part: int, _empty: object) -> _Changes:
+    def create(self, _part: int, _empty: object) -> Self:
         """Begin a part."""
         return self
+
+    def close(self) -> None:
+        """End a part."""
+
+    def write_names(self, statements: pa.Table, files: Sequence[str]) -> None:
+        """Do nothing: nobody reads these entries later."""
+
+
+class _Changes(KeptEntries):
+    """Keeps the statements that change rows."""
+
+    _many = 0
 
     def write(self, table: object) -> None:
         """Keep the changes among the entries of a table."""
@@ -342,23 +353,17 @@ class _Changes:
         changes = pc.match_substring_regex(entries["statement"], _CHANGES)
         names = ["time", "offset", "statement_id", "statement", "parameters", "server"]
         kept = entries.select(names).filter(pc.and_kleene(executed, changes))
-        self._tables.append(kept)
+        self.tables.append(kept)
         self._many += kept.num_rows
-
-    def close(self) -> None:
-        """End a part."""
-
-    def write_names(self, statements: pa.Table, files: Sequence[str]) -> None:
-        """Do nothing: nobody reads these entries later."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the changes in the order of the log."""
         import pyarrow as pa  # noqa: PLC0415
 
-        if not self._tables:
+        if not self.tables:
             return []
         # Each part has its own dictionary of servers.
-        tables = pa.concat_tables(self._tables).unify_dictionaries()
+        tables = pa.concat_tables(self.tables).unify_dictionaries()
         ordered = tables.sort_by([("time", "ascending"), ("offset", "ascending")])
         rows: list[dict[str, Any]] = ordered.slice(0, _STATEMENTS).to_pylist()
         return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,7 @@ from uncork.profile.recording.transactions import COLUMNS, LoggedSessions, logge
 from uncork.report.database.recording import recording_answer, recording_readme
 from uncork.report.log.order import overlap_refusal
 from uncork.workbench.cure.files import README, check_folder
-from uncork.workbench.profile.logs import refuse_nothing
+from uncork.workbench.profile.logs import KeptEntries, refuse_nothing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,17 +120,8 @@ def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-class _Entries:
-    """Receive the entries of a log, and keep the columns that a recording needs."""
-
-    folder = Path()
-
-    def __init__(self) -> None:
-        self._tables: list[pa.Table] = []
-
-    def create(self, _part: int, _empty: object) -> _Entries:
-        """Begin a part."""
-        return self
+class _Entries(KeptEntries):
+    """Keeps the columns that a recording needs."""
 
     def write(self, table: object) -> None:
         """Keep the entries of a table, with times in microseconds."""
@@ -138,13 +129,7 @@ class _Entries:
 
         entries = pa.table(table).select(COLUMNS)
         times = entries["time"].cast(pa.int64())
-        self._tables.append(entries.set_column(entries.column_names.index("time"), "time", times))
-
-    def close(self) -> None:
-        """End a part."""
-
-    def write_names(self, statements: pa.Table, files: Sequence[str]) -> None:
-        """Do nothing: nobody reads these entries later."""
+        self.tables.append(entries.set_column(entries.column_names.index("time"), "time", times))
 
     def of_database(self, name: str | None) -> pa.Table:
         """Return the entries of a database in the order of the log; of the one with the most by default.
@@ -155,7 +140,7 @@ class _Entries:
         import pyarrow.compute as pc  # noqa: PLC0415
 
         # Each part has its own dictionary of servers.
-        table = pa.concat_tables(self._tables).unify_dictionaries()
+        table = pa.concat_tables(self.tables).unify_dictionaries()
         table = table.sort_by([("file", "ascending"), ("offset", "ascending")])
         counted = {
             count["values"]: count["counts"] for count in pc.value_counts(table["database"]).to_pylist()

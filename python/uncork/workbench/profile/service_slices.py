@@ -115,6 +115,8 @@ class StatementCounter:
         after, sessions = self._server.statement_counts(), self._server.sessions_begun()
         now = time.monotonic_ns()
         totals = None if measured is None else measured.totals
+        times = () if measured is None else measured.times
+        sum_ns = next((row.sum_ns for row in times if row.kind == "operation"), 0)
         found.slices.append(
             {
                 "slice": len(found.slices),
@@ -124,7 +126,7 @@ class StatementCounter:
                 "elapsed_ns": now - self._begun_ns,
                 "started": 0 if totals is None else totals.started,
                 "failed": 0 if totals is None else totals.failed,
-                "sum_ns": 0 if measured is None else _sum_ns(measured),
+                "sum_ns": sum_ns,
                 "sessions": _rise(self._sessions, sessions),
             }
         )
@@ -222,10 +224,6 @@ def only_request(
 def other_trace(trace: str | None) -> str | None:
     """Return new digits, which distinguish the traces of another load; None if it sends no traces."""
     return None if trace is None else secrets.token_hex(3)
-
-
-def _sum_ns(measured: LoadMeasurement) -> int:
-    return next((row.sum_ns for row in measured.times if row.kind == "operation"), 0)
 
 
 def _rise(before: int | None, after: int | None) -> int | None:

@@ -182,7 +182,6 @@ def _wait(row: dict[str, object]) -> str:
 Rows = Counter[tuple[Any, ...]]
 _SYSCALL_S: Final = 3.0
 """The longest time for counting system calls, because tracing slows a process down."""
-_NO_LABEL: Final = Label()
 
 
 @dataclass(frozen=True, slots=True)
@@ -566,7 +565,7 @@ def _add_processes(watch: ProcWatch, sessions: SessionWatch | None, found: _Foun
         if seen.pid == own:
             continue
         user, system = (end - begin for begin, end in zip(seen.begun, seen.ended, strict=True))
-        label = _NO_LABEL if sessions is None else sessions.mostly(seen.pid)
+        label = Label() if sessions is None else sessions.mostly(seen.pid)
         row = {"pid": seen.pid, "process": seen.name, "backend": label.backend}
         found.processes.append({**row, "user_ns": user, "system_ns": system})
         if found.method["tool"] == "/proc":
@@ -581,7 +580,7 @@ def _add_processes(watch: ProcWatch, sessions: SessionWatch | None, found: _Foun
     if found.method["tool"] == "perf":
         found.add_measure("cpu", "samples")
     for sleep in watch.asleep:
-        label = _NO_LABEL if sessions is None else sessions.label(sleep.pid, sleep.time_ns)
+        label = Label() if sessions is None else sessions.label(sleep.pid, sleep.time_ns)
         if sleep.pid == own or (sessions is not None and not label.wait):
             continue  # an idle session waits for its client or for work
         labels = (sleep.pid, sleep.name, *_columns(label))
@@ -602,7 +601,7 @@ def _add_samples(recording: perf.Recording, sessions: SessionWatch | None, found
     for pid, process, time_ns, stack, value in zip(*columns, strict=True):
         if pid == own:
             continue
-        label = _NO_LABEL if sessions is None else sessions.label(pid, time_ns)
+        label = Label() if sessions is None else sessions.label(pid, time_ns)
         labels = (pid, process, *_columns(label))
         found.stacks["cpu", "samples", *labels, stack] += value
         frames += stack.count(";") + 1
@@ -624,7 +623,7 @@ def _add_syscalls(
         return
     rows = []
     for row in counted.rows:
-        label = _NO_LABEL if sessions is None else sessions.mostly(row["pid"])
+        label = Label() if sessions is None else sessions.mostly(row["pid"])
         name = row["process"] or process_name(row["pid"]) or ""
         rows.append({**row, "process": name, "template": label.template})
     found.syscalls = Syscalls(tuple(rows), counted.tool, counted.watched_ns, "")
