@@ -8,11 +8,11 @@ from uncork.analysis.runs.comparison import compare_stored
 from uncork.analysis.runs.history import stored_history
 from uncork.analysis.stacks.result import stack_result as bare_stacks
 from uncork.report.load.answer import answer_load
-from uncork.report.load.sweep_answer import answer_sweep
+from uncork.report.load.sweep import answer_sweep
 from uncork.report.log.answer import answer_log
 from uncork.report.log.comparison import answer_log_comparison
 from uncork.report.runs.comparison_answer import answer_runs
-from uncork.report.runs.history_answer import answer_history
+from uncork.report.runs.history import answer_history
 from uncork.report.stacks.answer import answer_stacks
 
 

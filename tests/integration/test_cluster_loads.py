@@ -22,7 +22,7 @@ from uncork.cluster.sweeps import new_cluster_sweep
 from uncork.errors import RunError, UsageError
 from uncork.model.load import Arrivals, ClusterRequest, LoadOutcome
 from uncork.model.sweep import SweepSpec
-from uncork.report.load.parts import parts_reasons
+from uncork.report.load.tables import parts_reasons
 from uncork.requests.jobs import HttpJob, SweepRequest
 from uncork.store.snapshots import read_snapshots
 from uncork.workbench.documents.kinds import kind_named

@@ -190,7 +190,7 @@ def history(
         SetupError: if there are no runs.
     """
     from uncork.analysis.runs.history import RunSelection, stored_history  # noqa: PLC0415 -- only here
-    from uncork.report.runs.history_answer import answer_history  # noqa: PLC0415 -- as above
+    from uncork.report.runs.history import answer_history  # noqa: PLC0415 -- as above
 
     other = None if like is None else _word(like)
     if window is not None and window < LEAST_WINDOW:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from uncork.errors import ExpectationError, UndecidedError
 from uncork.model.results.experiment import Comparison, RunResult
 from uncork.model.trial import Cell
+from uncork.model.units import count_words
 from uncork.model.verdict import Verdict
-from uncork.report.words import count_words, figures_text, verdict_word
+from uncork.report.words import figures_text, verdict_word
 from uncork.workbench.experiment.gate import Expectation, check, parse_expectation
 
 _LINES = 40

@@ -15,9 +15,7 @@ from uncork.cli.run import run_session, start_of
 from uncork.cli.runs.last_run import note_skipped
 from uncork.errors import StoreError
 from uncork.model.results.guard import GuardResult
-from uncork.report.guard.gobench import guard_gobench
-from uncork.report.guard.junit import guard_junit
-from uncork.report.guard.markdown import guard_markdown
+from uncork.report.guard.pipeline import guard_gobench, guard_junit, guard_markdown
 from uncork.requests.connection import measured_server
 from uncork.requests.guard import guard_request
 from uncork.requests.guard_options import GuardOptions

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from uncork.model.units import count_words, format_bytes, format_count, format_duration
+from uncork.model.units import count_words, format_bytes, format_count, format_duration, share_text
 from uncork.report.blocks import Block, Column, Fold, Table, Value
-from uncork.report.quantity_words import instant_text, share_text
+from uncork.report.words import instant_text
 
 _Item = TypeVar("_Item")
 _Cell = Value | str

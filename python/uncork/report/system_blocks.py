@@ -6,11 +6,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.model.system import SERVER, Bounds, SystemUse
-from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.units import (
+    count_words,
+    format_bytes,
+    format_count,
+    format_duration,
+    series_words,
+    share_text,
+)
 from uncork.report.blocks import Block, Layer, Paragraph, StackChart, Table, Value
 from uncork.report.cells import count_cell, facts_table, header, number, table_of, without_empty_columns
-from uncork.report.quantity_words import instant_text, share_text, step_text
-from uncork.report.words import count_words, series_words
+from uncork.report.words import instant_text, step_text
 
 MODE_WORDS: Final = {
     "user": "programs",

@@ -1,49 +1,18 @@
-"""Words and numbers for effects, intervals, cells and verdicts."""
+"""Words and numbers for effects, intervals, cells, verdicts, times, rates and the values of metrics."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal
 
-from uncork.model.units import count_words, format_count, format_percent, series_words
+from uncork.model.units import format_bytes, format_count, format_duration, format_percent
 from uncork.model.verdict import Direction, Verdict
 
 if TYPE_CHECKING:
     from uncork.model.results.experiment import Comparison, FactorFacts, Levels
-
-__all__ = [
-    "MEASURED",
-    "SYMBOLS",
-    "baseline_text",
-    "capitalised",
-    "cell_words",
-    "count_words",
-    "effect_text",
-    "effect_with_interval",
-    "figures_text",
-    "floor_text",
-    "has_effect",
-    "hold_together",
-    "interval_bounds",
-    "interval_ends",
-    "interval_text",
-    "is_useless",
-    "known_so_far",
-    "level_text",
-    "metric_title",
-    "metric_unit",
-    "points_text",
-    "published_text",
-    "sentence",
-    "series_words",
-    "share_text",
-    "tally_words",
-    "times_number",
-    "verdict_text",
-    "verdict_word",
-]
 
 SYMBOLS: Final = {
     Verdict.FASTER: "✓",
@@ -185,7 +154,7 @@ def figures_text(comparison: Comparison) -> str:
     return effect_with_interval(comparison.ratio, comparison.low, comparison.high)
 
 
-def share_text(share: float) -> str:
+def exact_share_text(share: float) -> str:
     """Format a share: ``98.9 %``. Near 100 % it has as many decimals as it takes to differ from 100 %."""
     for decimals in (1, 2, 3, 4):
         text = f"{share * 100:.{decimals}f}"
@@ -279,3 +248,69 @@ def times_number(number: float) -> str:
     return (
         format_count(round(number)) if number >= 99.5 else f"{number:.3g}" if number < 10 else f"{number:.0f}"
     )
+
+
+# ---- quantities ----
+
+
+def duration_text(nanoseconds: float | None) -> str:
+    """Format a duration; empty for None."""
+    return "" if nanoseconds is None else format_duration(nanoseconds)
+
+
+def instant_text(micros: int | None) -> str:
+    """Format a point in time to the second, in UTC; empty for None."""
+    if micros is None:
+        return ""
+    return f"{datetime.fromtimestamp(micros // 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def span_text(first_us: int | None, last_us: int | None) -> str:
+    """Format a time span; the date appears once if both ends are on the same day."""
+    first, last = instant_text(first_us), instant_text(last_us)
+    if not first:
+        return ""
+    if first[:10] == last[:10]:
+        return f"{first} to {last[11:]} UTC"
+    return f"{first} to {last} UTC"
+
+
+def step_text(seconds: int) -> str:
+    """Format the length of a time bucket: ``30 s``, ``5 min``, ``6 h``."""
+    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds % length == 0:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
+def rate_text(rate: float) -> str:
+    """Format a rate per second: ``51 234``, ``12.3``."""
+    return format_count(round(rate)) if rate >= 100 else format_count(rate)
+
+
+def part_text(part: float, whole: float) -> str:
+    """Format a part of a whole: ``1.3 %``, ``under 0.01 %``."""
+    percent = 100 * part / whole if whole else 0.0
+    if 0 < percent < 0.01:
+        return "under 0.01 %"
+    return f"{percent:.3g} %" if percent < 99.95 or percent == 100 else f"{percent:.2f} %"
+
+
+def figure_value(value: float, unit: str) -> str:
+    """Format the value of a metric with its unit."""
+    if unit == "ns":
+        return format_duration(value)
+    if unit == "B":
+        return format_bytes(value)
+    if unit == "/s":
+        return f"{rate_text(value)}/s"
+    if unit == "ratio":
+        return effect_text(value)
+    if unit == "share":
+        return part_text(round(value * 10**9), 10**9)
+    return format_count(value)
+
+
+def number_text(number: float) -> str:
+    """Format a number to three significant digits, or as an integer from 100 on."""
+    return format_count(round(number)) if number >= 100 else f"{number:.3g}"

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from uncork.analysis.runs.comparable_runs import comparable_series, figure_entries
 from uncork.errors import UncorkError
 from uncork.model.stored_run import BASELINE, StoredRun
-from uncork.report.figures import figure_value
+from uncork.report.words import figure_value
 from uncork.serve.answers import MEDIA, file_of, page_of
 from uncork.serve.app_context import context_of, message, show
 from uncork.serve.report_cache import Drawn, HistoryWanted, compared_query

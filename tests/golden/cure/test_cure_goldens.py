@@ -6,8 +6,7 @@ import pytest
 
 from fakes.cures import healthy_cure, interrupted_cure, nothing_proven, proven_cure
 from fakes.goldens import compare, terminal
-from uncork.report.cure.document import build_cure_document, render_cure_terminal
-from uncork.report.cure.markdown import pull_request_markdown
+from uncork.report.cure.document import build_cure_document, pull_request_markdown, render_cure_terminal
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 

@@ -14,8 +14,7 @@ from uncork.engines.checkouts import commits_of_branch, current_branch
 from uncork.errors import UsageError
 from uncork.model.results.guard import GateOutcome
 from uncork.model.results.history import history_status
-from uncork.report.runs.history import build_history_document
-from uncork.report.runs.newest import history_junit
+from uncork.report.runs.history import build_history_document, history_junit
 from uncork.report.write.markdown import markdown_text
 from uncork.store.layout import list_runs
 

@@ -7,9 +7,9 @@ import pytest
 
 from uncork.analysis.service.result import functions_by_request
 from uncork.model.results.stacks import RouteFrames
-from uncork.report.service.tables import routes_table
+from uncork.report.service.document import routes_table
 from uncork.report.stacks.answer import frame_text, sampled_share
-from uncork.report.stacks.tables import hottest_frame
+from uncork.report.stacks.document import hottest_frame
 
 ROOT = "process 7:app;<module> (app.py:9);"
 

@@ -16,8 +16,7 @@ from uncork.errors import UsageError
 from uncork.model.results.stacks import StackRunFacts
 from uncork.report.blocks import Flame
 from uncork.report.draw.flame import flame_svg, labelled
-from uncork.report.stacks.document import build_stack_document, render_stack_terminal
-from uncork.report.stacks.tables import joined_routes_table
+from uncork.report.stacks.document import build_stack_document, joined_routes_table, render_stack_terminal
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text

@@ -22,8 +22,7 @@ from uncork.report.blocks import (
 )
 from uncork.report.draw.axes import Axis, bands, plot_within
 from uncork.report.draw.charts import draw
-from uncork.report.draw.marks import SHAPES, cut, number, symbol, text_width
-from uncork.report.draw.palette import Palette
+from uncork.report.draw.marks import SHAPES, Palette, cut, number, symbol, text_width
 
 PALETTE = Palette(("char", "uuid", "<bytea>"), "char")
 SVG = "{http://www.w3.org/2000/svg}"

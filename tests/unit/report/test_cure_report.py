@@ -21,12 +21,12 @@ from fakes.cures import (
 from uncork.model.database.missing import Missing
 from uncork.model.results.cure import Net, Tried
 from uncork.report.blocks import ForestChart
-from uncork.report.cure.answer import answer_cure, cure_steps, handed_path
-from uncork.report.cure.document import build_cure_document, render_cure_short
-from uncork.report.cure.markdown import MOST, pull_request_markdown
-from uncork.report.cure.words import (
+from uncork.report.cure.answer import (
+    answer_cure,
     bill_span,
+    cure_steps,
     gain_cell,
+    handed_path,
     less_time,
     net_ratio,
     reason_sentence,
@@ -34,6 +34,7 @@ from uncork.report.cure.words import (
     seconds_text,
     worst_effect,
 )
+from uncork.report.cure.document import MOST, build_cure_document, pull_request_markdown, render_cure_short
 from uncork.report.headline import fits, split_answer
 from uncork.report.write.html import html_page
 from uncork.workbench.cure.handing import (

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 from fakes.results import small_result
 from uncork.model.results.experiment import DataCheckFacts, OwnMetricFacts
-from uncork.report.experiment.data_checks import data_check_words
 from uncork.report.experiment.document import build_document
+from uncork.report.experiment.requests import data_check_words
 from uncork.report.write.html import html_page
 from uncork.report.write.markdown import markdown_text
 

@@ -30,11 +30,8 @@ from fakes.guards import (
 from fakes.terminals import shown
 from uncork.model.results.guard import Gate, GateOutcome, GuardSide, PlanDifference, SideDifference
 from uncork.model.variant_evidence import Levels
-from uncork.report.guard.document import build_guard_document, explanations, render_guard_terminal
-from uncork.report.guard.gobench import guard_gobench
-from uncork.report.guard.junit import guard_junit
-from uncork.report.guard.markdown import MOST, guard_markdown, guard_marker
-from uncork.report.guard.why import why_lines
+from uncork.report.guard.document import build_guard_document, explanations, render_guard_terminal, why_lines
+from uncork.report.guard.pipeline import MOST, guard_gobench, guard_junit, guard_markdown, guard_marker
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 from uncork.report.write.schemas import result_schema

@@ -14,8 +14,8 @@ from uncork.report.advice.document import answer_advice, build_advice_document
 from uncork.report.cure.answer import answer_cure, cure_steps
 from uncork.report.database.answer import answer_database
 from uncork.report.database.document import build_database_document
+from uncork.report.findings import hidden_sentences, unplanned_words
 from uncork.report.headline import fits, split_answer
-from uncork.report.hidden_work import hidden_sentences, unplanned_words
 
 ROLE = 'Ada "the watcher"'
 GRANT = 'GRANT pg_read_all_stats TO "Ada ""the watcher"""'

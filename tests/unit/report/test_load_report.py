@@ -27,8 +27,8 @@ from uncork.model.bottleneck import Bottleneck
 from uncork.model.load import FailureTotals, LoadMeasurement, LoadOutcome
 from uncork.model.results.load import Distribution, SteadyFacts
 from uncork.report.blocks import Fold, Legend
-from uncork.report.draw.palette import Palette
-from uncork.report.load.answer import answer_load
+from uncork.report.draw.marks import Palette
+from uncork.report.load.answer import answer_load, slowest_words
 from uncork.report.load.charts import (
     SERIES,
     distribution_chart,
@@ -39,9 +39,9 @@ from uncork.report.load.charts import (
 )
 from uncork.report.load.document import build_load_document, render_load_terminal
 from uncork.report.load.gobench import render_go_bench
-from uncork.report.load.slowest import slowest_words
 from uncork.report.load.tables import errors_table
-from uncork.report.load.words import code_words, rate_text, share_text, short_sql
+from uncork.report.load.words import code_words, short_sql
+from uncork.report.words import part_text, rate_text
 from uncork.report.write.exports import export, exports
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
@@ -211,9 +211,9 @@ def test_operations_cut_short_are_told_apart_from_errors():
 def test_words_for_figures():
     assert rate_text(51_234.4) == "51 234"
     assert rate_text(12.345) == "12.3"
-    assert share_text(1, 1_000_000) == "under 0.01 %"
-    assert share_text(999_999, 1_000_000) == "100.00 %"
-    assert share_text(0, 0) == "0 %"
+    assert part_text(1, 1_000_000) == "under 0.01 %"
+    assert part_text(999_999, 1_000_000) == "100.00 %"
+    assert part_text(0, 0) == "0 %"
     assert code_words("40P01") == "40P01 deadlock"
     assert code_words("XX000") == "XX000"
     assert short_sql("SELECT 1\n  FROM   t") == "SELECT 1 FROM t"

@@ -23,10 +23,9 @@ from uncork.model.results.log_activity import (
     VacuumWork,
 )
 from uncork.report.blocks import Table
-from uncork.report.log.activity import hours_table, session_tables, slowest_table
 from uncork.report.log.answer import answer_log
 from uncork.report.log.document import build_log_document, render_log_terminal
-from uncork.report.log.tables import activity_tables
+from uncork.report.log.tables import activity_tables, hours_table, session_tables, slowest_table
 
 HOUR_US = 3_600_000_000
 

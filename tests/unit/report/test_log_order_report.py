@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fakes.log_results import log_result
-from uncork.report.log.order import order_warnings, overlap_refusal
+from uncork.report.log.answer import order_warnings, overlap_refusal
 
 BEGIN_US = 1_767_225_600_000_000
 """2026-01-01 00:00:00 UTC."""

@@ -9,9 +9,9 @@ import pytest
 
 from fakes.log_results import BEGIN_US, NAMES, STEP_S, log_result, template
 from uncork.report.blocks import Beside, Code, Fold, Spark, Table
-from uncork.report.draw.chart_parts import clock_ticks, clock_title
+from uncork.report.draw.axes import clock_ticks, clock_title
+from uncork.report.draw.charts import layer_number, stack_bounds
 from uncork.report.draw.spark import spark_path, spark_text
-from uncork.report.draw.stack_chart import layer_number, stack_bounds
 from uncork.report.log.charts import busy_charts, executions_chart, rate_charts
 from uncork.report.log.document import PARTS_OF_MARKDOWN, build_log_document, template_folds
 from uncork.report.write.html import html_page

@@ -12,7 +12,7 @@ from uncork.model.results.log import LogResult, LogRunFacts
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.report.log.answer import answer_log
 from uncork.report.log.document import build_log_document
-from uncork.report.log.servers import servers_table
+from uncork.report.log.tables import servers_table
 from uncork.report.write.markdown import markdown_text
 
 PREFIX = "%m [%p] %u@%d %a "

@@ -2,7 +2,8 @@
 
 import pytest
 
-from uncork.report.quantity_words import share_text, step_text
+from uncork.model.units import share_text
+from uncork.report.words import step_text
 
 
 @pytest.mark.parametrize(

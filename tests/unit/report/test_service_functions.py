@@ -5,7 +5,7 @@ from typing import cast
 
 from uncork.model.results.service import RequestFacts, RequestFunctions, SentTemplate, ServiceResult
 from uncork.model.results.stacks import FrameFacts
-from uncork.report.service.tables import functions_table
+from uncork.report.service.document import functions_table
 
 
 def frame(name, own, total):

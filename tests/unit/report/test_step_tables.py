@@ -13,7 +13,7 @@ from uncork.model.results.database import KernelFacts
 from uncork.model.results.load import LoadStep, StepGap
 from uncork.report.database.tables import kernel_table
 from uncork.report.load.document import build_load_document
-from uncork.report.load.steps import pool_sentence, step_gap_sentences, steps_table
+from uncork.report.load.tables import pool_sentence, step_gap_sentences, steps_table
 from uncork.report.log.tables import protocol_table
 
 

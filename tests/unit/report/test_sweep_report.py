@@ -22,9 +22,8 @@ from uncork.model.sweep import Verification, parse_objectives
 from uncork.model.units import format_duration
 from uncork.report.blocks import LineChart
 from uncork.report.headline import split_answer
-from uncork.report.load.sweep_answer import answer_sweep
-from uncork.report.load.sweep_document import build_sweep_document, levels_table, render_sweep_terminal
-from uncork.report.load.words import rate_text
+from uncork.report.load.sweep import answer_sweep, build_sweep_document, levels_table, render_sweep_terminal
+from uncork.report.words import rate_text
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text

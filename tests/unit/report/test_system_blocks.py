@@ -7,7 +7,7 @@ import pytest
 from uncork.model.results.experiment import ArmSystem
 from uncork.model.system import Bounds, DeviceUse, ModeHistory, ProcessUse, Slowdown, SystemUse
 from uncork.report.blocks import Bullets, Fold, Paragraph, StackChart, Table
-from uncork.report.experiment.machine import machine_sections
+from uncork.report.experiment.conduct import machine_sections
 from uncork.report.system_blocks import modes_chart, system_blocks, system_doubts
 
 S = 1_000_000_000

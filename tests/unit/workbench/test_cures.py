@@ -13,7 +13,7 @@ from uncork.api.runs import CureRun, open_folder
 from uncork.engines.embedded import EmbeddedServer
 from uncork.errors import ServerCrash, SetupError, StoreError, UsageError
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload, NotCaptured
-from uncork.report.database.workload import captured_answer
+from uncork.report.database.captured import captured_answer
 from uncork.report.write.schemas import result_schema
 from uncork.store.cures import CURE_FILE, read_cure
 from uncork.workbench.cure.curing import CopiedDatabase

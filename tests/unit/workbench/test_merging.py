@@ -15,7 +15,7 @@ from uncork.errors import RunError, UsageError
 from uncork.load.parts import planned_operations
 from uncork.model.load import LoadOutcome, PartNode
 from uncork.report.load.document import build_load_document, render_load_terminal
-from uncork.report.load.parts import parts_reasons, parts_table
+from uncork.report.load.tables import parts_reasons, parts_table
 from uncork.store.loads import LoadReader
 from uncork.store.parts import part_folder
 from uncork.workbench.documents.loads import read_load

@@ -10,7 +10,7 @@ from uncork.cli import console
 from uncork.cli.profile.database import watch_server
 from uncork.cli.profile.logs import read_log_run, reading_progress
 from uncork.errors import UsageError
-from uncork.report.database.workload import captured_answer
+from uncork.report.database.captured import captured_answer
 from uncork.requests.connection import named, refuse_asking, watched_server
 from uncork.requests.option import from_values
 from uncork.requests.profile_options import CaptureOptions, LogOptions

@@ -19,7 +19,7 @@ from uncork.errors import UsageError
 from uncork.model.database.missing import HiddenWork
 from uncork.model.units import format_duration
 from uncork.report.database.words import snapshot_line
-from uncork.report.hidden_work import hidden_note
+from uncork.report.findings import hidden_note
 from uncork.requests.connection import watched_server
 from uncork.requests.profile_options import AdviseOptions, CaptureOptions, CureOptions, DatabaseOptions
 from uncork.store.layout import find_run, write_atomically

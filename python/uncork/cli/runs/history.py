@@ -11,9 +11,12 @@ from uncork.cli import console
 from uncork.cli.pages import check_page, chosen_form
 from uncork.errors import UsageError
 from uncork.model.results.history import history_status
-from uncork.report.runs.history import build_history_document, render_history_terminal
-from uncork.report.runs.history_answer import answer_history
-from uncork.report.runs.newest import history_junit
+from uncork.report.runs.history import (
+    answer_history,
+    build_history_document,
+    history_junit,
+    render_history_terminal,
+)
 from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text

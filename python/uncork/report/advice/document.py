@@ -22,6 +22,8 @@ from uncork.report.findings import (
     finding_sections,
     finding_sentence,
     finding_step,
+    hidden_sentences,
+    hidden_steps,
     looked_at_words,
     missing_words,
     nothing_found_words,
@@ -29,7 +31,6 @@ from uncork.report.findings import (
     server_conninfo,
 )
 from uncork.report.headline import join_sentences
-from uncork.report.hidden_work import hidden_sentences, hidden_steps
 from uncork.report.write.terminal_text import write_block, write_lines, write_report, write_title
 
 _MOST_STEPS: Final = 3

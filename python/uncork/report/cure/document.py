@@ -30,21 +30,23 @@ from uncork.report.blocks import (
     filled_section,
 )
 from uncork.report.cells import bytes_cell, column, count_cell, duration_cell, header, number, table_of
-from uncork.report.cure.answer import cure_steps, handed_path, proven_change
-from uncork.report.cure.words import (
+from uncork.report.cure.answer import (
     SIGNS,
     TONES,
     VERDICTS,
     bill_span,
     change_words,
+    cure_steps,
     effect_cell,
     effect_sentence,
     gain_cell,
+    handed_path,
     named_changes,
     net_ratio,
     operation_word,
     origin_text,
     price_words,
+    proven_change,
     reason_sentence,
     saved_words,
     seconds_text,
@@ -52,7 +54,9 @@ from uncork.report.cure.words import (
     worst_effect,
 )
 from uncork.report.findings import finding_blocks, missing_sentence
+from uncork.report.headline import split_answer
 from uncork.report.words import capitalised, effect_text
+from uncork.report.write.markdown import block_lines, escape, footer, step_lines
 from uncork.report.write.terminal_text import (
     write_answer,
     write_block,
@@ -470,3 +474,48 @@ def render_cure_short(result: CureResult, console: Console) -> None:
         if up := handed_path(result, "up.sql"):
             console.print()
             console.print(f"As a file, with checks: {up}", markup=False, soft_wrap=True)
+
+
+MOST: Final = 60_000
+"""Maximum length in characters."""
+_SHOWN: Final = frozenset({"changes"})
+"""Sections that are shown directly; the others are folded."""
+
+
+def pull_request_markdown(result: CureResult) -> str:
+    """Return the cure as GitHub-flavoured Markdown of at most `MOST` characters."""
+    document = build_cure_document(result)
+    head = "\n".join(_head(result, document))
+    foot = f"{footer(document.facts, document.version)}\n"
+    parts = ["\n".join(_folded(section)) for section in document.sections if section.id not in _SHOWN]
+    total = len(parts)
+    while parts and len(head) + len(foot) + sum(map(len, parts)) > MOST:
+        parts.remove(max(parts, key=len))
+    if len(parts) < total:
+        left = total - len(parts)
+        many = f"{count_words(left, 'part')} {'is' if left == 1 else 'are'} left out"
+        parts.append(f"_{many}, too long for a comment; see the HTML report._\n")
+
+    return "\n".join([head, *parts, foot]).replace("\n\n\n", "\n\n")
+
+
+def _head(result: CureResult, document: Document) -> Iterator[str]:
+    headline, lead = map(escape, split_answer(document.answer))
+    yield f"**{headline}**{f' {lead}' if lead else ''}"
+    yield ""
+    yield from block_lines(Bullets(document.reasons))
+    chosen = proven_change(result)
+    if chosen is not None and chosen.sql:
+        yield from block_lines(Code(chosen.sql, "sql"))
+    if any(True for _ in named_changes(result)):
+        yield from block_lines(changes_table(result))
+    yield from step_lines(document.steps, "**What to do next**")
+
+
+def _folded(section: Section) -> Iterator[str]:
+    blocks = tuple(
+        inner
+        for block in section.blocks
+        for inner in ((Bullets((block.summary,)), *block.blocks) if isinstance(block, Fold) else (block,))
+    )
+    yield from block_lines(Fold(section.title, blocks))

@@ -10,14 +10,25 @@ from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.costly_parts import unexplained_part
 from uncork.model.results.database import BlockerFacts, DatabaseResult, TemplateActivity, TimeNode
 from uncork.model.template_words import short_template
-from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.units import (
+    count_words,
+    format_bytes,
+    format_count,
+    format_duration,
+    series_words,
+    share_text,
+)
 from uncork.report.database.words import blocker_words, class_words, sessions_text
-from uncork.report.findings import costly_words, finding_headline, finding_sentence
+from uncork.report.findings import (
+    costly_words,
+    finding_headline,
+    finding_sentence,
+    hidden_sentences,
+    hides_findings,
+)
 from uncork.report.headline import capital, fitting, headline_template, join_sentences
-from uncork.report.hidden_work import hidden_sentences, hides_findings
-from uncork.report.quantity_words import instant_text, share_text
 from uncork.report.system_blocks import system_doubts
-from uncork.report.words import capitalised, count_words, series_words
+from uncork.report.words import capitalised, instant_text
 
 _TOLD: Final = 3
 _LEAST_SHARE: Final = 0.05

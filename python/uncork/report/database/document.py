@@ -10,7 +10,7 @@ from rich.console import Console
 
 from uncork.model.results.database import DatabaseResult, PlanFacts, TemplateActivity
 from uncork.model.template_words import short_template
-from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.units import format_bytes, format_count, format_duration, share_text
 from uncork.report.advice.document import write_findings
 from uncork.report.blocks import (
     Beside,
@@ -54,10 +54,17 @@ from uncork.report.database.tables import (
 )
 from uncork.report.database.words import class_words, sessions_text
 from uncork.report.draw.spark import spark_text
-from uncork.report.findings import careful_last, finding_sections, finding_step, missing_words, proof_steps
-from uncork.report.hidden_work import hidden_steps, unplanned_words
-from uncork.report.quantity_words import instant_text, share_text, span_text, step_text
+from uncork.report.findings import (
+    careful_last,
+    finding_sections,
+    finding_step,
+    hidden_steps,
+    missing_words,
+    proof_steps,
+    unplanned_words,
+)
 from uncork.report.system_blocks import system_blocks
+from uncork.report.words import instant_text, span_text, step_text
 from uncork.report.write.terminal_text import (
     TerminalPart,
     entry_width,

@@ -17,7 +17,7 @@ from uncork.model.results.database import (
     Usage,
 )
 from uncork.model.template_words import short_template, short_templates
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import format_count, format_duration, share_text
 from uncork.report.blocks import Table, Value
 from uncork.report.cells import (
     bytes_cell,
@@ -36,8 +36,7 @@ from uncork.report.cells import (
     table_of,
 )
 from uncork.report.database.words import blocker_words, class_words, node_words, sessions_text
-from uncork.report.figures import number_text
-from uncork.report.quantity_words import share_text
+from uncork.report.words import number_text
 
 _INDENT: Final = "\N{NO-BREAK SPACE}" * 2
 _LEAST_SHARE: Final = 0.01

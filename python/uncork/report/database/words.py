@@ -8,7 +8,7 @@ from typing import Final
 from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.database import BlockerFacts, TimeNode
 from uncork.model.template_words import short_template
-from uncork.report.words import count_words
+from uncork.model.units import count_words
 
 _CLASSES: Final = {
     CPU: "on CPU or ready for one",

@@ -7,17 +7,45 @@ second to start. `tests/unit/report/test_charts.py` measures the drawings.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from uncork.report.blocks import Chart, DotChart, ForestChart, StackChart
-from uncork.report.draw.axes import Axis, Plot, bands, plot_within, x_axis, y_labels
-from uncork.report.draw.chart_parts import GRID, even_ticks, log_ticks, value_label
-from uncork.report.draw.forest_chart import draw_forest
-from uncork.report.draw.line_chart import draw_lines
-from uncork.report.draw.marks import cut, group, line, number, symbol
-from uncork.report.draw.palette import Palette
-from uncork.report.draw.stack_chart import draw_stack
+from uncork.model.verdict import Verdict
+from uncork.report.blocks import Chart, DotChart, ForestChart, ForestMark, Layer, Line, LineChart, StackChart
+from uncork.report.draw.axes import (
+    Axis,
+    Plot,
+    bands,
+    clock_ticks,
+    clock_title,
+    even_ticks,
+    log_ticks,
+    plot_within,
+    short_number,
+    value_label,
+    x_axis,
+    y_labels,
+    y_lines,
+)
+from uncork.report.draw.marks import (
+    BAND,
+    GRID,
+    INK,
+    PAGE,
+    SOFT,
+    Palette,
+    colour,
+    cut,
+    group,
+    line,
+    number,
+    polyline,
+    rect,
+    symbol,
+    text,
+)
+from uncork.report.words import effect_text
 
 
 def draw(chart: Chart, palette: Palette, id: str) -> str:
@@ -103,3 +131,358 @@ def _reach(chart: DotChart) -> tuple[bool, tuple[float, float]]:
 
 def _label(value: float, unit: str) -> str:
     return f"{value * 100:g} %" if unit == "share" else value_label(value, unit)
+
+
+_FOREST_WIDTH: Final = 960
+_FOREST_LABEL_WIDTH: Final = 230
+_NICE_RATIOS: Final = (
+    *(1, 0.5, 2, 0.1, 10, 0.01, 100, 0.001, 1000, 0.2, 5, 0.7, 1.5, 0.8, 1.2, 0.9, 1.1, 0.6, 0.3, 3),
+    *(0.95, 1.05, 0.97, 1.03, 0.98, 1.02, 0.99, 1.01),
+)
+"""Ratios where ticks may be placed, the most preferred first."""
+
+
+def draw_forest(chart: ForestChart, palette: Palette) -> tuple[Plot, str]:
+    """Return the plot area and what is drawn in it."""
+    labels = list(dict.fromkeys(mark.label for mark in chart.marks))
+    names = [name for name in chart.variants if any(mark.variant == name for mark in chart.marks)]
+    axis = _forest_axis(chart)
+    alone = len(labels) == len(chart.marks)  # no row has two marks to keep apart
+    height = len(labels) * max(26, 11 * (1 if alone else len(names)) + 12)
+    plot = plot_within(
+        axis, [cut(label, _FOREST_LABEL_WIDTH) for label in labels], _FOREST_WIDTH, inner=height
+    )
+    rows, row = bands(len(labels), height, inner=0.25, outer=0.2)
+    within, step = bands(1 if alone else len(names), row, outer=0.2)
+    middle = {
+        (label, name): rows[i] + within[0 if alone else j] + step / 2
+        for i, label in enumerate(labels)
+        for j, name in enumerate(names)
+    }
+    place = plot.x(axis)
+    parts = [
+        x_axis(axis, plot),
+        y_labels(labels, [start + row / 2 for start in rows], _FOREST_LABEL_WIDTH),
+        *_thresholds(chart, axis, plot),
+        group("rule", (_interval(mark, axis, plot, middle, palette) for mark in chart.marks)),
+        group(
+            "symbol",
+            (
+                symbol(
+                    "diamond",
+                    place(math.log(mark.published)),
+                    middle[mark.label, mark.variant],
+                    44,
+                    f'fill="{PAGE}" stroke="{palette.colour(mark.variant)}" stroke-width="1.2"',
+                )
+                for mark in chart.marks
+                if mark.published
+            ),
+        ),
+        group(
+            "symbol",
+            (
+                symbol(
+                    palette.shape(mark.variant),
+                    place(math.log(mark.ratio)),
+                    middle[mark.label, mark.variant],
+                    46,
+                    _look(mark, palette),
+                )
+                for mark in chart.marks
+            ),
+        ),
+    ]
+    return plot, "".join(parts)
+
+
+def _look(mark: ForestMark, palette: Palette) -> str:
+    """Return the colours of a mark: only clear verdicts are filled."""
+    colour = palette.colour(mark.variant)
+    fill = colour if mark.verdict in (Verdict.FASTER, Verdict.SLOWER) else PAGE
+    return f'fill="{fill}" stroke="{colour}" stroke-width="1.6"'
+
+
+def _interval(
+    mark: ForestMark, axis: Axis, plot: Plot, middle: dict[tuple[str, str], float], palette: Palette
+) -> str:
+    """Return the line of an interval, which ends where the axis ends."""
+    low = max(axis.low, math.log(mark.low) if mark.low else -math.inf)
+    high = min(axis.high, math.inf if mark.high is None else math.log(mark.high))
+    y, place = middle[mark.label, mark.variant], plot.x(axis)
+    return line(place(low), y, place(high), y, palette.colour(mark.variant), 2)
+
+
+def _thresholds(chart: ForestChart, axis: Axis, plot: Plot) -> Iterator[str]:
+    """Yield the noise floor as a band, and lines at no change and at the practical threshold."""
+    place = plot.x(axis)
+    if chart.floor:
+        edge = math.log1p(chart.floor)
+        yield group("rect", [rect(place(-edge), 0, place(edge) - place(-edge), plot.height, BAND)])
+    limit = math.log1p(chart.practical)
+    yield group(
+        "rule",
+        (
+            line(place(at), 0, place(at), plot.height, SOFT, 1, dash)
+            for at, dash in ((-limit, "4,3"), (limit, "4,3"), (0.0, ""))
+        ),
+    )
+
+
+def _forest_axis(chart: ForestChart) -> Axis:
+    left, right = _forest_reach(chart)
+    ticks = _ratio_ticks(left, right)
+    return Axis(
+        -left,
+        right,
+        ticks,
+        [_ratio_label(math.exp(tick)) for tick in ticks],
+        title=f"{chart.axis}; {'left' if chart.better == 'lower' else 'right'} is better",
+    )
+
+
+def _forest_reach(chart: ForestChart) -> tuple[float, float]:
+    """Return the extent of the axis below and above no change, limited so that no interval dominates."""
+    points = [math.log(mark.ratio) for mark in chart.marks]
+    points += [math.log(mark.published) for mark in chart.marks if mark.published]
+    limit = max(math.log1p(chart.practical), math.log1p(chart.floor or 0.0)) * 1.3
+    left, right = max(limit, *(-p for p in points)), max(limit, *points)
+    room = 0.6 * (left + right)
+    lows = [-math.log(mark.low) for mark in chart.marks if mark.low]
+    highs = [math.log(mark.high) for mark in chart.marks if mark.high]
+    left, right = min(left + room, max(left, *lows, 0)), min(right + room, max(right, *highs, 0))
+    pad = 0.04 * (left + right)
+    return left + pad, right + pad
+
+
+def _ratio_label(ratio: float) -> str:
+    if abs(ratio - 1) < 1e-9:
+        return "0 %"
+    return effect_text(ratio).replace(".0 %", " %")
+
+
+def _ratio_ticks(left: float, right: float) -> list[float]:
+    chosen: list[float] = []
+    apart = (left + right) / 9
+    for ratio in _NICE_RATIOS:
+        tick = math.log(ratio)
+        if -left <= tick <= right and all(abs(tick - other) >= apart for other in chosen):
+            chosen.append(tick)
+    return sorted(chosen)
+
+
+_SMALL: Final = (340, 228)
+"""Width and height of a small chart with its axes, which fits a page 400 pixels wide."""
+WIDE: Final = (960, 270)
+"""Size of a wide chart, which the page scales to its width: labels stay between 9 and 14 pixels high."""
+_MOST_MARKED: Final = 40
+"""Maximum number of points over time that get marks; more would merge into a band."""
+_LEAST_SPAN: Final = 1.16
+"""Square root of the minimum ratio between the ends of a y axis."""
+_DASHES: Final = {"measured": "", "again": "1.5,2.5", "published": "5,3"}
+
+Points = Sequence[tuple[float, float]]
+
+
+def draw_lines(chart: LineChart, palette: Palette) -> tuple[Plot, str]:
+    """Return the plot area and what is drawn in it."""
+    lines = [(one, _points(chart, one)) for one in chart.lines]
+    across, up = line_axes(chart)
+    width, height = WIDE if chart.wide else _SMALL
+    plot = plot_within(across, up.labels, width, height=height)
+    x, y = plot.x(across), plot.y(up)
+    drawn = [(one, [(x(at), y(value)) for at, value in points]) for one, points in lines]
+    parts = [y_lines(up, plot), x_axis(across, plot), *_highlights(chart, across, plot)]
+    paths = []
+    for one, points in drawn:
+        dash = f' stroke-dasharray="{_DASHES[one.style]}"' if _DASHES[one.style] else ""
+        facts = f'stroke="{palette.colour(one.variant)}" stroke-width="1.8" opacity="0.9"{dash}'
+        paths += [polyline(points, facts)] if points else []
+    parts.append(group("line", paths))
+    several = sum(len(points) for _, points in drawn) > _MOST_MARKED
+    if chart.axis != "quantile" and not (chart.axis in ("time", "clock") and several):
+        parts += [group("symbol", _symbols(one, points, palette)) for one, points in drawn]
+    parts += _limits(chart, up, plot)
+    return plot, "".join(parts)
+
+
+def line_axes(chart: LineChart) -> tuple[Axis, Axis]:
+    """Return the horizontal and the vertical axis of a chart."""
+    points = [point for one in chart.lines for point in _points(chart, one)] or [(1.0, 1.0)]
+    at, values = sorted({x for x, _ in points}), [y for _, y in points]
+    ticks, labels = _x_ticks(chart, at)
+    highlighted = [*(chart.shaded or ())]
+    for point in chart.crossovers:
+        highlighted += [point.low, point.estimate, point.high]
+    x_log = chart.axis == "factor" and _spread(at) >= 10
+    ends = [x for x in (*at, *highlighted) if x > 0 or not x_log]
+    across = Axis(
+        *(min(ends), max(ends), ticks, labels, x_log),
+        padding=8,
+        title=chart.x_title,
+        grid=False,
+        thin=False,
+    )
+    with_limits = [*values, *(value for value, _ in chart.limits)]
+    y_log = not chart.from_zero and _spread(values) >= 3
+    most = max(chart.most, *with_limits) if len(with_limits) > 1 else max(chart.most, with_limits[0])
+    low, high = (0.0, 1.05 * most or 1.0) if chart.from_zero else _y_reach(with_limits)
+    y_ticks = log_ticks(low, high) if y_log else even_ticks(low, high)
+    return across, Axis(low, high, y_ticks, [value_label(tick, chart.unit) for tick in y_ticks], y_log)
+
+
+def _points(chart: LineChart, one: Line) -> Points:
+    """Return the points of a line; a quantile's place is the number of nines, so the maximum has none."""
+    if chart.axis != "quantile":
+        return one.points
+    return [(-math.log10(1 - x), y) for x, y in one.points if x < 1]
+
+
+# ---- marks ----
+
+
+def _symbols(one: Line, points: Points, palette: Palette) -> Iterator[str]:
+    colour = palette.colour(one.variant)
+    for x, y in points:
+        if one.style == "measured":
+            yield symbol(palette.shape(one.variant), x, y, 34, f'fill="{colour}"')
+        elif one.style == "published":
+            yield symbol("diamond", x, y, 38, f'fill="{PAGE}" stroke="{colour}" stroke-width="1.4"')
+
+
+def _highlights(chart: LineChart, across: Axis, plot: Plot) -> Iterator[str]:
+    """Yield the shaded range, and each crossover: its interval as a band with a line at the estimate."""
+    x = plot.x(across)
+    ranges: list[tuple[float, float, float | None]] = [] if chart.shaded is None else [(*chart.shaded, None)]
+    ranges += [(point.low, point.high, point.estimate) for point in chart.crossovers]
+    for low, high, estimate in ranges:
+        left = x(max(low, across.low))
+        yield group("rect", [rect(left, 0, x(high) - left, plot.height, BAND)])
+        if estimate is not None:
+            yield group("rule", [line(x(estimate), 0, x(estimate), plot.height, SOFT, 1, "2,2")])
+
+
+def _limits(chart: LineChart, up: Axis, plot: Plot) -> Iterator[str]:
+    """Yield a dashed line across the chart for each limit, with its name above the line's beginning."""
+    y = plot.y(up)
+    yield group("rule", (line(0, y(at), plot.width, y(at), INK, 1.4, "6,4") for at, _ in chart.limits))
+    yield group("text", (text(name, 4, y(at) - 5, INK, "start") for at, name in chart.limits))
+
+
+# ---- axes ----
+
+
+def _x_ticks(chart: LineChart, found: list[float]) -> tuple[list[float], list[str]]:
+    if chart.axis == "quantile":
+        quantiles = [
+            q for q in (0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999) if -math.log10(1 - q) <= found[-1] + 1e-9
+        ]
+        return [-math.log10(1 - q) for q in quantiles], [f"p{q * 100:g}" for q in quantiles]
+    if chart.axis == "time":
+        ticks = even_ticks(found[0], found[-1])
+        return ticks, [short_number(tick) for tick in ticks]
+    if chart.axis == "clock":
+        return clock_ticks(chart.start_s, found[-1])
+    if chart.axis == "round":
+        step = max(1, math.ceil(len(found) / 10))
+        return found[::step], [f"{x:.0f}" for x in found[::step]]
+    return found, _apart(found)
+
+
+def _apart(levels: list[float]) -> list[str]:
+    """Return labels for levels, from the last one down; leave out labels that would overlap another."""
+    logarithmic = levels[0] > 0 and levels[-1] / levels[0] >= 10
+    places = [math.log(x) for x in levels] if logarithmic else levels
+    width = (places[-1] - places[0]) or 1.0
+    texts, last = [""] * len(levels), math.inf
+    for level in reversed(range(len(levels))):
+        if (last - places[level]) / width > 0.125:
+            texts[level], last = short_number(levels[level]), places[level]
+    return texts
+
+
+def _y_reach(values: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of the y axis, at least a third apart, so that noise does not look like an effect."""
+    low, high = min(values), max(values)
+    if low <= 0:
+        return low, max(high, low + 1.0)
+    middle, half = math.sqrt(low * high), max(math.sqrt(high / low) * (high / low) ** 0.06, _LEAST_SPAN)
+    return middle / half, middle * half
+
+
+def _spread(values: Sequence[float]) -> float:
+    """Return the ratio of the greatest to the least value; 1 if a logarithmic axis cannot show them."""
+    return max(values) / min(values) if min(values) > 0 else 1.0
+
+
+_LEAST_THICK: Final = 0.07
+"""Share of the axis that a layer must fill somewhere to show its number."""
+REST_OPACITY: Final = 0.4
+"""Opacity of the layer for everything without a layer of its own."""
+
+
+def layer_number(chart: StackChart, layer: Layer) -> int:
+    """Return the number of a layer in the chart, its legend and its colour; 0 for the rest."""
+    return 0 if layer.rest else 1 + [one for one in chart.layers if not one.rest].index(layer)
+
+
+def stack_bounds(chart: StackChart) -> list[list[tuple[float, float]]]:
+    """Return the lower and upper end of each layer at each step."""
+    floor = [0.0] * len(chart.layers[0].values)
+    found = []
+    for layer in chart.layers:
+        tops = [low + value for low, value in zip(floor, layer.values, strict=True)]
+        found.append(list(zip(floor, tops, strict=True)))
+        floor = tops
+    return found
+
+
+def draw_stack(chart: StackChart) -> tuple[Plot, str]:
+    """Return the plot area and what is drawn in it."""
+    bounds = stack_bounds(chart)
+    length = len(chart.layers[0].values) * chart.step_s
+    most = 1.05 * max(high for ends in bounds for _, high in ends) or 1.0
+    ticks, labels = clock_ticks(chart.start_s, length)
+    across = Axis(0, length, ticks, labels, title=clock_title(chart.start_s, length), grid=False, thin=False)
+    y_ticks = even_ticks(0.0, most)
+    up = Axis(0.0, most, y_ticks, [short_number(tick) for tick in y_ticks])
+    plot = plot_within(across, up.labels, WIDE[0], height=WIDE[1])
+    areas = (
+        _area(ends, layer_number(chart, layer), REST_OPACITY if layer.rest else 1, plot, across, up)
+        for layer, ends in zip(chart.layers, bounds, strict=True)
+    )
+    parts = [
+        y_lines(up, plot),
+        x_axis(across, plot),
+        group("area", areas),
+        group("text", _numbers(chart, bounds, plot, across, up)),
+    ]
+    return plot, "".join(parts)
+
+
+def _area(
+    ends: Sequence[tuple[float, float]], layer: int, opacity: float, plot: Plot, across: Axis, up: Axis
+) -> str:
+    """Return the area of a layer, which has one step per value."""
+    step, y = plot.x(across)(across.high / len(ends)), plot.y(up)
+    tops = "".join(f"V{number(y(high))}H{number(step * (at + 1))}" for at, (_, high) in enumerate(ends))
+    lows = "".join(f"V{number(y(ends[at][0]))}H{number(step * at)}" for at in reversed(range(len(ends))))
+    return (
+        f'<path d="M0,{number(y(ends[0][1]))}{tops}{lows}Z" fill="{colour(layer)}" '
+        f'fill-opacity="{opacity:g}" stroke="{PAGE}" stroke-width="0.7"/>'
+    )
+
+
+def _numbers(
+    chart: StackChart, bounds: Sequence[Sequence[tuple[float, float]]], plot: Plot, across: Axis, up: Axis
+) -> Iterator[str]:
+    """Yield the layers' numbers, each in the middle of its thickest step, if there is room."""
+    x, y = plot.x(across), plot.y(up)
+    halo = f'font-weight="bold" stroke="{PAGE}" stroke-width="3" paint-order="stroke"'
+    for layer, ends in zip(chart.layers, bounds, strict=True):
+        shown = layer_number(chart, layer)
+        thickness = [high - low for low, high in ends]
+        thick = thickness.index(max(thickness))
+        if shown and thickness[thick] >= _LEAST_THICK * up.high:
+            middle = y(sum(ends[thick]) / 2) + 4
+            yield text(str(shown), x((thick + 0.5) * chart.step_s), middle, INK, facts=halo)

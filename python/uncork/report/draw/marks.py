@@ -1,12 +1,15 @@
-"""The parts of a drawing as SVG: lines, texts, shapes and groups; and how wide a text is."""
+"""The parts of a drawing as SVG: lines, texts, shapes, groups and their colours; and how wide a text is."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Final, Literal
 
+INK, SOFT, GRID, BAND, PAGE = "var(--ink)", "var(--soft)", "var(--grid)", "var(--band)", "var(--card)"
+"""Colours of a drawing: variables of the page's style sheet, so that one drawing serves light and dark."""
 FONT_SIZE: Final = 12
 """Size of every text, in pixels."""
 
@@ -155,3 +158,29 @@ _PATHS: Final[dict[str, Callable[[float], str]]] = {
 SHAPES: Final = tuple(_PATHS)[:8]
 """Shapes of variants by their names; each variant has its own shape as well as its own colour. The diamond
 marks published values."""
+
+
+def colour(number: int) -> str:
+    """Return one of the page's eight colours."""
+    return f"var(--v{number})"
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """The colours and shapes of variants: a neutral colour for the baseline, then the others in order."""
+
+    variants: tuple[str, ...]
+    baseline: str
+
+    def number(self, variant: str) -> int:
+        """Return the number of a variant's colour, 0 for the baseline."""
+        others = [name for name in self.variants if name != self.baseline]
+        return 0 if variant == self.baseline or variant not in others else 1 + others.index(variant) % 7
+
+    def shape(self, variant: str) -> str:
+        """Return the name of a variant's shape."""
+        return SHAPES[self.number(variant)]
+
+    def colour(self, variant: str) -> str:
+        """Return the colour of a variant."""
+        return colour(self.number(variant))

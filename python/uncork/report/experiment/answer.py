@@ -16,20 +16,18 @@ from uncork.model.results.experiment import (
     VariantFacts,
     WorkloadFacts,
 )
-from uncork.model.units import format_duration
+from uncork.model.units import count_words, format_duration, series_words
 from uncork.model.verdict import Direction, Verdict
 from uncork.report.experiment.batches import atomicity_words
-from uncork.report.experiment.data_checks import data_check_words
-from uncork.report.experiment.evidence import evidence_words
-from uncork.report.experiment.hosts import host_words
-from uncork.report.experiment.requests import answer_words
+from uncork.report.experiment.conduct import host_words
+from uncork.report.experiment.explanation import evidence_words
+from uncork.report.experiment.requests import answer_words, data_check_words
 from uncork.report.experiment.view import improvement
 from uncork.report.headline import capital, fitting, join_sentences
 from uncork.report.words import (
     MEASURED,
     capitalised,
     cell_words,
-    count_words,
     effect_text,
     figures_text,
     has_effect,
@@ -38,7 +36,6 @@ from uncork.report.words import (
     level_text,
     points_text,
     sentence,
-    series_words,
     tally_words,
     times_number,
     verdict_word,

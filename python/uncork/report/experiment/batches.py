@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from uncork.model.results.experiment import BatchFacts, Cost, PublishedFigure
-from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.units import format_bytes, format_count, format_duration, series_words
 from uncork.report.blocks import Block, Paragraph, Section, Table, Value
 from uncork.report.cells import column, header, number, table_if_any, table_of
 from uncork.report.experiment.view import View
-from uncork.report.figures import number_text
-from uncork.report.words import effect_text, series_words
+from uncork.report.words import effect_text, number_text
 
 Read = Callable[[Cost], float | None]
 Show = Callable[[float], str]

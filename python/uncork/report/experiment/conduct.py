@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from uncork.model.results.experiment import FactorFacts, SliceCheckFacts, WorkloadFacts
-from uncork.model.units import format_count, format_percent
+from uncork.model.results.experiment import ArmSystem, FactorFacts, RunResult, SliceCheckFacts, WorkloadFacts
+from uncork.model.results.hosts import HostFacts, ScopeEffect
+from uncork.model.system import GENERATOR, SERVER, ProcessUse, SystemUse
+from uncork.model.units import (
+    count_words,
+    format_bytes,
+    format_count,
+    format_duration,
+    format_percent,
+    series_words,
+    share_text,
+)
 from uncork.report.blocks import Block, Bullets, Code, Fold, Paragraph, Section, Table, Value, filled_section
-from uncork.report.cells import column, facts_table, folded_if_long, header, table_of, without_empty_columns
+from uncork.report.cells import (
+    column,
+    facts_table,
+    folded_if_long,
+    header,
+    number,
+    table_if_any,
+    table_of,
+    without_empty_columns,
+)
 from uncork.report.experiment.view import View
+from uncork.report.system_blocks import lacks_words, system_blocks, system_doubts
 from uncork.report.words import (
+    MEASURED,
     capitalised,
     cell_words,
-    count_words,
     effect_with_interval,
     figures_text,
     has_effect,
@@ -207,3 +227,253 @@ def disturbed_words(checks: Sequence[SliceCheckFacts], factors: Sequence[FactorF
             "long slices. Only rounds with slices five times as long count for it. Give the "
             "workload a duration, so that trials run one after the other."
         )
+
+
+_OPEN_ROWS: Final = 24
+_MOST_FOLDS: Final = 24
+"""Variants, by workload and cell, whose samples are shown in full; the tables of the run hold all."""
+
+_Read = Callable[[ArmSystem], float | None]
+
+
+def machine_sections(view: View) -> Iterable[Section]:
+    """Yield the section; none if nothing was sampled."""
+    systems = view.result.systems
+    if not systems:
+        return
+    blocks: list[Block] = []
+    warnings = {text: None for system in systems for text in system_doubts(system.use)}
+    if warnings:
+        blocks.append(Bullets(tuple(f"{capitalised(text)}." for text in list(warnings)[:6])))
+    for workload in dict.fromkeys(system.workload for system in systems):
+        blocks.append(folded_if_long(_machine_table(view, workload), _OPEN_ROWS))
+    blocks.append(Paragraph(" ".join(_how(systems))))
+    for system in systems[:_MOST_FOLDS]:
+        title = f"{system.variant} on {view.place((system.cell, system.workload))}"
+        blocks.append(Fold(f"All of {title}", tuple(system_blocks(system.use, system.operations))))
+    yield Section("machine", "The machine", tuple(blocks))
+
+
+def _how(systems: tuple[ArmSystem, ...]) -> Iterator[str]:
+    elapsed = sum(system.use.elapsed_ns for system in systems)
+    own = sum(system.use.own * system.use.elapsed_ns for system in systems) / max(1, elapsed)
+    samples = sum(system.use.samples for system in systems)
+    yield (
+        f"Sampled in every trial: {count_words(samples, 'reading')} over {format_duration(elapsed)}. "
+        f"Sampling took {share_text(own)} of one processor."
+    )
+    if not any(system.use.cpu_ns(SERVER) for system in systems):
+        yield "This is the machine of the load generator; the server's processes are not visible from here."
+    yield from dict.fromkeys(text for system in systems for text in lacks_words(system.use))
+
+
+def _machine_table(view: View, workload: str) -> Table:
+    own = [system for system in view.result.systems if system.workload == workload]
+    known = {(system.cell, system.variant): system for system in own}
+    systems = [
+        known[cell, name]
+        for cell in sorted({system.cell for system in own}, key=view.cell_order)
+        for name in view.variants
+        if (cell, name) in known
+    ]
+    return table_of(
+        f"{workload}: the machine's processors by mode, and the cost per operation",
+        systems,
+        header("cell", lambda system: view.cell(system.cell)),
+        header("variant", lambda system: system.variant),
+        *(
+            number(title, [_value(read(system), show) for system in systems], when=any(map(read, own)))
+            for title, read, show in _COLUMNS
+        ),
+    )
+
+
+def _value(amount: float | None, show: Callable[[float], str]) -> Value:
+    return Value("", tone="muted") if amount is None else Value(show(amount), sort=amount)
+
+
+def _mode(*names: str) -> _Read:
+    def read(system: ArmSystem) -> float | None:
+        modes = system.use.modes
+        return None if modes is None else sum(modes[name] for name in names)
+
+    return read
+
+
+def _stall(name: str) -> _Read:
+    return lambda system: system.use.stalls.get(name)
+
+
+def _each(role: str, read: Callable[[ProcessUse], int | None]) -> _Read:
+    """Return a function that reads a cost per operation of a role's processes."""
+
+    def total(system: ArmSystem) -> float | None:
+        known = [value for part in _of(system.use, role) if (value := read(part)) is not None]
+        return sum(known) / system.operations if known and system.operations else None
+
+    return total
+
+
+def _of(use: SystemUse, role: str) -> Iterator[ProcessUse]:
+    return (process for process in use.processes if process.role == role)
+
+
+def _throttled(system: ArmSystem) -> float | None:
+    return max((bounds.throttled for bounds in system.use.bounds), default=0.0) or None
+
+
+def _plain(number: float) -> str:
+    return f"{number:.3g}"
+
+
+def _switches(part: ProcessUse) -> int | None:
+    if part.voluntary_switches is None or part.involuntary_switches is None:
+        return None
+    return part.voluntary_switches + part.involuntary_switches
+
+
+def _faults(part: ProcessUse) -> int | None:
+    if part.minor_faults is None or part.major_faults is None:
+        return None
+    return part.minor_faults + part.major_faults
+
+
+_COLUMNS: Final[tuple[tuple[str, _Read, Callable[[float], str]], ...]] = (
+    ("programs", _mode("user", "nice"), share_text),
+    ("kernel", _mode("system", "irq", "softirq"), share_text),
+    ("idle", _mode("idle", "iowait"), share_text),
+    ("stolen", _mode("steal"), share_text),
+    ("waited for a processor", _stall("cpu_some"), share_text),
+    ("for a disk", _stall("io_some"), share_text),
+    ("for memory", _stall("memory_some"), share_text),
+    ("throttled", _throttled, share_text),
+    ("server user", _each(SERVER, lambda part: part.user_ns), format_duration),
+    ("server system", _each(SERVER, lambda part: part.system_ns), format_duration),
+    ("generator user", _each(GENERATOR, lambda part: part.user_ns), format_duration),
+    ("generator system", _each(GENERATOR, lambda part: part.system_ns), format_duration),
+    ("server switches", _each(SERVER, _switches), _plain),
+    ("server faults", _each(SERVER, _faults), _plain),
+    ("server reads", _each(SERVER, lambda part: part.read_bytes), format_bytes),
+    ("server writes", _each(SERVER, lambda part: part.written_bytes), format_bytes),
+)
+
+
+_NEEDED: Final = "a claim about others needs at least five hosts, and a metric other than success"
+
+
+def host_words(result: RunResult) -> Iterator[str]:
+    """Yield about which hosts the verdicts are, and which hosts are odd; nothing for a run of one host."""
+    if not result.hosts:
+        return
+    many = count_words(len(result.hosts), "host")
+    if len(result.hosts) == 1:
+        yield f"All rounds were measured on {result.hosts[0].name}, which counts as one host."
+        return
+    measured = [comparison for comparison in result.comparisons if comparison.verdict in MEASURED]
+    others = [
+        comparison
+        for comparison in measured
+        if comparison.scopes is not None and comparison.scopes.hosts_like_these is not None
+    ]
+    if others:
+        yield (
+            f"Measured on {many}. The verdicts are about hosts like these: each interval is the wider of the "
+            "one from rounds and the one from the means of hosts."
+        )
+        if len(others) < len(measured):
+            rest = count_words(len(measured) - len(others), "comparison")
+            yield f"The verdicts of {rest} are about these hosts only, because {_NEEDED}."
+    else:
+        yield (f"Measured on {many}. The verdicts are about these hosts only, because {_NEEDED}.")
+    yield from _waves(result)
+    yield from lost_words(result.hosts)
+    odd = [host for host in result.hosts if host.odd]
+    if odd:
+        names = series_words([f"{host.name} ({_effect(host.itself)})" for host in odd])
+        yield f"The baseline differs from itself on {names}. The rounds of these hosts count like the others."
+
+
+def host_sections(view: View) -> Iterator[Section]:
+    """Yield the section about the hosts, if there are several."""
+    result = view.result
+    if not result.hosts:
+        return
+    waves = any(host.waves for host in result.hosts)
+    blocks = [
+        table_of(
+            "",
+            result.hosts,
+            header("host", lambda host: host.name),
+            column("processors", lambda host: host.processor),
+            number("rounds", lambda host: Value(str(host.rounds), sort=host.rounds)),
+            column(
+                "baseline against itself",
+                lambda host: f"{_effect(host.itself)}{' (odd)' if host.odd else ''}",
+            ),
+        )
+    ]
+    compared = table_if_any(
+        "Effects with their intervals by scope",
+        [
+            (
+                f"{comparison.variant} on {view.place((comparison.cell, comparison.workload))}",
+                comparison.scopes,
+            )
+            for comparison in result.comparisons
+            if comparison.scopes is not None
+        ],
+        header("comparison", lambda effect: effect[0]),
+        column("on these hosts", lambda effect: _effect(effect[1].these_hosts), whole=True),
+        column(
+            "on hosts like these", lambda effect: _effect(effect[1].hosts_like_these) or "unknown", whole=True
+        ),
+        column(
+            "at other times",
+            lambda effect: _effect(effect[1].other_times) or "unknown",
+            whole=True,
+            when=waves,
+        ),
+    )
+    if compared is not None:
+        blocks.append(compared)
+    text = (
+        "A variant may gain more on one kind of machine than on another. Rounds of one host share this "
+        "difference, so the interval for other hosts has one observation per host."
+        + (" Rounds of one wave likewise share what is peculiar to that time." if waves else "")
+    )
+    yield Section("hosts", "Hosts", (Paragraph(text), *blocks))
+
+
+def _waves(result: RunResult) -> Iterator[str]:
+    """Say what rounds at the same time mean for the verdicts; nothing for runs merged afterwards."""
+    waves = max(host.waves for host in result.hosts)
+    if waves == 0:
+        return
+    if any(
+        comparison.scopes is not None and comparison.scopes.other_times is not None
+        for comparison in result.comparisons
+    ):
+        yield (
+            f"The hosts measured at the same time, in {waves} waves. Where the interval from the means of "
+            "waves is wider still, it decides."
+        )
+    else:
+        yield (
+            f"The hosts measured at the same time, in {count_words(waves, 'wave')}: fewer than five say "
+            "nothing about other times."
+        )
+
+
+def lost_words(hosts: Sequence[HostFacts]) -> Iterator[str]:
+    """Yield which hosts were lost, and why; nothing if none was."""
+    lost = [host for host in hosts if host.lost]
+    if lost:
+        rounds = count_words(len(lost), "round")
+        names = series_words([f"{host.name} ({host.lost})" for host in lost])
+        yield f"{rounds} {'was' if len(lost) == 1 else 'were'} lost with {names}."
+
+
+def _effect(effect: ScopeEffect | None) -> str:
+    if effect is None or effect.ratio is None:
+        return ""
+    return effect_with_interval(effect.ratio, effect.low, effect.high)

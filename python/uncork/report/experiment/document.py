@@ -9,34 +9,34 @@ from typing import Any, Final
 from rich.console import Console
 
 from uncork.model.results.experiment import Comparison, EngineFacts, OwnMetricFacts, RunResult
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import count_words, format_count, format_duration, series_words
 from uncork.model.variant_evidence import EvidenceFacts, WaitShare
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import Document, Flame, Paragraph, Section, Step, Table, Value
 from uncork.report.cells import BoundColumn, column, header, number, table_of
 from uncork.report.experiment.batches import batch_sections
-from uncork.report.experiment.conduct import conduct_sections
-from uncork.report.experiment.data_checks import data_check_sections
+from uncork.report.experiment.conduct import conduct_sections, host_sections, machine_sections
 from uncork.report.experiment.effects import effects_sections, verdict_tables
-from uncork.report.experiment.evidence import evidence_sections
-from uncork.report.experiment.explanation import cost_highlights, explanation_sections
-from uncork.report.experiment.growth import growth_sections, growth_table, growth_words
-from uncork.report.experiment.hosts import host_sections
-from uncork.report.experiment.machine import machine_sections
-from uncork.report.experiment.requests import request_chart_sections, request_sections
+from uncork.report.experiment.explanation import (
+    cost_highlights,
+    evidence_sections,
+    explanation_sections,
+    growth_sections,
+    growth_table,
+    growth_words,
+)
+from uncork.report.experiment.requests import data_check_sections, request_chart_sections, request_sections
 from uncork.report.experiment.view import TONES, Place, View
-from uncork.report.figures import number_text
 from uncork.report.words import (
     SYMBOLS,
     capitalised,
     cell_words,
-    count_words,
     figures_text,
     floor_text,
     known_so_far,
     level_text,
+    number_text,
     published_text,
-    series_words,
     verdict_text,
 )
 from uncork.report.write.terminal_text import (

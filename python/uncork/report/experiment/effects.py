@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, cast
 
 from uncork.model.results.experiment import CrossoverPoint, FactorFacts, Levels
-from uncork.model.units import format_count
+from uncork.model.units import count_words, format_count
 from uncork.report.blocks import (
     Block,
     Fold,
@@ -24,15 +24,7 @@ from uncork.report.blocks import (
 )
 from uncork.report.cells import BoundColumn, column, header, number, table_of
 from uncork.report.experiment.view import Place, View
-from uncork.report.words import (
-    baseline_text,
-    cell_words,
-    count_words,
-    level_text,
-    metric_title,
-    metric_unit,
-    tally_words,
-)
+from uncork.report.words import baseline_text, cell_words, level_text, metric_title, metric_unit, tally_words
 
 _MANY_MARKS: Final = 40
 """Above this number of marks, all forest plots but the first are folded."""

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from uncork.model.results.costs import COSTS, CostItem, CostUnit
-from uncork.model.results.experiment import Cost, CostEffect, LatencyCurve, Levels, PlanFacts, SizeFacts
-from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.results.experiment import (
+    Cost,
+    CostEffect,
+    LatencyCurve,
+    Levels,
+    PlanFacts,
+    RunResult,
+    SizeFacts,
+)
+from uncork.model.results.growth import GrowthFacts, GrowthLine
+from uncork.model.units import count_words, format_bytes, format_count, format_duration, series_words
+from uncork.model.variant_evidence import EvidenceFacts
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import (
     Block,
     Bullets,
     Code,
+    Flame,
     Fold,
     Gallery,
     Legend,
@@ -24,20 +36,31 @@ from uncork.report.blocks import (
     Value,
     filled_section,
 )
-from uncork.report.cells import folded_if_long, header, number, table_of
+from uncork.report.cells import (
+    column,
+    count_cell,
+    duration_cell,
+    folded_if_long,
+    header,
+    number,
+    table_if_any,
+    table_of,
+)
+from uncork.report.draw.axes import value_label
 from uncork.report.experiment.batches import figures_table
 from uncork.report.experiment.view import Place, View
-from uncork.report.figures import number_text
+from uncork.report.headline import uncapital
 from uncork.report.words import (
-    count_words,
+    cell_words,
+    duration_text,
     effect_text,
     effect_with_interval,
+    exact_share_text,
     has_effect,
     metric_title,
     metric_unit,
+    number_text,
     points_text,
-    series_words,
-    share_text,
 )
 
 _SHOWN_FIRST: Final = 3
@@ -55,7 +78,7 @@ _SHOW: Final[Mapping[CostUnit, Callable[[float], str]]] = {
     "ns": format_duration,
     "B": format_bytes,
     "": number_text,
-    "share": share_text,
+    "share": exact_share_text,
 }
 _IN_KERNEL: Final = {
     "server CPU in the kernel": "of it in the kernel",
@@ -382,3 +405,187 @@ def _size(size: SizeFacts | None, base: SizeFacts | None) -> Value:
     notes += [f"{size.bytes / size.rows:.0f} B per row"] if size.rows else []
     notes += [f"depth {size.depth}"] if size.depth is not None else []
     return Value(format_bytes(size.bytes), note=", ".join(notes))
+
+
+_HIGH = 1 / 3
+"""Kernel share of processor time above which it is marked and reported."""
+_NAMED = 0.2
+"""Kernel share above which it is reported if stacks show its callers."""
+
+
+def evidence_words(result: RunResult) -> tuple[str, ...]:
+    """Return the variant whose server spends the most processor time in the kernel, if notable, and why."""
+    known = [evidence for evidence in result.evidence if evidence.system_share is not None]
+    high = [
+        evidence
+        for evidence in known
+        if evidence.findings or (evidence.entered and (evidence.system_share or 0.0) > _NAMED)
+    ]
+    if not high:
+        return ()
+    worst = max(high, key=lambda one: one.system_share or 0.0)
+    share = f"{(worst.system_share or 0.0) * 100:.0f} %"
+    named = f"the kernel takes {share} of the CPU: {'; '.join(worst.entered)}"
+    finding = worst.findings[0] if worst.findings else named
+    place = f"{worst.variant} on {worst.workload}"
+    place += f" at {cell_words(worst.cell, result.factors)}" if worst.cell else ""
+    return (f"{place}: {uncapital(finding.rstrip('.'))}.",)
+
+
+def evidence_sections(result: RunResult, flames: Sequence[Flame] = ()) -> Iterator[Section]:
+    """Yield the section on evidence; none if no evidence was gathered."""
+    if not result.evidence:
+        return
+    blocks: list[Block] = [
+        Paragraph(
+            "After all timed trials, uncork ran each variant once more and sampled its sessions, processes "
+            "and stacks. These numbers explain the effects; they are not part of them."
+        ),
+        _table(result),
+    ]
+    findings = [
+        f"{evidence.variant} on {evidence.workload}: {text}"
+        for evidence in result.evidence
+        for text in evidence.findings
+    ]
+    if findings:
+        blocks.append(Bullets(tuple(findings)))
+    blocks += flames
+    calls = _calls_table(result)
+    if calls is not None:
+        blocks.append(calls)
+    missing = dict.fromkeys(
+        f"Not available: {text}." for evidence in result.evidence for text in evidence.missing
+    )
+    if missing:
+        blocks.append(Bullets(tuple(missing)))
+    yield Section("evidence", "What the server did", tuple(blocks))
+
+
+def _table(result: RunResult) -> Table:
+    return table_of(
+        "Server time per operation",
+        result.evidence,
+        header("workload", lambda evidence: evidence.workload),
+        header("variant", lambda evidence: evidence.variant),
+        number("user", lambda evidence: duration_text(evidence.user_ns)),
+        number("kernel", lambda evidence: duration_text(evidence.system_ns)),
+        number("kernel's share", lambda evidence: _kernel_share(evidence.system_share)),
+        number("system calls", _calls),
+        column("session time per operation", _waits),
+    )
+
+
+def _kernel_share(share: float | None) -> Value:
+    if share is None:
+        return Value("")
+    return Value(f"{share * 100:.0f} %", tone="slower" if share > _HIGH else "plain")
+
+
+def _calls(evidence: EvidenceFacts) -> str:
+    return format_count(sum(call.operation_calls for call in evidence.calls)) if evidence.calls else ""
+
+
+def _waits(evidence: EvidenceFacts) -> str:
+    return ", ".join(f"{wait.name} {format_duration(wait.operation_ns)}" for wait in evidence.waits[:3])
+
+
+def _calls_table(result: RunResult) -> Table | None:
+    return table_if_any(
+        "System calls per operation, counted in a separate load",
+        [(evidence, call) for evidence in result.evidence for call in evidence.calls],
+        header("workload", lambda counted: counted[0].workload),
+        header("variant", lambda counted: counted[0].variant),
+        column("system call", lambda counted: Value(counted[1].name, code=True)),
+        number("calls per operation", lambda counted: count_cell(counted[1].operation_calls)),
+        number("time per operation", lambda counted: duration_cell(counted[1].operation_ns)),
+        sortable=True,
+    )
+
+
+def growth_sections(view: View) -> Iterable[Section]:
+    """Yield the section on growth, if the experiment requests it."""
+    growth = view.result.growth
+    if growth is None:
+        return
+    blocks: list[Block] = [Paragraph(growth_words(growth))]
+    if growth.lines:
+        charts = tuple(_growth_charts(view, growth))
+        present = tuple(name for name in view.variants if any(line.variant == name for line in growth.lines))
+        blocks += [growth_table(view, growth), Legend(present), Gallery(charts)]
+    yield Section("growth", f"How time grows with {growth.factor}", tuple(blocks))
+
+
+def growth_words(growth: GrowthFacts) -> str:
+    """Return what the numbers are, how far they are extrapolated, and what they cannot cover."""
+    if not growth.lines:
+        return (
+            f"Growth with {growth.factor} needs at least three sizes and three rounds; this run has too few."
+        )
+    least, most = min(line.sizes[0] for line in growth.lines), max(line.sizes[-1] for line in growth.lines)
+    return (
+        f"Measured from {format_count(least)} to {format_count(most)} {growth.factor}. The values at "
+        f"{format_count(growth.to)} are extrapolated to {format_count(_rounded(growth.to / most))} times "
+        f"the largest measured size: a {growth.confidence * 100:g} % interval for the mean time per "
+        "operation, if time keeps growing in one of the shapes that the measured sizes allow. It cannot "
+        "foresee data that outgrows memory, plans that change, or a timeout that cuts operations short."
+    )
+
+
+def growth_table(view: View, growth: GrowthFacts) -> Table:
+    """Return a row per workload and variant: times at both ends, the exponent, the extrapolated time."""
+    least, most = min(line.sizes[0] for line in growth.lines), max(line.sizes[-1] for line in growth.lines)
+    return table_of(
+        f"Mean time per operation along {growth.factor} (power 0: no growth, power 1: proportional growth)",
+        growth.lines,
+        header("workload", lambda line: _line_title(view, line.workload, line.fixed)),
+        header("variant", lambda line: line.variant),
+        number(f"at {format_count(least)}", lambda line: format_duration(line.times_ns[0])),
+        number(f"at {format_count(most)}", lambda line: format_duration(line.times_ns[-1])),
+        number("power", _power),
+        number(f"at {format_count(growth.to)},\nextrapolated", _expected),
+    )
+
+
+def _power(line: GrowthLine) -> str:
+    return f"{line.exponent:.2f} [{line.exponent_low:.2f}, {line.exponent_high:.2f}]".replace("-", "−")
+
+
+def _line_title(view: View, workload: str, fixed: Levels) -> str:
+    return f"{workload}, {cell_words(fixed, view.factors)}" if fixed else workload
+
+
+def _expected(line: GrowthLine) -> Value:
+    if line.low_ns is None or line.high_ns is None:
+        return Value("no shape fits", tone="unsure")
+    low, high = (value_label(_two_digits(ns), "ns") for ns in (line.low_ns, line.high_ns))
+    return Value(f"{low} to {high}")
+
+
+def _two_digits(number: float) -> float:
+    """Round to two significant digits, the best precision of an extrapolation."""
+    return round(number, 1 - math.floor(math.log10(number))) if number > 0 else 0.0
+
+
+def _growth_charts(view: View, growth: GrowthFacts) -> Iterable[LineChart]:
+    places = dict.fromkeys((line.workload, line.fixed) for line in growth.lines)
+    for workload, fixed in places:
+        title = _line_title(view, workload, fixed)
+        here = [line for line in growth.lines if (line.workload, line.fixed) == (workload, fixed)]
+        yield LineChart(
+            title=title,
+            description=f"Mean time per operation along {growth.factor} for {title}, one line per variant.",
+            axis="factor",
+            x_title=growth.factor,
+            y_title="mean time per operation",
+            unit="ns",
+            lines=tuple(
+                Line(line.variant, tuple(zip(line.sizes, line.times_ns, strict=True))) for line in here
+            ),
+            variants=view.variants,
+        )
+
+
+def _rounded(number: float) -> float:
+    """Round a ratio for a sentence: to an integer from ten on."""
+    return round(number) if number >= 10 else round(number, 1)

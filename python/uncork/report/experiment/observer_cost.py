@@ -19,9 +19,9 @@ from uncork.model.results.observer_cost import (
     processor_verdict,
 )
 from uncork.model.trial import Cell
-from uncork.model.units import format_bytes
+from uncork.model.units import count_words, format_bytes, series_words
 from uncork.report.headline import join_sentences
-from uncork.report.words import capitalised, count_words, series_words
+from uncork.report.words import capitalised
 
 
 def compose_cost_answer(found: ObserverCosts) -> str:

@@ -13,11 +13,11 @@ from uncork.model.verdict import Verdict
 from uncork.report.blocks import Tone, Value
 from uncork.report.words import (
     cell_words,
+    exact_share_text,
     figures_text,
     has_effect,
     known_so_far,
     published_text,
-    share_text,
     verdict_text,
     verdict_word,
 )
@@ -137,7 +137,7 @@ class View:
         if number is None:
             return ""
         if self.metric(workload) == "success":
-            return share_text(number)
+            return exact_share_text(number)
         return (
             f"{format_count(round(number))}/s"
             if self.metric(workload) == "throughput"

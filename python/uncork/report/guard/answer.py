@@ -17,7 +17,7 @@ from uncork.model.results.guard import (
     GuardSide,
     PlanDifference,
 )
-from uncork.model.units import format_count
+from uncork.model.units import count_words, format_count, series_words
 from uncork.report.blocks import Step
 from uncork.report.guard.words import (
     by_urgency,
@@ -30,7 +30,7 @@ from uncork.report.guard.words import (
     undecided_words,
 )
 from uncork.report.headline import capital, fitting
-from uncork.report.words import count_words, effect_text, points_text, series_words
+from uncork.report.words import effect_text, points_text
 from uncork.stats.compare import MINIMUM_ROUNDS
 
 _LISTED: Final = 5

@@ -9,16 +9,15 @@ from typing import Final
 
 from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.results.guard import GateCheck, GateOutcome, GuardSide
-from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.units import format_bytes, format_count, format_duration, series_words
 from uncork.model.variant_evidence import Levels
 from uncork.report.words import (
     effect_text,
     effect_with_interval,
+    exact_share_text,
     interval_bounds,
     level_text,
     points_text,
-    series_words,
-    share_text,
 )
 
 OUTCOME_SIGNS: Final = {
@@ -141,7 +140,7 @@ def value_text(value: float, unit: str) -> str:
         case "/s":
             return f"{format_count(round(value) if value >= 10 else value)}/s"
         case "share":
-            return share_text(value)
+            return exact_share_text(value)
         case _:
             return format_count(value)
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 from uncork.model.load import LoadOutcome, Stalls
-from uncork.model.results.load import HttpFacts, LoadResult
-from uncork.model.units import format_count, format_duration
+from uncork.model.results.load import HttpFacts, LoadResult, ScriptFacts, SteadyFacts
+from uncork.model.units import count_words, format_count, format_duration, share_text
 from uncork.report.headline import capital, fitting, join_sentences
-from uncork.report.load.bottlenecks import limit_words
-from uncork.report.load.slowest import slowest_words
-from uncork.report.load.steady import unsteady_words
-from uncork.report.load.words import (
-    clients_words,
-    code_name,
-    codes_words,
-    operation_word,
-    rate_text,
-    share_text,
-)
+from uncork.report.load.words import clients_words, code_name, codes_words, limit_words, operation_word
 from uncork.report.system_blocks import system_doubts
-from uncork.report.words import capitalised, count_words
+from uncork.report.words import capitalised, part_text, rate_text
 from uncork.stats.load.stall import waits_for_acknowledgements
 
 _SHORT_NS: Final = 10_000_000_000
@@ -111,11 +102,11 @@ def _worst_trouble(result: LoadResult) -> str:
     counts = result.counts
     arrivals = counts.arrivals or counts.started
     if counts.failed:
-        return f"{share_text(counts.failed, counts.started)} failures"
+        return f"{part_text(counts.failed, counts.started)} failures"
     if counts.unsent:
-        return f"{share_text(counts.unsent, arrivals)} of arrivals never sent"
+        return f"{part_text(counts.unsent, arrivals)} of arrivals never sent"
     if counts.skipped:
-        return f"{share_text(counts.skipped, arrivals)} of arrivals skipped"
+        return f"{part_text(counts.skipped, arrivals)} of arrivals skipped"
     refused = sum(counts.connect_errors.values())
     return count_words(refused, "refused connection") if refused else ""
 
@@ -141,7 +132,7 @@ def _errors(result: LoadResult) -> str:
     counts = result.counts
     parts = []
     if counts.failed:
-        parts.append(f"{format_count(counts.failed)} failed ({share_text(counts.failed, counts.started)})")
+        parts.append(f"{format_count(counts.failed)} failed ({part_text(counts.failed, counts.started)})")
     if counts.skipped:
         parts.append(f"{format_count(counts.skipped)} were skipped")
     if counts.unsent:
@@ -202,7 +193,7 @@ def _answers(result: LoadResult, found: HttpFacts) -> Iterator[str]:
 
 
 def _stalled_words(stalls: Stalls, answers: int) -> str:
-    many, share = _of(stalls.answers, answers), share_text(stalls.answers, answers)
+    many, share = _of(stalls.answers, answers), part_text(stalls.answers, answers)
     return (
         f"{many} answers ({share}) paused midway for 40 ms while nothing was busy: the server holds the rest "
         "back until the receiver acknowledges the beginning, and receivers delay that (Nagle's algorithm; "
@@ -247,19 +238,19 @@ def _too_late(result: LoadResult) -> Iterator[str]:
         )
     elif counts.unsent:
         yield (
-            f"{_of(counts.unsent, arrivals)} arrivals ({share_text(counts.unsent, arrivals)}) found no free "
+            f"{_of(counts.unsent, arrivals)} arrivals ({part_text(counts.unsent, arrivals)}) found no free "
             "connection before the end: the server did not keep up with the rate. The latencies shown "
             "exclude them, so the true ones are worse; lower the rate (-R), or allow more connections "
             "(--max-clients)"
         )
     if counts.skipped:
         yield (
-            f"{_of(counts.skipped, arrivals)} arrivals ({share_text(counts.skipped, arrivals)}) were "
+            f"{_of(counts.skipped, arrivals)} arrivals ({part_text(counts.skipped, arrivals)}) were "
             f"skipped, because they were over {limit} late before they could start (-L); the latencies shown "
             "exclude them"
         )
     if counts.late:
-        share = share_text(counts.late, counts.started)
+        share = part_text(counts.late, counts.started)
         many = count_words(counts.late, operation_word(result))
         yield f"{many} ({share}) took longer than the limit of {limit}"
     if counts.retried and result.http is None:
@@ -313,3 +304,92 @@ def _sentence(text: str) -> str:
 def answer_load(result: LoadResult) -> LoadResult:
     """Return the result with its answer and warnings."""
     return replace(result, answer=_compose_load_answer(result), warnings=_compose_load_warnings(result))
+
+
+_LEAST: Final = 20
+"""Fewest successful executions of a script whose p95 is compared: with fewer, p95 is its maximum."""
+_APART: Final = 1.05
+"""How many times larger than the next one the largest p95 must be to call its script the slowest."""
+
+
+def slowest_words(result: LoadResult) -> str:
+    """Name the script with the largest p95, and the one that took the most time; "" for a single script."""
+    found = [script for script in result.scripts if script.latency.count]
+    if len(result.scripts) < 2 or not found:
+        return ""
+    word = "script" if result.http is None else "request"
+    whole = sum(map(_time, found))
+    most = max(found, key=_time)
+    took = f"{share_text(_time(most) / whole)} of the time of all {word}s" if whole else ""
+    ranked = sorted((script for script in found if script.latency.count >= _LEAST), key=_p95, reverse=True)
+    if len(ranked) < 2 or _p95(ranked[0]) < _APART * _p95(ranked[1]):
+        return f"{most.name} took {took}" if took else ""
+    slowest = ranked[0]
+    words = f"the slowest {word} is {slowest.name} (95 % under {format_duration(_p95(slowest))}"
+    if slowest is most:
+        return f"{words}, {took})" if took else f"{words})"
+    return f"{words}), but {most.name} took {took}"
+
+
+def _time(script: ScriptFacts) -> float:
+    return script.latency.count * (script.latency.mean_ns or 0.0)
+
+
+def _p95(script: ScriptFacts) -> float:
+    return script.latency.p95_ns or 0.0
+
+
+_METRICS: Final = {"throughput": "throughput", "p50": "the median latency"}
+_LONGER: Final = 4
+"""A load that did not become steady is worth repeating for this many times as long."""
+
+
+def steady_sentence(result: LoadResult) -> str:
+    """Return a sentence if the load was steady from its start; empty otherwise."""
+    found = result.steady
+    if found is None or found.verdict != "steady":
+        return ""
+    return f"The load was steady: {_METRICS[found.metric]} shows no warm-up in its {found.seconds} s."
+
+
+def unsteady_words(result: LoadResult) -> str:
+    """Return how a load that was not steady from its start went, and what to do; empty if it was."""
+    found = result.steady
+    if found is None or found.verdict == "steady":
+        return ""
+    if found.verdict == "warm-up":
+        who = "server" if result.http is None else "service"
+        rate = f"{rate_text(found.operations_per_second or 0.0)} {operation_word(result)}s a second"
+        p50, p99 = format_duration(found.p50_ns or 0), format_duration(found.p99_ns or 0)
+        return (
+            f"the load was steady after {_seconds(found)} s: from then on, the {who} handled {rate} with p50 "
+            f"{p50} and p99 {p99}; {_warm_up(result, found)} leaves the time before out"
+        )
+    if found.start_ns is not None:
+        return (
+            f"the load did not become steady: its first {_seconds(found)} s differ from the rest, which "
+            f"is too short to judge; run longer{_length(result)}, or use "
+            f"{_warm_up(result, found)}"
+        )
+    return (
+        f"the load did not become steady: {_METRICS[found.metric]} was still changing after half of its "
+        f"{found.seconds} s; run longer{_length(result)}, or the figures depend on how long it ran"
+    )
+
+
+def _seconds(found: SteadyFacts) -> int:
+    return round((found.start_ns or 0) / 1e9)
+
+
+def _warm_up(result: LoadResult, found: SteadyFacts) -> str:
+    """Return the option that leaves out the beginning, and what was left out already."""
+    whole = result.settings.warmup_ns + (found.start_ns or 0)
+    return f"--warmup {math.ceil(whole / 1e9)}s"
+
+
+def _length(result: LoadResult) -> str:
+    duration_ns = result.settings.duration_ns
+    if duration_ns is None:
+        return ""
+    option = "-T" if result.http is None else "-D"
+    return f" ({option} {_LONGER * math.ceil(duration_ns / 1e9)})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, Literal
 
@@ -11,7 +11,6 @@ from uncork.model.results.load import Distribution, LoadResult, SecondFacts
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import Line, LineChart
 from uncork.report.load.words import operation_word
-from uncork.report.statuses import status_groups
 
 SUCCEEDED, FAILED, HALF, MOST, ALL = "succeeded", "failed", "p50", "p99", "max"
 INTENDED, SERVICE = "from the intended start", "service time"
@@ -202,3 +201,17 @@ def _whole(number: float) -> str:
 def _ends(what: str, points: Sequence[tuple[float, float]], show: Callable[[float], str]) -> str:
     values = [y for _, y in points]
     return f"{what}: from {show(min(values))} to {show(max(values))}."
+
+
+_MOST: Final = 6
+"""Above this number, statuses are drawn by class, so that each line has its own colour."""
+
+
+def status_groups(statuses: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return the statuses of each group by its name, in order: ``404``, or ``4xx`` with all its statuses."""
+    ordered = sorted(set(statuses), key=int)
+    names = {text: text if len(ordered) <= _MOST else f"{int(text) // 100}xx" for text in ordered}
+    return {
+        name: frozenset(text for text in ordered if names[text] == name)
+        for name in dict.fromkeys(names.values())
+    }

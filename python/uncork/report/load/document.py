@@ -28,7 +28,7 @@ from uncork.report.blocks import (
 )
 from uncork.report.cells import facts_table
 from uncork.report.findings import careful_last, finding_sections, finding_sentence, finding_step, proof_steps
-from uncork.report.load.bottlenecks import bottleneck_lines, resource_title
+from uncork.report.load.answer import steady_sentence
 from uncork.report.load.charts import (
     SERIES,
     distribution_chart,
@@ -37,9 +37,6 @@ from uncork.report.load.charts import (
     statuses_chart,
     throughput_chart,
 )
-from uncork.report.load.parts import parts_reasons, parts_table
-from uncork.report.load.steady import steady_sentence
-from uncork.report.load.steps import pool_sentence, step_gap_sentences, steps_table, waits_for_pool
 from uncork.report.load.tables import (
     answers_table,
     connections_table,
@@ -47,13 +44,26 @@ from uncork.report.load.tables import (
     errors_table,
     latency_table,
     logins_table,
+    parts_reasons,
+    parts_table,
+    pool_sentence,
     scripts_table,
     statements_table,
+    step_gap_sentences,
+    steps_table,
     use_table,
+    waits_for_pool,
 )
-from uncork.report.load.words import arrivals_words, clients_words, operation_word, stop_words
-from uncork.report.quantity_words import duration_text
+from uncork.report.load.words import (
+    arrivals_words,
+    bottleneck_lines,
+    clients_words,
+    operation_word,
+    resource_title,
+    stop_words,
+)
 from uncork.report.system_blocks import system_blocks
+from uncork.report.words import duration_text
 from uncork.report.write.terminal_text import TerminalPart, write_items, write_report
 
 _OTHER_PROTOCOL = "other protocol"

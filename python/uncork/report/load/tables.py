@@ -1,24 +1,43 @@
-"""The tables of a load. The terminal, Markdown and HTML share them."""
+"""The tables of a load and its parts, and the sentences beside them. All writers share them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from uncork.model.results.load import Distribution, FailureFacts, HttpFacts, LoadResult, ScriptFacts
-from uncork.model.units import format_bytes, format_count, format_duration
-from uncork.report.blocks import Table, Value
-from uncork.report.cells import BoundColumn, column, header, number, table_if_any, table_of
-from uncork.report.load.words import (
-    code_name,
-    code_words,
-    codes_words,
-    operation_word,
-    rate_text,
-    share_text,
-    short_sql,
+from uncork.model.results.load import (
+    Distribution,
+    FailureFacts,
+    HttpFacts,
+    LoadResult,
+    LoadStep,
+    LoadStepName,
+    PartFacts,
+    PartsFacts,
+    ScriptFacts,
+    StepGap,
 )
-from uncork.report.quantity_words import duration_text
+from uncork.model.units import (
+    count_words,
+    format_bytes,
+    format_count,
+    format_duration,
+    series_words,
+    share_text,
+)
+from uncork.report.blocks import Table, Value
+from uncork.report.cells import (
+    BoundColumn,
+    column,
+    duration_cell,
+    header,
+    number,
+    share_cell,
+    table_if_any,
+    table_of,
+)
+from uncork.report.load.words import code_name, code_words, codes_words, operation_word, short_sql
+from uncork.report.words import duration_text, part_text, rate_text
 
 
 def latency_table(result: LoadResult) -> Table:
@@ -261,8 +280,8 @@ def _counts(result: LoadResult) -> Iterator[tuple[str, int, str]]:
     if counts.arrivals is not None:
         yield "arrived", counts.arrivals, "intended starts: started, skipped and never sent"
     yield "started", counts.started, "succeeded and failed"
-    yield "succeeded", counts.succeeded, share_text(counts.succeeded, counts.started)
-    yield "failed", counts.failed, share_text(counts.failed, counts.started)
+    yield "succeeded", counts.succeeded, part_text(counts.succeeded, counts.started)
+    yield "failed", counts.failed, part_text(counts.failed, counts.started)
     if http is not None:
         yield from _failures(http)
     if counts.arrivals is not None:
@@ -302,7 +321,7 @@ def answers_table(result: LoadResult) -> Table | None:
         sorted(statuses.items()),
         header("status", lambda answers: answers[0]),
         number("count", lambda answers: format_count(answers[1])),
-        number("share", lambda answers: share_text(answers[1], total)),
+        number("share", lambda answers: part_text(answers[1], total)),
     )
 
 
@@ -322,3 +341,275 @@ def _uses(result: LoadResult) -> Iterator[tuple[str, float, Callable[[float], st
     if generator.server_user_ns is not None and generator.server_system_ns is not None:
         yield "server, user mode", generator.server_user_ns, format_duration
         yield "server, in the kernel", generator.server_system_ns, format_duration
+
+
+_LATE_NS: Final = 50_000_000
+"""A part that starts later than this after its start time is named: a twentieth of an interval."""
+_STEP_NS: Final = 10_000_000
+"""A clock whose offset changes by more than this was set; quartz drifts by 3 ms a minute at most."""
+_APART_NS: Final = 1_000_000_000
+"""Parts without a start time that begin farther apart than this are named: their seconds do not coincide."""
+
+
+def parts_reasons(result: LoadResult) -> Iterator[str]:
+    """Yield what to know about the parts, one sentence each, the gravest first."""
+    found = result.parts
+    if found is None:
+        return
+    yield from _lost(result, found)
+    yield from _limits(found)
+    for part in found.parts:
+        if part.disagrees:
+            factors = series_words(
+                [f"{name} is {by:.2g} times as high" for name, by in part.disagrees.items()], "and"
+            )
+            yield f"{_part_name(part)} disagrees with the others: its {factors}."
+    for part in found.parts:
+        if part.start_late_ns is not None and part.start_late_ns > _LATE_NS:
+            late = format_duration(part.start_late_ns)
+            yield f"{_part_name(part)} started {late} after its start time: it was not ready before."
+    yield from _clocks(found)
+    apart = max((part.began_after_ns or 0 for part in found.parts if part.start_late_ns is None), default=0)
+    if apart > _APART_NS:
+        yield (
+            f"The parts began up to {format_duration(apart)} apart by the clocks of their machines; "
+            "--start-at starts them together."
+        )
+
+
+def _lost(result: LoadResult, found: PartsFacts) -> Iterator[str]:
+    word = operation_word(result)
+    for part in found.parts:
+        if part.lost is not None:
+            yield _lost_sentence(part, found, word)
+        elif part.ended == "missing":
+            unknown = "" if part.unknown is None else count_words(part.unknown, word)
+            sent = f": up to {unknown} may have been sent" if unknown else ""
+            yield f"Part {part.number} of {found.count} is missing{sent}."
+        elif part.ended == "killed":
+            yield (
+                f"{_part_name(part)} was killed after second {part.seconds:.0f}: "
+                f"{count_words(part.started, word)} are counted, up to {format_count(part.unknown or 0)} "
+                f"more may have been sent. From then on, the load came from {found.count - 1} of "
+                f"{found.count} parts."
+            )
+        elif part.ended != "complete":
+            yield f"{_part_name(part)} ended early, at second {part.seconds:.0f}: {part.ended}."
+
+
+def _lost_sentence(part: PartFacts, found: PartsFacts, word: str) -> str:
+    """Return what is known about a part whose node was lost: the sentence names the second."""
+    second = part.lost_s or 0.0
+    gone = [other for other in found.parts if other.lost_s is not None and other.lost_s <= second]
+    unknown = (
+        "how many more were sent is not known"
+        if part.unknown is None
+        else f"up to {format_count(part.unknown)} more may have been sent"
+    )
+    return (
+        f"{_part_name(part)} was lost at second {second:.0f} ({part.lost}): "
+        f"{count_words(part.started, word)} are counted, {unknown}. "
+        f"From then on, the load came from {found.count - len(gone)} of {found.count} nodes."
+    )
+
+
+def _clocks(found: PartsFacts) -> Iterator[str]:
+    """Yield the nodes whose clocks were set while the load ran."""
+    for part in found.parts:
+        drift, bound = part.clock_drift_ns, part.clock_bound_ns
+        if drift is not None and bound is not None and abs(drift) > _STEP_NS + bound:
+            yield (
+                f"{_part_name(part)} had its clock set by {format_duration(abs(drift))} during the load: its "
+                "seconds may not coincide with those of the others."
+            )
+
+
+def _limits(found: PartsFacts) -> Iterator[str]:
+    known = [part for part in found.parts if part.limit is not None]
+    limited = [part for part in known if part.limit == "yes"]
+    perhaps = [part for part in known if part.limit == "perhaps"]
+    if limited:
+        names = series_words([str(part.number) for part in limited], "and")
+        sentence = f"{len(limited)} of {found.count} generators were the limit (part {names})"
+        if found.without is not None:
+            rate, p50, p99 = found.without
+            sentence += f"; without them: {rate_text(rate)} a second, "
+            sentence += f"p50 {duration_text(p50)}, p99 {duration_text(p99)}"
+        yield f"{sentence}."
+    elif perhaps:
+        yield f"{len(perhaps)} of {found.count} generators were perhaps the limit."
+    elif known:
+        yield f"None of the {count_words(len(known), 'generator')} was the limit."
+
+
+def parts_table(result: LoadResult) -> Table | None:
+    """Return the parts side by side, with accounts that close; None if the load was not merged."""
+    found = result.parts
+    if found is None:
+        return None
+    parts, whole = found.parts, result.operation
+    limits = {"yes": "the limit", "perhaps": "perhaps the limit", "no": "not the limit"}
+
+    def of_parts(read: Callable[[PartFacts], str], total: str = "") -> list[str]:
+        return [*map(read, parts), total]
+
+    def counts(read: Callable[[PartFacts], int | None]) -> list[str]:
+        return of_parts(lambda part: _count_text(read(part)), _sum_text([read(part) for part in parts]))
+
+    return table_of(
+        f"Parts: planned {operation_word(result)}s are started, not started or unknown",
+        range(len(parts) + 1),
+        header("part", of_parts(lambda part: f"{part.number}/{found.count}", "all")),
+        column("machine", of_parts(lambda part: part.host)),
+        column("ended", of_parts(_ended)),
+        number("planned", counts(lambda part: part.planned)),
+        number("started", counts(lambda part: part.started)),
+        number("not started", counts(lambda part: part.not_started)),
+        number("unknown", counts(lambda part: part.unknown)),
+        number("per second", of_parts(_part_rate, rate_text(result.operations_per_second))),
+        number("p50", of_parts(lambda part: duration_text(part.p50_ns), duration_text(whole.p50_ns))),
+        number("p99", of_parts(lambda part: duration_text(part.p99_ns), duration_text(whole.p99_ns))),
+        number("clock", of_parts(_clock), when=any(part.clock_bound_ns is not None for part in parts)),
+        column("generator", of_parts(lambda part: limits.get(part.limit or "", ""))),
+        column("run", of_parts(lambda part: part.run or "")),
+    )
+
+
+def _part_rate(part: PartFacts) -> str:
+    return rate_text(part.operations_per_second)
+
+
+def _ended(part: PartFacts) -> str:
+    done = part.ended in ("complete", "missing")
+    return part.ended if done else f"{part.ended}, second {part.seconds:.0f}"
+
+
+def _part_name(part: PartFacts) -> str:
+    return f"Part {part.number} on {part.host}" if part.host else f"Part {part.number}"
+
+
+def _clock(part: PartFacts) -> str:
+    """Return how far the node's clock was ahead of the coordinator's, with the bound of that."""
+    if part.clock_offset_ns is None or part.clock_bound_ns is None:
+        return ""
+    offset_ms, bound_ms = part.clock_offset_ns / 1e6, part.clock_bound_ns / 1e6
+    sign = "−" if offset_ms < 0 else "+"
+    return f"{sign}{abs(offset_ms):.1f} ± {bound_ms:.1f} ms"
+
+
+def _count_text(value: int | None) -> str:
+    return "" if value is None else format_count(value)
+
+
+def _sum_text(values: Sequence[int | None]) -> str:
+    """Return a sum as text; empty if a part of it is not known."""
+    known = [value for value in values if value is not None]
+    return format_count(sum(known)) if len(known) == len(values) else ""
+
+
+_NAMES: Final[Mapping[LoadStepName, str]] = {
+    "generator": "in the generator",
+    "pool": "waiting for a connection of PgBouncer",
+    "network": "network and protocol",
+    "parse": "parsing",
+    "bind": "binding",
+    "plan": "planning",
+    "locks": "waiting for locks",
+    "storage": "reading and writing",
+    "execute": "executing",
+    "commit": "waiting for the write-ahead log",
+    "server": "in the server otherwise",
+    "unknown": "unknown",
+}
+_NOTES: Final[Mapping[LoadStepName, str]] = {
+    "generator": "between statements",
+    "pool": "its console",
+    "network": "at least: empty statements, without load",
+    "parse": "the server's log",
+    "plan": "pg_stat_statements",
+    "locks": "samples: within statements",
+    "storage": "samples: within statements",
+    "execute": "pg_stat_statements, without these waits",
+    "commit": "samples: commits",
+}
+_LEAST_SHARE: Final = 0.25
+"""Share of a transaction from which on the wait for PgBouncer is worth a sentence."""
+
+
+def steps_table(result: LoadResult) -> Table | None:
+    """Return where the time of a transaction went; None unless the load was watched."""
+    notes = {**_NOTES, **dict(_rest_notes({step.name for step in result.steps}))}
+    return table_if_any(
+        f"Where the time of a transaction went, {format_duration(sum(step.ns for step in result.steps))} on "
+        "average, while the load was sent again",
+        result.steps,
+        header("step", lambda step: Value(_NAMES[step.name], note=notes.get(step.name, ""))),
+        number("each", lambda step: duration_cell(step.ns)),
+        number("share", lambda step: share_cell(step.share)),
+    )
+
+
+def _rest_notes(names: set[LoadStepName]) -> Iterator[tuple[LoadStepName, str]]:
+    """Yield the notes of the steps that contain planning and parsing unless these are steps themselves."""
+    planned, parsed = "plan" in names, "parse" in names
+    yield "bind", "the server's log, without planning" if planned else "the server's log, with planning"
+    inside = (*(() if parsed else ("parsing",)), *(() if planned or parsed else ("planning",)))
+    yield "server", f"samples: {', '.join((*inside, 'sending results', 'waiting for a processor'))}"
+
+
+def waits_for_pool(result: LoadResult) -> LoadStep | None:
+    """Return the wait for a connection of PgBouncer if it is the largest step, and a large one."""
+    most = max(result.steps, key=lambda step: step.ns, default=None)
+    return most if most is not None and most.name == "pool" and most.share >= _LEAST_SHARE else None
+
+
+def pool_sentence(result: LoadResult) -> str | None:
+    """Return how long transactions wait for PgBouncer, if that is where most of their time goes."""
+    wait = waits_for_pool(result)
+    if wait is None:
+        return None
+    return (
+        f"A transaction waits {format_duration(wait.ns)} for a connection of PgBouncer, "
+        f"{share_text(wait.share)} of its time: the pool has fewer connections than the load has clients."
+    )
+
+
+def step_gap_sentences(result: LoadResult) -> tuple[str, ...]:
+    """Return which steps are unknown, and how to see them."""
+    return tuple(_gap_sentence(step_gap) for step_gap in result.step_gaps)
+
+
+def _gap_sentence(gap: StepGap) -> str:
+    if gap.name == "pool":
+        source, step = "PgBouncer counted", "The wait for a connection of the pooler"
+    else:
+        source, step = "The log has", "The time of parsing"
+    part = f"{source} {format_count(gap.seen or 0)} statements, the load sent {format_count(gap.sent or 0)}"
+    return {
+        (
+            "pool",
+            "no source",
+        ): f"{step} is part of the unknown rest: to see it, add --pooler with the console of "
+        "PgBouncer, and --postgres with the server behind it.",
+        (
+            "pool",
+            "incomplete",
+        ): f"{step} is part of the unknown rest. {part}: check that the load connects to "
+        "the PgBouncer whose console --pooler names.",
+        (
+            "pool",
+            "others",
+        ): f"{step} is part of the unknown rest. {part}: repeat the load while no other clients "
+        "use this database of PgBouncer.",
+        ("parse", "no source"): f"{step} is not a step of its own: to see it, add --logs with "
+        "the server's log. It needs log_min_duration_statement = 0, which takes time from the server too.",
+        ("parse", "simple protocol"): f"{step} is not a step of its own: with the simple protocol, the "
+        "server's log has one duration for parsing and executing. -M extended with "
+        "--logs separates them.",
+        ("parse", "incomplete"): f"{step} is not a step of its own. {part}: set "
+        "log_min_duration_statement = 0 and log_statement_sample_rate = 1.",
+        ("parse", "others"): f"{step} is not a step of its own. {part}: repeat the load while no other "
+        "clients use the server.",
+        ("parse", "unlabelled"): f"{step} is not a step of its own: log_duration does not write what took "
+        "the time. Set log_min_duration_statement = 0 instead.",
+    }[gap.name, gap.reason]

@@ -18,9 +18,8 @@ from uncork.report.load.answer import answer_load
 from uncork.report.load.charts import p99_points, throughput_points
 from uncork.report.load.document import build_load_document
 from uncork.report.load.tables import counts_table, errors_table, latency_table
-from uncork.report.load.words import operation_word, rate_text, share_text
-from uncork.report.quantity_words import duration_text
-from uncork.report.words import capitalised
+from uncork.report.load.words import operation_word
+from uncork.report.words import capitalised, duration_text, part_text, rate_text
 from uncork.report.write.terminal_text import write_report
 
 _APART_NS: Final = 50_000_000
@@ -189,7 +188,7 @@ def _open(load: LoadResult, count: int) -> str:
 
 def _failed(load: LoadResult) -> str:
     counts = load.counts
-    share = f" ({share_text(counts.failed, counts.started)})" if counts.failed else ""
+    share = f" ({part_text(counts.failed, counts.started)})" if counts.failed else ""
     return f"{format_count(counts.failed)}{share}"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from uncork.model.results.load import LoadResult, LoadSettings
-from uncork.model.units import format_count, format_duration
-from uncork.report.words import count_words, series_words
+from uncork.model.units import count_words, format_count, format_duration, series_words
+from uncork.report.blocks import Bullets
+from uncork.report.words import capitalised, rate_text
 
 _CODES: Final = {
     "08001": "server out of reach",
@@ -64,19 +65,6 @@ def codes_words(counts: Mapping[str, int]) -> str:
     return series_words(f"{format_count(number)} × {code_words(code)}" for code, number in ranked)
 
 
-def rate_text(rate: float) -> str:
-    """Format a rate per second: ``51 234``, ``12.3``."""
-    return format_count(round(rate)) if rate >= 100 else format_count(rate)
-
-
-def share_text(part: float, whole: float) -> str:
-    """Format a part of a whole: ``1.3 %``, ``under 0.01 %``."""
-    percent = 100 * part / whole if whole else 0.0
-    if 0 < percent < 0.01:
-        return "under 0.01 %"
-    return f"{percent:.3g} %" if percent < 99.95 or percent == 100 else f"{percent:.2f} %"
-
-
 def clients_words(settings: LoadSettings) -> str:
     """Return the number of clients: ``8 clients``; for a growing open loop ``4 to 64 connections``.
 
@@ -120,3 +108,37 @@ def short_sql(text: str) -> str:
     """Return a statement on one line, shortened."""
     line = " ".join(text.split())
     return line if len(line) <= _SQL_WIDTH else f"{line[: _SQL_WIDTH - 1]}…"
+
+
+_LIMITS: Final = {
+    "generator": "the load generator",
+    "listen backlog": "the listen backlog",
+    "connection limit": "the connection limit",
+    "cpu quota": "the CPU quota",
+    "pool": "the connection pool",
+    "commit": "commits",
+    "database cpu": "the database's CPU",
+    "service cpu": "the service's CPU",
+    "machine cpu": "the machine's CPU",
+}
+
+
+def limit_words(resource: str) -> str:
+    """Return a resource as it follows *limited by*: ``the connection pool``, ``locks``."""
+    return _LIMITS.get(resource, resource)
+
+
+def resource_title(resource: str) -> str:
+    """Return a resource as the head of a line: ``Machine CPU``."""
+    shown = resource.replace("cpu", "CPU")
+    return capitalised(shown)
+
+
+def bottleneck_lines(found: Iterable[tuple[str, str, str, str]]) -> Bullets:
+    """Return one item per (resource, level or "", evidence, remedy)."""
+    return Bullets(
+        tuple(
+            f"{resource_title(resource)}{f' at {where}' if where else ''}: {sentence}. Remedy: {remedy}."
+            for resource, where, sentence, remedy in found
+        )
+    )

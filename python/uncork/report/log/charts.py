@@ -8,12 +8,11 @@ from typing import Final
 
 from uncork.model.results.log import OTHERS, LogResult, Point
 from uncork.model.template_words import short_template
-from uncork.model.units import format_count
+from uncork.model.units import count_words, format_count
 from uncork.report.blocks import Layer, Line, LineChart, StackChart
-from uncork.report.draw.chart_parts import clock_title
+from uncork.report.draw.axes import clock_title
 from uncork.report.log.tables import template_id
-from uncork.report.quantity_words import instant_text, step_text
-from uncork.report.words import count_words
+from uncork.report.words import instant_text, step_text
 
 EXECUTIONS: Final = "executions"
 _LEAST_STEPS: Final = 3

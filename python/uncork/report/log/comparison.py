@@ -18,11 +18,10 @@ from uncork.model.results.log_comparison import (
     TemplateChange,
 )
 from uncork.model.template_words import short_template
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import count_words, format_count, format_duration, share_text
 from uncork.report.blocks import Document, Section, Step, Table, Tone, Value
 from uncork.report.cells import column, header, not_shown, number, table_of
-from uncork.report.quantity_words import share_text
-from uncork.report.words import count_words, effect_text
+from uncork.report.words import effect_text
 from uncork.report.write.terminal_text import TerminalPart, as_text, wrapped, write_lines, write_report
 
 _TONES: Final[dict[str, Tone]] = {"slower": "slower", "new": "unsure", "faster": "faster", "gone": "muted"}

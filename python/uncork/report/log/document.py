@@ -11,7 +11,14 @@ from rich.console import Console
 
 from uncork.model.results.log import DURATION_PARTS, Contribution, Example, LogResult, TemplateFacts
 from uncork.model.template_words import short_template
-from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.units import (
+    count_words,
+    format_bytes,
+    format_count,
+    format_duration,
+    series_words,
+    share_text,
+)
 from uncork.report.advice.document import write_findings
 from uncork.report.blocks import (
     Beside,
@@ -29,35 +36,32 @@ from uncork.report.blocks import (
 )
 from uncork.report.cells import count_cell, header, number, share_cell, table_of
 from uncork.report.findings import careful_last, finding_sections, finding_step, missing_words
-from uncork.report.log.activity import (
-    hours_table,
-    one_line,
-    overall_facts,
-    overall_words,
-    server_hours_table,
-    session_tables,
-    slowest_table,
-)
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log.pool import pool_tables
 from uncork.report.log.routes import route_folds, route_tables, routes_table
-from uncork.report.log.servers import servers_table
 from uncork.report.log.tables import (
     activity_tables,
     contributions_tables,
     errors_table,
     files_table,
     histogram_table,
+    hours_table,
     lines_words,
     notices_table,
+    one_line,
+    overall_facts,
+    overall_words,
     protocol_table,
     rejected_table,
+    server_hours_table,
+    servers_table,
+    session_tables,
+    slowest_table,
     template_id,
     templates_table,
     transactions_table,
 )
-from uncork.report.quantity_words import instant_text, share_text, span_text, step_text
-from uncork.report.words import count_words, series_words
+from uncork.report.words import instant_text, span_text, step_text
 from uncork.report.write.terminal_text import (
     TerminalPart,
     as_text,

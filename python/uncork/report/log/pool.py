@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from uncork.model.results.log import PoolConnections, PoolFacts
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import count_words, format_count, format_duration
 from uncork.report.blocks import Table, Value
 from uncork.report.cells import bytes_cell, column, count_cell, header, not_shown, number, table_of
-from uncork.report.words import count_words
 
 _WAITING: Final = 0.1
 """Share of clients in a transaction that must wait before waiting is the answer."""

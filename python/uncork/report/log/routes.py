@@ -8,7 +8,7 @@ from typing import Final
 from uncork.model.results.log import LogResult
 from uncork.model.results.log_activity import RouteFacts
 from uncork.model.template_words import short_template, short_templates
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import count_words, format_count, format_duration, share_text
 from uncork.report.blocks import Block, Fold, Table, Value
 from uncork.report.cells import (
     column,
@@ -22,8 +22,6 @@ from uncork.report.cells import (
     table_if_any,
     table_of,
 )
-from uncork.report.quantity_words import share_text
-from uncork.report.words import count_words
 
 _WIDTH: Final = 70
 _LINE: Final = 100

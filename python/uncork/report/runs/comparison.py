@@ -18,7 +18,7 @@ from uncork.model.results.run_comparison import (
     RunVerdict,
     SeriesPoint,
 )
-from uncork.model.units import format_count, format_duration
+from uncork.model.units import count_words, format_count, format_duration
 from uncork.model.verdict import Verdict
 from uncork.report.blocks import (
     Block,
@@ -43,11 +43,10 @@ from uncork.report.blocks import (
     filled_section,
 )
 from uncork.report.cells import column, header, number, table_if_any, table_of
-from uncork.report.figures import figure_value
+from uncork.report.load.charts import status_groups
 from uncork.report.runs.comparison_answer import figure_order, side_name
 from uncork.report.runs.statements import SIGNS, TONES, statements_table, write_changed
-from uncork.report.statuses import status_groups
-from uncork.report.words import count_words, effect_text, interval_text, is_useless, share_text
+from uncork.report.words import effect_text, exact_share_text, figure_value, interval_text, is_useless
 from uncork.report.write.terminal_text import TerminalPart, write_report
 
 _VERDICTS: Final = {RunVerdict.FASTER: Verdict.FASTER, RunVerdict.SLOWER: Verdict.SLOWER}
@@ -503,7 +502,7 @@ def _share_words(line: Line) -> str:
     if not came:
         return f"{line.variant}: none."
     values = [y for _, y in line.points]
-    least, most = share_text(min(values)), share_text(max(values))
+    least, most = exact_share_text(min(values)), exact_share_text(max(values))
     return f"{line.variant}: from {least} to {most}, first at {came[0]:g} s."
 
 

@@ -18,17 +18,11 @@ from uncork.model.results.run_comparison import (
     RunVerdict,
 )
 from uncork.model.stored_run import BASELINE
-from uncork.model.units import format_count, format_duration, format_percent
+from uncork.model.units import count_words, format_count, format_duration, format_percent, series_words
 from uncork.report.findings import server_conninfo
 from uncork.report.headline import capital, fitting, join_sentences
 from uncork.report.runs.statements import changed_answer, pair_limits
-from uncork.report.words import (
-    count_words,
-    effect_text,
-    effect_with_interval,
-    interval_ends,
-    series_words,
-)
+from uncork.report.words import effect_text, effect_with_interval, interval_ends
 from uncork.stats.run_comparison import KNOWN_RUNS
 
 _CLAIMS: Final = (RunVerdict.SLOWER, RunVerdict.FASTER, RunVerdict.MORE, RunVerdict.LESS)

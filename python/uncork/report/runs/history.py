@@ -1,16 +1,18 @@
-"""Reports on the history of a metric: the document with its chart, and the terminal."""
+"""Reports on the history of a metric: its answer, its newest run, the document, the terminal, JUnit XML."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rich.console import Console
 
 from uncork.model.results.guard import GateOutcome
-from uncork.model.results.history import History, HistoryChange, HistoryRun
+from uncork.model.results.history import History, HistoryChange, HistoryRun, NewestRun, history_status
 from uncork.model.results.run_comparison import RunVerdict
+from uncork.model.units import count_words, format_percent
 from uncork.report.blocks import (
     Bullets,
     Document,
@@ -24,12 +26,11 @@ from uncork.report.blocks import (
     Tone,
     Value,
 )
-from uncork.report.cells import column, header, number, table_of
+from uncork.report.cells import column, facts_table, header, number, table_of
 from uncork.report.draw.spark import spark_text
-from uncork.report.figures import figure_value
-from uncork.report.runs.history_answer import chance_words, day
-from uncork.report.runs.newest import newest_section
-from uncork.report.words import effect_text
+from uncork.report.headline import capital, join_sentences
+from uncork.report.words import effect_text, figure_value, interval_ends, sentence
+from uncork.report.write.junit import HEAD, attributes, element
 from uncork.report.write.terminal_text import (
     write_answer,
     write_items,
@@ -38,6 +39,7 @@ from uncork.report.write.terminal_text import (
     write_steps,
     write_title,
 )
+from uncork.stats.steps import LEAST_POINTS, LEAST_STRETCH
 
 _MEASURED: Final = "measured"
 _LEVEL: Final = "level"
@@ -250,3 +252,241 @@ def _bars(history: History, width: int) -> list[str]:
     marks = "".join(changed.get(run.number, " ") for run in shown).rstrip()
     ends = f"from {figure_value(low, history.unit)} to {figure_value(high, history.unit)}"
     return [spark_text(heights), *([marks] if marks else []), ends]
+
+
+_SURE: Final = 1e-4
+
+
+def _compose_history_answer(history: History) -> str:
+    """Return whether the newest run is worse, if asked, and how the metric changed over the runs."""
+    changed = _change_answer(history)
+    if history.newest is None:
+        return changed
+    return f"{newest_sentence(history, history.newest)} Change points of the whole series: {changed}"
+
+
+def _change_answer(history: History) -> str:
+    """Return what changed first, then since when and how surely."""
+    name = f"{history.metric} of {history.subject}" if history.subject else history.metric
+    over = f"over {count_words(len(history.runs), 'run')}"
+    if len(history.runs) > 1:
+        over += f" from {day(history.runs[0].started_at)} to {day(history.runs[-1].started_at)}"
+    if len(history.runs) < LEAST_POINTS:
+        there = "There is" if len(history.runs) == 1 else "There are"
+        few = f"{name} has too few runs to tell a change from noise"
+        needed = f"{there} {count_words(len(history.runs), 'run')}; {LEAST_POINTS} are needed"
+        return join_sentences((few, needed))
+    known = [change for change in history.changes if not change.suspected]
+    suspected = len(known) < len(history.changes)
+    if not known:
+        only = "the last runs may be a change" if suspected else ""
+        return join_sentences((f"{name} did not change beyond noise {over}", capital(only)))
+    many = "the only change" if len(known) == 1 else f"the last of {len(known)} changes"
+    early = " The last runs may be another change." if suspected else ""
+    return f"{name} {change_words(history, known[-1])} This is {many} {over}.{early}"
+
+
+def change_words(history: History, change: HistoryChange) -> str:
+    """Return a change in two sentences: its size and first run; its time, and how likely noise shows it."""
+    commit = f" with commit {change.commit[:12]}" if change.commit else ""
+    before, after = (figure_value(value, history.unit) for value in (change.before, change.after))
+    effect = "" if change.ratio is None else effect_text(change.ratio)
+    if change.verdict in (RunVerdict.FASTER, RunVerdict.SLOWER) and effect.endswith("%"):
+        became = f"became {effect.lstrip('+−')} {change.verdict.value}"
+    else:
+        became = f"changed{f' by {effect}' if effect else ''} ({change.verdict.value})"
+    return (
+        f"{became}, {before} → {after}, since {change.since}. That run started {day(change.started_at)}"
+        f"{commit}. The chance that noise alone shows such a change is {chance_words(change.chance)}."
+    )
+
+
+def chance_words(chance: float) -> str:
+    """Format the probability that noise alone shows such a change."""
+    if chance < _SURE:
+        return "under 0.01 %"
+    return f"{100 * chance:.2g} %"
+
+
+def day(started_at: str) -> str:
+    """Return the day and the minute of a time in ISO form."""
+    return started_at[:16].replace("T", " ")
+
+
+def _effect(history: History, change: HistoryChange) -> str:
+    before, after = (figure_value(value, history.unit) for value in (change.before, change.after))
+    effect = "" if change.ratio is None else f"{effect_text(change.ratio)}, "
+    return f"{effect}{before} → {after}"
+
+
+def _warnings(history: History) -> Iterator[str]:
+    """Yield how certain the changes are, and what makes them doubtful, one sentence each."""
+    if history.newest is not None:
+        yield from newest_warnings(history.newest)
+    if any(not change.suspected for change in history.changes):
+        yield (
+            f"Of series that are pure noise, at most {100 * history.false_alarms:g} % show any change; each "
+            "change below states the chance that noise alone shows it."
+        )
+    for change in history.changes:
+        if change.suspected:
+            yield (
+                f"{count_words(change.runs_after, 'last run')} from {change.since} on "
+                f"({_effect(history, change)}) may be an outlier: a level must last {LEAST_STRETCH} runs. "
+                "Repeat the run."
+            )
+    if history.inflation > 1.0:
+        yield (
+            f"Neighbouring runs are correlated (tests were inflated {history.inflation:.2g} times): a "
+            "machine that drifts changes level by itself, so false alarms are more frequent than stated."
+        )
+    if history.older:
+        left = count_words(history.older, "older run")
+        yield f"Only the newest {len(history.runs)} runs are shown: {left} left out."
+    if history.broken:
+        yield (
+            f"{count_words(history.broken, 'run')} left out: a guard found "
+            f"{'it' if history.broken == 1 else 'them'} broken (uncork history --all includes them)."
+        )
+    if history.without_branch:
+        yield (
+            f"{count_words(history.without_branch, 'run')} left out: no branch is recorded with "
+            f"{'it' if history.without_branch == 1 else 'them'}, and git does not find the commit on "
+            f'"{history.branch}" here.'
+        )
+    if history.left_out:
+        yield f"{count_words(history.left_out, 'run')} left out: unfinished or unreadable."
+
+
+def answer_history(result: History) -> History:
+    """Return the history with its answer and warnings."""
+    result = replace(result, answer=_compose_history_answer(result))
+    return replace(result, warnings=tuple(_warnings(result)))
+
+
+_OUTCOME_TONES: Final[dict[GateOutcome, Tone]] = {
+    GateOutcome.BROKEN: "slower",
+    GateOutcome.UNDECIDED: "unsure",
+}
+_WORDS: Final = {
+    GateOutcome.KEPT: "not worse",
+    GateOutcome.BROKEN: "worse",
+    GateOutcome.UNDECIDED: "not decided",
+}
+_CHANGES: Final = (RunVerdict.FASTER, RunVerdict.SLOWER, RunVerdict.MORE, RunVerdict.LESS)
+
+
+def newest_sentence(history: History, newest: NewestRun) -> str:
+    """Return whether the newest run is worse than those before it, by how much, and how certain that is."""
+    name = f"{history.metric} of {history.subject}" if history.subject else history.metric
+    window = f"the {count_words(newest.runs, 'run')} before it"
+    if newest.runs < 2:
+        window = "the run before it" if newest.runs else "earlier runs"
+    better = newest.outcome is GateOutcome.KEPT and newest.verdict in _CHANGES
+    is_so = "better than" if better else f"{_WORDS[newest.outcome]} than"
+    begin = f"{newest.id} is {is_so} {window}"
+    if newest.outcome is GateOutcome.UNDECIDED:
+        begin = f"It is not decided whether {newest.id} is worse than {window}"
+    reason = f"; {newest.reason}" if newest.outcome is GateOutcome.UNDECIDED else ""
+    return f"{begin}: {name} {_figures(history, newest)}{reason}."
+
+
+def _figures(history: History, newest: NewestRun) -> str:
+    """Return both values, the change, and its interval."""
+    value = figure_value(newest.value, history.unit)
+    if newest.before is None:
+        return f"is {value}"
+    values = f"{figure_value(newest.before, history.unit)} → {value}"
+    if newest.ratio is None or history.unit == "share":
+        return values
+    change = effect_text(newest.ratio)
+    if newest.verdict in _CHANGES and change.endswith("%"):
+        change = f"is {change.lstrip('+−')} {newest.verdict.value}"
+        values = f"{change}, {values}"
+    else:
+        values = f"{values}, {change}"
+    if newest.low is None:
+        return values
+    percent = f"{100 * newest.confidence:g} %"
+    return f"{values} ({percent} interval: {interval_ends(newest.low, newest.high)})"
+
+
+def newest_warnings(newest: NewestRun) -> Iterator[str]:
+    """Yield what makes the judgement doubtful, one sentence each."""
+    if 0 < newest.runs < newest.window:
+        there = "is" if newest.runs == 1 else "are"
+        yield (
+            f"There {there} only {count_words(newest.runs, 'run')} before the newest, not {newest.window}."
+        )
+    if newest.changed_at is not None:
+        yield (
+            f"The level changed at {newest.changed_at}, within the runs that the newest is judged by, so "
+            "they differ more. A smaller --window or a later --since leaves out the runs before that change."
+        )
+    yield from (capital(sentence(warning)) for warning in newest.warnings)
+
+
+def newest_section(history: History, newest: NewestRun) -> Section:
+    """Return the judgement as a section."""
+    rows = [
+        *(("run", newest.id), ("judged against", f"{count_words(newest.runs, 'run')} before it")),
+        ("before", "–" if newest.before is None else figure_value(newest.before, history.unit)),
+        ("newest", figure_value(newest.value, history.unit)),
+    ]
+    if newest.ratio is not None:
+        of = "change of odds" if history.unit == "share" else "change"
+        rows.append((of, effect_text(newest.ratio)))
+    if newest.low is not None:
+        rows.append((f"{100 * newest.confidence:g} % interval", interval_ends(newest.low, newest.high)))
+    matters = f"{100 * newest.practical:g} percentage points"
+    if history.unit != "share":
+        matters = format_percent(1.0 + newest.practical).lstrip("+")
+    rows += [("smallest change that matters", matters), ("reason", newest.reason)]
+    tone: Tone = _OUTCOME_TONES.get(newest.outcome, "plain")
+    judgement = ("judgement", Value(_WORDS[newest.outcome], tone=tone))
+    return Section(
+        "newest", "The newest run", (facts_table("The newest run", [judgement, *rows], value="value"),)
+    )
+
+
+def history_junit(history: History, newest: NewestRun) -> str:
+    """Return the judgement as JUnit XML: a suite with one test case.
+
+    As in the XML of a guard, a worse run is a *failure*, and an undecided one is *skipped*.
+    """
+    subject = f" of {history.subject}" if history.subject else ""
+    name = f"uncork history: {history.metric}{subject}"
+    broken, undecided = (newest.outcome is outcome for outcome in (GateOutcome.BROKEN, GateOutcome.UNDECIDED))
+    counts = {"tests": "1", "failures": str(int(broken)), "errors": "0", "skipped": str(int(undecided))}
+    said = newest_sentence(history, newest)
+    facts = {
+        "run": newest.id,
+        "commit": history.runs[-1].commit or "",
+        "branch": history.branch,
+        "since": history.since,
+        "window": str(newest.window),
+        "runs": str(newest.runs),
+        "status": str(history_status(history)),
+    }
+    case = {"name": f"{history.metric}{subject} is not worse", "classname": name.replace(".", "_")}
+    suite = {"name": name, **counts, "time": "0", "timestamp": history.runs[-1].started_at[:19]}
+    lines = [
+        HEAD,
+        f"<testsuites{attributes({'name': name, **counts, 'time': '0'})}>",
+        f"<testsuite{attributes(suite)}>",
+        "<properties>",
+        *(f"<property{attributes({'name': key, 'value': value})}/>" for key, value in facts.items() if value),
+        "</properties>",
+        f"<testcase{attributes(case)}>",
+        *([element("failure", said, {"type": "worse", "message": said})] if broken else ()),
+        *(
+            [element("skipped", "", {"type": "not decided", "message": f"not decided: {said}"})]
+            if undecided
+            else ()
+        ),
+        "</testcase>",
+        element("system-out", "\n".join([history.answer, *history.warnings])),
+        "</testsuite>",
+        "</testsuites>",
+    ]
+    return "\n".join(lines) + "\n"

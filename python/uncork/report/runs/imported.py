@@ -10,11 +10,10 @@ from rich.console import Console
 
 from uncork import __version__
 from uncork.model.results.figure import Figure, RunFigures
-from uncork.model.units import format_count
+from uncork.model.units import count_words, format_count
 from uncork.report.blocks import Document, Section, Step, Table
 from uncork.report.cells import header, number, table_of
-from uncork.report.figures import figure_value
-from uncork.report.words import count_words
+from uncork.report.words import figure_value
 from uncork.report.write.terminal_text import write_report
 from uncork.stats.run_comparison import KNOWN_RUNS
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from uncork.model.results.costly_parts import CostlyPart, unexplained_part
 from uncork.model.results.service import PlaceKind, RequestFacts, ServiceFinding, ServiceResult
 from uncork.model.units import format_duration
-from uncork.report.findings import costly_words, unexplained_words
+from uncork.report.findings import costly_words, hidden_sentences, unexplained_words
 from uncork.report.headline import capital, fitting, headline_template, join_sentences, split_answer
-from uncork.report.hidden_work import hidden_sentences
-from uncork.report.load.bottlenecks import limit_words
-from uncork.report.service.words import many_text, percent_text
+from uncork.report.load.words import limit_words
 
 _EXPLAINED: Final = 0.9
 """Fraction of the statements that requests must account for; below, they send other statements together."""
@@ -237,3 +235,35 @@ def _warnings(result: ServiceResult) -> Iterator[str]:
         yield f"{failed} of {sent} requests failed: see the load below."
     if result.run.status != "complete":
         yield "The profile ended early: it covers only the time until then."
+
+
+PLACES: Final[Mapping[PlaceKind, str]] = {
+    "database parsing": "database: parsing statements",
+    "database planning": "database: planning statements",
+    "database cpu": "database: computing",
+    "database queue": "database: waiting for a processor",
+    "locks": "database: waiting for locks",
+    "commit": "database: waiting for commits to be safe on disk",
+    "storage": "database: waiting for storage",
+    "internal locks": "database: waiting for each other",
+    "database other": "database: other waits",
+    "idle in transaction": "service: between statements of an open transaction",
+    "service cpu": "service: computing",
+    "service queue": "service: waiting for a processor",
+    "process queue": "service: waiting for a free process",
+    "pool wait": "service: waiting for a connection of PgBouncer",
+    "service wait": "service: other waits",
+}
+"""Each place where requests pass their time, as a table names it."""
+
+
+def percent_text(share: float) -> str:
+    """Return a fraction as a percentage: ``61 %``, ``0.4 %``."""
+    return f"{share * 100:.0f} %" if share >= 0.01 or not share else f"{share * 100:.1g} %"
+
+
+def many_text(number: float | None) -> str:
+    """Return a mean count: ``50``, ``1.02``, ``0.1``; empty if unknown."""
+    if number is None:
+        return ""
+    return f"{number:.0f}" if number >= 10 and abs(number - round(number)) < 0.05 else f"{number:.3g}"

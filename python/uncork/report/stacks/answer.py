@@ -9,10 +9,15 @@ from typing import Final
 
 from uncork.model.results.stacks import LEAST_SAMPLES, FrameFacts, MeasureFacts, StackResult
 from uncork.model.template_words import short_template
-from uncork.model.units import format_bytes, format_count, format_duration
+from uncork.model.units import (
+    count_words,
+    format_bytes,
+    format_count,
+    format_duration,
+    series_words,
+    share_text,
+)
 from uncork.report.headline import capital, headline_template, join_sentences
-from uncork.report.quantity_words import share_text
-from uncork.report.words import count_words, series_words
 
 _GO_TYPES: Final = re.compile(r"\[go\.shape\..*\]")
 _HALF: Final = 0.5

@@ -32,11 +32,9 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
-from uncork.report.draw.charts import draw
-from uncork.report.draw.marks import SHAPES
-from uncork.report.draw.palette import Palette
+from uncork.report.draw.charts import REST_OPACITY, draw, layer_number
+from uncork.report.draw.marks import SHAPES, Palette
 from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
-from uncork.report.draw.stack_chart import REST_OPACITY, layer_number
 from uncork.report.words import SYMBOLS, baseline_text, floor_text, hold_together
 
 MARKS: Final = {

@@ -12,7 +12,7 @@ from uncork.errors import SetupError, UsageError
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.units import share_text
 from uncork.profile.workload.literals import quoted, with_values
-from uncork.report.database.workload import captured_answer, origin_words
+from uncork.report.database.captured import captured_answer, origin_words
 
 README: Final = "README.md"
 _MOST: Final = 128

@@ -14,8 +14,7 @@ from uncork.experiment.cure.text import guard_toml
 from uncork.model.database.workload import CapturedWorkload
 from uncork.model.results.cure import Change, CureResult, Handed, Tried, application_changes
 from uncork.model.units import count_words
-from uncork.report.cure.markdown import pull_request_markdown
-from uncork.report.cure.words import (
+from uncork.report.cure.answer import (
     gain_sentence,
     less_time,
     operation_times,
@@ -23,6 +22,7 @@ from uncork.report.cure.words import (
     reason_sentence,
     saved_words,
 )
+from uncork.report.cure.document import pull_request_markdown
 from uncork.report.findings import server_conninfo
 from uncork.report.write.json_document import json_text
 from uncork.store.cures import CURE_FILE

@@ -9,7 +9,7 @@ from uncork.model.results.guard import GuardResult
 from uncork.report.blocks import Document
 from uncork.report.experiment.document import build_document
 from uncork.report.guard.document import build_guard_document, render_guard_terminal
-from uncork.report.guard.markdown import guard_markdown
+from uncork.report.guard.pipeline import guard_markdown
 from uncork.store.layout import read_manifest
 from uncork.workbench.documents.experiments import read_experiment
 from uncork.workbench.documents.flames import evidence_flames

@@ -27,8 +27,7 @@ from uncork.report.blocks import Document
 from uncork.report.log.comparison import build_log_comparison_document
 from uncork.report.runs.comparison import build_runs_document
 from uncork.report.runs.comparison_answer import answer_runs
-from uncork.report.runs.history import build_history_document
-from uncork.report.runs.history_answer import answer_history
+from uncork.report.runs.history import answer_history, build_history_document
 from uncork.report.stacks.document import build_stack_document
 from uncork.report.write.json_document import json_text
 from uncork.store.layout import Manifest, read_manifest

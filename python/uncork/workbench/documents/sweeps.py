@@ -7,8 +7,7 @@ from typing import Final
 
 from uncork.analysis.load.sweep import build_sweep_result
 from uncork.model.results.sweep import SweepResult
-from uncork.report.load.sweep_answer import answer_sweep
-from uncork.report.load.sweep_document import build_sweep_document, render_sweep_terminal
+from uncork.report.load.sweep import answer_sweep, build_sweep_document, render_sweep_terminal
 from uncork.workbench.documents.kinds import Kind
 
 

@@ -23,7 +23,7 @@ from uncork.experiment.spec.schema import Spec
 from uncork.model.results.guard import Gate, GateCheck, GuardResult, guard_status
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
-from uncork.report.experiment.hosts import lost_words
+from uncork.report.experiment.conduct import lost_words
 from uncork.report.guard.answer import answer_guard
 from uncork.requests.guard import GuardRequest, Tell, command_text
 from uncork.requests.server import ServerChoice

@@ -27,7 +27,7 @@ from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.results.guard import Gate, GateCheck, GuardSide, metric_of
 from uncork.model.stored_run import BASELINE
 from uncork.model.trial import Cell
-from uncork.report.words import count_words
+from uncork.model.units import count_words
 from uncork.requests.guard import GuardRequest, Tell, command_text
 from uncork.requests.source import Options, run_source
 from uncork.stats.gates.decision import Decision

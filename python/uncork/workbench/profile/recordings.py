@@ -14,8 +14,8 @@ from uncork.model.results.log import FileFacts
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.profile.recording.scripts import recording_of
 from uncork.profile.recording.transactions import COLUMNS, LoggedSessions, logged_transactions
-from uncork.report.database.recording import recording_answer, recording_readme
-from uncork.report.log.order import overlap_refusal
+from uncork.report.database.captured import recording_answer, recording_readme
+from uncork.report.log.answer import overlap_refusal
 from uncork.workbench.cure.files import README, check_folder
 from uncork.workbench.profile.logs import KeptEntries, refuse_nothing
 
