@@ -327,7 +327,7 @@ class Document:
     baseline: str = ""
     sections: tuple[Section, ...]
     version: str
-    heading: str = "Why"
+    heading: str = "What to know"
 
     @property
     def headline(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -41,6 +42,7 @@ _CAUTIONS: Final = {
 _MAY_BE_CONCURRENT: Final = ("REINDEX", "CREATE INDEX", "CREATE UNIQUE INDEX")
 """Beginnings of statements that destroy or lock, with what their step says first, and those of them that do
 not lock if they are CONCURRENTLY."""
+_MOST_STEPS: Final = 3
 _MOST_LOGS: Final = 5
 """Files of logs that a command names; of more it names the folders."""
 _COMPOSED: Final = frozenset({"ddl", "statement"})
@@ -85,13 +87,17 @@ def finding_step(finding: Finding) -> Step:
     return Step(f"{caution}{step.text}", step.command, careful=bool(caution))
 
 
+def finding_steps(findings: Iterable[Finding]) -> Iterator[Step]:
+    """Yield what to do about the costliest findings; a change may remove the others."""
+    yield from map(finding_step, islice(findings, _MOST_STEPS))
+
+
 def careful_last(steps: Iterable[Step]) -> tuple[Step, ...]:
     """Move the steps that lock or destroy something to the end; keep the order otherwise."""
     return tuple(sorted(steps, key=lambda step: step.careful))
 
 
 def _caution(sql: str) -> str:
-    """Return what a change destroys or locks, as the beginning of its step; empty if it does neither."""
     statements = [" ".join(part.split()).upper() for part in sql.split(";")]
     for begin, caution in _CAUTIONS.items():
         locks = begin not in _MAY_BE_CONCURRENT
@@ -354,7 +360,6 @@ def _group(unplanned: Unplanned) -> str:
 
 
 def _more(unplanned: Unplanned) -> str:
-    """Return how the clause of a reason goes on after its verb."""
     return {
         "not readable": f' that role "{unplanned.role}" may not read',
         "not writable": f', which role "{unplanned.role}" may not',

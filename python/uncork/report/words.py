@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from uncork.model.units import format_bytes, format_count, format_duration, format_percent
 from uncork.model.verdict import Direction, Verdict
+from uncork.report.blocks import Tone
 
 if TYPE_CHECKING:
     from uncork.model.results.experiment import Comparison, FactorFacts, Levels
@@ -23,6 +24,14 @@ SYMBOLS: Final = {
     Verdict.SKIPPED: "–",
 }
 """A sign for each verdict, so that no verdict depends on colour alone."""
+TONES: Final[dict[Verdict, Tone]] = {
+    Verdict.FASTER: "faster",
+    Verdict.SLOWER: "slower",
+    Verdict.NO_PRACTICAL_DIFFERENCE: "same",
+    Verdict.NOT_ENOUGH_EVIDENCE: "unsure",
+    Verdict.REFUSED: "refused",
+    Verdict.SKIPPED: "skipped",
+}
 
 MEASURED: Final = frozenset(
     {Verdict.FASTER, Verdict.SLOWER, Verdict.NO_PRACTICAL_DIFFERENCE, Verdict.NOT_ENOUGH_EVIDENCE}

@@ -21,7 +21,7 @@ from uncork.report.findings import (
     finding_headline,
     finding_sections,
     finding_sentence,
-    finding_step,
+    finding_steps,
     hidden_sentences,
     hidden_steps,
     looked_at_words,
@@ -33,8 +33,6 @@ from uncork.report.findings import (
 from uncork.report.headline import join_sentences
 from uncork.report.write.terminal_text import write_block, write_lines, write_report, write_title
 
-_MOST_STEPS: Final = 3
-"""Findings with a step: only the costliest, because a change may remove the others."""
 _INDENT: Final = 4
 
 
@@ -74,7 +72,6 @@ def build_advice_document(result: AdviceResult) -> Document:
         facts=tuple((source.kind, source.run) for source in result.sources),
         sections=tuple(_sections(result)),
         version=result.uncork_version,
-        heading="What to know",
     )
 
 
@@ -84,8 +81,7 @@ def _steps(result: AdviceResult) -> Iterator[Step]:
         yield Step("Watch the server while it is slow, or for longer:", result.reproduce)
     elif result.lost:
         yield Step("Watch the server again to its end:", result.reproduce)
-    for finding in result.findings[:_MOST_STEPS]:
-        yield finding_step(finding)
+    yield from finding_steps(result.findings)
     if result.findings:
         first = result.sources[0]
         address = f" {shlex.quote(server_conninfo(first.server))}" if first.kind == "database" else ""

@@ -29,7 +29,7 @@ from uncork.model.units import (
     share_text,
 )
 from uncork.model.verdict import Verdict
-from uncork.report.blocks import Step, Tone
+from uncork.report.blocks import Step
 from uncork.report.findings import (
     costly_words,
     hidden_sentences,
@@ -40,7 +40,7 @@ from uncork.report.findings import (
     server_conninfo,
 )
 from uncork.report.headline import capital, fitting, join_sentences
-from uncork.report.words import effect_with_interval, exact_share_text, interval_ends
+from uncork.report.words import SYMBOLS, effect_with_interval, exact_share_text, interval_ends
 
 _MOST_REASONS: Final = 6
 """Findings without a cure that get a sentence each; each has its section below."""
@@ -119,7 +119,6 @@ def _together(text: str) -> str:
 
 
 def _harm(result: CureResult) -> str:
-    """Return how many changes would do harm; empty if none would."""
     harmful = [change for _, _, change in named_changes(result) if change.state == "harmful"]
     return f"{count_words(len(harmful), 'change')} would do harm" if harmful else ""
 
@@ -160,7 +159,6 @@ def _reasons(result: CureResult) -> Iterator[str]:
 
 
 def _usual(change: Change, net: Net) -> str:
-    """Return what a usual remedy brings, and the disk that it takes, as a sentence."""
     text, size = change.text.rstrip(". "), ""
     if change.size and change.size > 0:
         size = f", for {format_bytes(change.size)} of disk"
@@ -192,7 +190,6 @@ def _confirmed(chosen: Change) -> str:
 
 
 def _claim(tried: Tried) -> str:
-    """Return what is wrong, and its share of the time: ``orders is scanned (70 % of the busy time)``."""
     bill = tried.finding.bill
     share = "" if bill is None else f" ({share_text(bill.share)} of the busy time)"
     return f"{tried.finding.headline}{share}"
@@ -258,7 +255,6 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
 
 
 def _unproven(tried: Tried) -> Step:
-    """Return what to do about a finding that this copy could not prove."""
     why = reason_sentence(tried.reason)
     if tried.state == "unclear":
         return Step(
@@ -281,7 +277,6 @@ def _apply(result: CureResult, chosen: Change) -> Iterator[Step]:
 
 
 def _compare(result: CureResult) -> Iterator[Step]:
-    """Yield how to compare the changed statements on the server after the change with those before."""
     if result.watched and result.id:
         server = shlex.quote(server_conninfo(result.server))
         runs = _RUNS.search(result.reproduce)
@@ -305,28 +300,10 @@ def _again(result: CureResult) -> str:
 
 
 def _with(command: str, option: str) -> str:
-    """Return a command with one option added or replaced."""
     name = option.partition(" ")[0]
     return f"{re.sub(rf' {name}[ =][^ ]+', '', command)} {option}"
 
 
-SIGNS: Final[dict[ChangeState, str]] = {
-    "cured": "✓",
-    "harmful": "✗",
-    "unclear": "?",
-    "not cured": "=",
-    "refused": "!",
-    "not tried": "–",
-}
-"""A sign for each outcome, so that none depends on colour alone."""
-TONES: Final[dict[ChangeState, Tone]] = {
-    "cured": "faster",
-    "harmful": "slower",
-    "unclear": "unsure",
-    "not cured": "same",
-    "refused": "refused",
-    "not tried": "skipped",
-}
 VERDICTS: Final[dict[ChangeState, Verdict]] = {
     "cured": Verdict.FASTER,
     "harmful": Verdict.SLOWER,
@@ -357,7 +334,7 @@ _ALL: Final = 0.99
 
 def state_text(state: ChangeState) -> str:
     """Format an outcome with its sign: ``✓ cured``."""
-    return f"{SIGNS[state]} {state}"
+    return f"{SYMBOLS[VERDICTS[state]]} {state}"
 
 
 def named_changes(result: CureResult) -> Iterator[tuple[str, Tried, Change]]:

@@ -31,8 +31,6 @@ from uncork.report.blocks import (
 )
 from uncork.report.cells import bytes_cell, column, count_cell, duration_cell, header, number, table_of
 from uncork.report.cure.answer import (
-    SIGNS,
-    TONES,
     VERDICTS,
     bill_span,
     change_words,
@@ -55,7 +53,7 @@ from uncork.report.cure.answer import (
 )
 from uncork.report.findings import finding_blocks, missing_sentence
 from uncork.report.headline import split_answer
-from uncork.report.words import capitalised, effect_text
+from uncork.report.words import SYMBOLS, TONES, capitalised, effect_text
 from uncork.report.write.markdown import block_lines, escape, footer, step_lines
 from uncork.report.write.terminal_text import (
     write_answer,
@@ -85,10 +83,9 @@ def build_cure_document(result: CureResult) -> Document:
         reasons=(*result.reasons, *(missing if not result.tried else ())),
         steps=tuple(cure_steps(result)),
         facts=tuple(_facts(result)),
-        variants=tuple(state for state in SIGNS if state in shown or state == "cured"),
+        variants=tuple(state for state in VERDICTS if state in shown or state == "cured"),
         sections=tuple(_sections(result)),
         version=result.uncork_version,
-        heading="What to know",
     )
 
 
@@ -175,7 +172,6 @@ def changes_table(result: CureResult) -> Table:
 
 
 def _usual(result: CureResult) -> Iterator[Block]:
-    """Yield the usual remedies beside the proven changes, and the statements of each."""
     yield Paragraph("uncork measured these too, with the same copy and statements, to show what they bring.")
     usual = [(change_words(change), change) for change in result.usual]
     yield _changes_table("", result, usual, tried=False)
@@ -204,7 +200,7 @@ def _changes_table(
         header("change", [name for name, _ in named]),
         column(
             "outcome",
-            lambda change: Value(state_text(change.state), tone=TONES[change.state]),
+            lambda change: Value(state_text(change.state), tone=TONES[VERDICTS[change.state]]),
             whole=True,
             when=tried,
         ),
@@ -238,7 +234,7 @@ def _marks(result: CureResult) -> Iterator[ForestMark]:
 def finding_title(number: int, tried: Tried) -> str:
     """Return the title of a finding's section: its number, what is wrong, and its outcome."""
     state = "not proven on a copy" if not tried.changes and tried.state == "not tried" else tried.state
-    return f"{number}. {tried.finding.headline} ({SIGNS[tried.state]} {state})"
+    return f"{number}. {tried.finding.headline} ({SYMBOLS[VERDICTS[tried.state]]} {state})"
 
 
 def _finding(result: CureResult, tried: Tried) -> Iterator[Block]:
@@ -294,7 +290,6 @@ def _change_facts(change: Change) -> Iterator[tuple[str, str]]:
 
 
 def _effects_table(change: Change) -> Table:
-    """Return the table of the effects of a change on each statement, or on requests or transactions."""
     word, effects = operation_word(change), change.effects
     each, rate, what = _MEASURED.get(word, ("statement", "calls an hour", "each statement"))
     texts = short_templates([effect.sql for effect in effects], _STATEMENT_WIDTH)
@@ -460,7 +455,6 @@ def _write_section(console: Console, section: Section) -> None:
 
 
 def _brief(fold: Fold) -> tuple[Block, ...]:
-    """Return the sentences of a change."""
     return tuple(block for block in fold.blocks if isinstance(block, Paragraph))
 
 

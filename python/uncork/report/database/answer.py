@@ -94,7 +94,6 @@ def _compose_database_answer(result: DatabaseResult) -> str:
 
 
 def _pauses(result: DatabaseResult) -> tuple[str, str] | None:
-    """Return who keeps transactions waiting between statements, if that is most of the time, and how long."""
     share = sum(node.share for node in result.tree.children if node.name == IDLE)
     longest = max(result.transactions, key=lambda transaction: transaction.sessions, default=None)
     if share < _MOSTLY or longest is None or longest.gap_ns >= _LEFT_IDLE_NS:
@@ -118,7 +117,6 @@ def uneven(result: DatabaseResult) -> bool:
 
 
 def _burst(result: DatabaseResult) -> str:
-    """Return the number of busy sessions in the busiest seconds, if the average hides them."""
     top = result.busiest
     if top is None or not uneven(result):
         return ""
@@ -127,14 +125,12 @@ def _burst(result: DatabaseResult) -> str:
 
 
 def _part(node: TimeNode) -> str:
-    """Return one class of the tree in words, with its event if that is most of it."""
     event = next((child for child in node.children if child.kind == "event"), None)
     detail = f" ({event.name})" if event is not None and event.sessions >= node.sessions / 2 else ""
     return f"{share_text(node.share)} {class_words(node.name)}{detail}"
 
 
 def _blocked(top: TemplateActivity, result: DatabaseResult) -> str:
-    """Return who blocks the costliest template, if it mostly waits for locks."""
     if not result.blockers or not top.classes or top.classes[0].name != "Lock":
         return ""
     blocker = result.blockers[0]
@@ -155,7 +151,6 @@ def _compose_database_reasons(result: DatabaseResult) -> tuple[str, ...]:
 
 
 def _elsewhere(result: DatabaseResult) -> Iterator[str]:
-    """Yield how busy the other databases of the server are, if they are."""
     others = [database for database in result.databases if database.name != result.database]
     if others:
         names = series_words(
@@ -212,7 +207,6 @@ def _work(result: DatabaseResult) -> Iterator[str]:
 
 
 def _warnings(result: DatabaseResult) -> Iterator[str]:
-    """Yield the reasons to trust the numbers less."""
     watch = result.watch
     if result.run.status == "failed":
         yield (

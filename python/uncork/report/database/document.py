@@ -57,7 +57,7 @@ from uncork.report.draw.spark import spark_text
 from uncork.report.findings import (
     careful_last,
     finding_sections,
-    finding_step,
+    finding_steps,
     hidden_steps,
     missing_words,
     proof_steps,
@@ -80,8 +80,6 @@ _LAYERS: Final = 7
 """Most wait classes with their own layer in the chart: as many as the page has colours."""
 _LEAST_STEPS: Final = 3
 _MOST: Final = 1_000
-_MOST_STEPS: Final = 3
-"""Findings with a step: only the costliest, because a change may remove the others."""
 
 
 def build_database_document(result: DatabaseResult) -> Document:
@@ -95,7 +93,6 @@ def build_database_document(result: DatabaseResult) -> Document:
         facts=tuple(_facts(result)),
         sections=tuple(_sections(result)),
         version=result.run.uncork_version,
-        heading="What to know",
     )
 
 
@@ -138,8 +135,7 @@ def _steps(result: DatabaseResult) -> Iterator[Step]:
         yield Step("Watch the server while it is slow, or for longer:", result.run.reproduce)
     elif result.run.status == "failed":
         yield Step("Watch the server again to its end:", result.run.reproduce)
-    for finding in result.findings[:_MOST_STEPS]:
-        yield finding_step(finding)
+    yield from finding_steps(result.findings)
     if not result.standby:
         yield from proof_steps(result.findings, result.run.id, result.run.server)
     if result.findings:
@@ -378,7 +374,6 @@ def _write_shape(result: DatabaseResult, console: Console) -> None:
 
 
 def _write_templates(result: DatabaseResult, top: int, console: Console) -> None:
-    """Print the costliest templates: a line of numbers, and the template on its own line."""
     table = templates_table(result, top, width=entry_width(console, _INDENT))
     if table is None:
         return

@@ -34,5 +34,4 @@ def _dot_node(table: TableFacts) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text quoted for Graphviz, with its line breaks."""
     return json.dumps(text, ensure_ascii=False)

@@ -197,7 +197,6 @@ def draw_forest(chart: ForestChart, palette: Palette) -> tuple[Plot, str]:
 
 
 def _look(mark: ForestMark, palette: Palette) -> str:
-    """Return the colours of a mark: only clear verdicts are filled."""
     colour = palette.colour(mark.variant)
     fill = colour if mark.verdict in (Verdict.FASTER, Verdict.SLOWER) else PAGE
     return f'fill="{fill}" stroke="{colour}" stroke-width="1.6"'
@@ -206,7 +205,6 @@ def _look(mark: ForestMark, palette: Palette) -> str:
 def _interval(
     mark: ForestMark, axis: Axis, plot: Plot, middle: dict[tuple[str, str], float], palette: Palette
 ) -> str:
-    """Return the line of an interval, which ends where the axis ends."""
     low = max(axis.low, math.log(mark.low) if mark.low else -math.inf)
     high = min(axis.high, math.inf if mark.high is None else math.log(mark.high))
     y, place = middle[mark.label, mark.variant], plot.x(axis)
@@ -363,7 +361,6 @@ def _highlights(chart: LineChart, across: Axis, plot: Plot) -> Iterator[str]:
 
 
 def _limits(chart: LineChart, up: Axis, plot: Plot) -> Iterator[str]:
-    """Yield a dashed line across the chart for each limit, with its name above the line's beginning."""
     y = plot.y(up)
     yield group("rule", (line(0, y(at), plot.width, y(at), INK, 1.4, "6,4") for at, _ in chart.limits))
     yield group("text", (text(name, 4, y(at) - 5, INK, "start") for at, name in chart.limits))
@@ -463,7 +460,6 @@ def draw_stack(chart: StackChart) -> tuple[Plot, str]:
 def _area(
     ends: Sequence[tuple[float, float]], layer: int, opacity: float, plot: Plot, across: Axis, up: Axis
 ) -> str:
-    """Return the area of a layer, which has one step per value."""
     step, y = plot.x(across)(across.high / len(ends)), plot.y(up)
     tops = "".join(f"V{number(y(high))}H{number(step * (at + 1))}" for at, (_, high) in enumerate(ends))
     lows = "".join(f"V{number(y(ends[at][0]))}H{number(step * at)}" for at in reversed(range(len(ends))))

@@ -246,7 +246,6 @@ def _size_open(comparison: Comparison) -> str:
 
 
 def _faster_than(comparisons: Sequence[Comparison]) -> str:
-    """Return the words for a win that fit what was compared: times, shares of success, or both."""
     shares = {comparison.difference is not None for comparison in comparisons}
     if shares <= {False}:
         return "is faster than"
@@ -336,14 +335,12 @@ def _winner(scene: _Scene, variant: str) -> str:
 
 
 def _lost(scene: _Scene, losses: Sequence[Comparison], own: Sequence[Comparison]) -> str:
-    """Return where the best variant loses, and by how much at most."""
     worst = min(losses, key=scene.gain)
     phrase = claim_words(worst, scene.metric(worst), "up to " if len(losses) > 1 else "")[0]
     return f"But it {phrase} in {len(losses)} of {count_words(len(own), 'comparison')} {scene.detail(worst)}."
 
 
 def _rest(scene: _Scene, rest: Sequence[Comparison], elsewhere: str) -> Iterable[str]:
-    """Yield a sentence about the comparisons that the answer has not covered; nothing if there are none."""
     if not rest:
         return
     other = "in the other one" if len(rest) == 1 else f"in the other {count_words(len(rest), 'comparison')}"

@@ -160,7 +160,6 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 
 def _units(view: View, workload: str) -> Table:
-    """Return a table of what the largest batch of each variant sends, and what happens on failure."""
     largest: dict[str, BatchFacts] = {}
     for batch in view.result.batches:
         if batch.workload == workload and (
@@ -227,22 +226,14 @@ def _change(figure: PublishedFigure) -> str:
     return ""
 
 
-def _percent(share: float) -> str:
-    return f"{share * 100:.0f} %"
-
-
-def _a_second(number: float) -> str:
-    return f"{number_text(number)}/s"
-
-
 def _measured(view: View, figure: PublishedFigure) -> Value:
     if figure.measured is None:
         return Value("not measured" if figure.cost else "no counterpart", tone="muted")
     shows: dict[str, Show] = {
         "ns": format_duration,
         "B": format_bytes,
-        "share": _percent,
-        "/s": _a_second,
+        "share": lambda share: f"{share * 100:.0f} %",
+        "/s": lambda number: f"{number_text(number)}/s",
         "": number_text,
     }
     values = " → ".join(shows[figure.unit](number) for number in figure.measured)

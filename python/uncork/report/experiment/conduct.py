@@ -84,7 +84,6 @@ def _noise(view: View) -> tuple[Block, ...]:
 
 
 def _by_ranks(view: View) -> Iterable[Block]:
-    """Yield the effects by ranks beside those of the verdicts, folded."""
     ranked = [(c, c.ranks) for c in view.result.comparisons if c.ranks is not None and has_effect(c)]
     ranked = ranked[:_MOST_RANKED]
     if not ranked:
@@ -305,8 +304,6 @@ def _stall(name: str) -> _Read:
 
 
 def _each(role: str, read: Callable[[ProcessUse], int | None]) -> _Read:
-    """Return a function that reads a cost per operation of a role's processes."""
-
     def total(system: ArmSystem) -> float | None:
         known = [value for part in _of(system.use, role) if (value := read(part)) is not None]
         return sum(known) / system.operations if known and system.operations else None

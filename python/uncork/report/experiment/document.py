@@ -26,9 +26,10 @@ from uncork.report.experiment.explanation import (
     growth_words,
 )
 from uncork.report.experiment.requests import data_check_sections, request_chart_sections, request_sections
-from uncork.report.experiment.view import TONES, Place, View
+from uncork.report.experiment.view import Place, View
 from uncork.report.words import (
     SYMBOLS,
+    TONES,
     capitalised,
     cell_words,
     figures_text,
@@ -87,6 +88,7 @@ def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
             *conduct_sections(view),
         ),
         version=result.run.uncork_version,
+        heading="Why",
     )
 
 
@@ -124,7 +126,6 @@ def next_steps(result: RunResult) -> Iterable[Step]:
 
 
 def _more_evidence(result: RunResult, resume: str) -> Step:
-    """Return the step towards verdicts for the comparisons that have none."""
     open_ones = [
         comparison for comparison in result.comparisons if comparison.verdict is Verdict.NOT_ENOUGH_EVIDENCE
     ]
@@ -150,7 +151,6 @@ def _more_evidence(result: RunResult, resume: str) -> Step:
 
 
 def _less_noise(result: RunResult, floor: str) -> Step:
-    """Return the step against a noise floor that hides differences that matter."""
     text = (
         f"The noise floor ({floor}) is above the difference that matters "
         f"({floor_text(result.practical)}). Stop other programs on the "
@@ -196,7 +196,6 @@ def own_metric_sections(view: View) -> Iterable[Section]:
 
 
 def _table(view: View) -> Table:
-    """Return a table with a row per metric, workload and cell, and a column per variant."""
     found = {
         (own_metric.name, own_metric.workload, own_metric.cell, own_metric.variant): own_metric
         for own_metric in view.result.own_metrics
@@ -315,7 +314,6 @@ def next_bottleneck_steps(result: RunResult) -> Iterator[Step]:
 
 
 def _service_ns(result: RunResult, found: EvidenceFacts) -> float:
-    """Return the processor time of the services for one operation of a variant; 0 if there are none."""
     place = (found.cell, found.workload, found.variant)
     costs = (cost for cost in result.costs if (cost.cell, cost.workload, cost.variant) == place)
     return sum((cost.service_user_ns or 0.0) + (cost.service_system_ns or 0.0) for cost in costs)
@@ -429,7 +427,6 @@ def _lists(view: View) -> Iterable[Table]:
 
 
 def _first_levels(view: View, places: Sequence[Place]) -> Iterator[BoundColumn[Any]]:
-    """Yield a column for each factor, with the level where a place is listed first."""
     levels = [
         {} if place == before else dict(place[0])
         for place, before in zip(places, (None, *places), strict=False)

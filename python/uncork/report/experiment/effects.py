@@ -87,7 +87,6 @@ def level_columns(view: View, places: Sequence[Place]) -> Iterator[BoundColumn[P
 
 
 def _baseline(view: View, place: Place) -> Value:
-    """Return the value of the baseline, as any comparison in this place has it."""
     values = (
         comparison.baseline_value
         for name in view.others
@@ -106,7 +105,6 @@ def _reading(view: View) -> str:
 
 
 def _of_shares(view: View) -> str:
-    """Return a sentence on the unit of shares of success; empty if none are compared."""
     own = [workload for workload in view.result.workloads if workload.metric == "success"]
     if not own:
         return ""
@@ -265,7 +263,7 @@ def _crossovers(view: View, factor: FactorFacts) -> list[Block]:
             header("where", lambda point: _where(view, point)),
             column("best below → above", lambda point: f"{point.below} → {point.above}"),
             number(f"{factor.name} at crossover", _crossing),
-            number("between", _between),
+            number("between", lambda point: f"{format_count(point.low)} to {format_count(point.high)}"),
             column("evidence", _support),
         )
     ]
@@ -277,10 +275,6 @@ def _where(view: View, point: CrossoverPoint) -> str:
 
 def _crossing(point: CrossoverPoint) -> str:
     return f"about {format_count(_rounded(point.estimate))}"
-
-
-def _between(point: CrossoverPoint) -> str:
-    return f"{format_count(point.low)} to {format_count(point.high)}"
 
 
 def _support(point: CrossoverPoint) -> Value:

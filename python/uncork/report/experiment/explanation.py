@@ -151,7 +151,6 @@ def _distribution(view: View, place: Place) -> LineChart | None:
 
 
 def _at(curve: LatencyCurve, quantile: float) -> float:
-    """Return the smallest recorded latency that covers the quantile."""
     return next((ns for q, ns in curve.points if q >= quantile), curve.points[-1][1])
 
 
@@ -271,7 +270,6 @@ def _cost_value(
 
 
 def _change(view: View, cost: Cost, item: CostItem, amount: float, before: float | None) -> str:
-    """Format how a cost differs from the baseline's: with its interval if there is one."""
     if before is None or amount == before:
         return ""
     place = (cost.cell, cost.workload, cost.variant, item.name)

@@ -74,7 +74,6 @@ def _watch(cost: CatalogueCost) -> str:
 
 
 def _tells(cost: ObserverCost, verdict: CostVerdict) -> bool:
-    """Return whether processor time decides what throughput leaves open."""
     return cost.processor_verdict == verdict and cost.verdict in ("costs something", "not enough evidence")
 
 

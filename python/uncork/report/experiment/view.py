@@ -10,8 +10,9 @@ from functools import cached_property
 from uncork.model.results.experiment import Comparison, FactorFacts, Levels, RunResult, WorkloadFacts
 from uncork.model.units import format_count, format_duration
 from uncork.model.verdict import Verdict
-from uncork.report.blocks import Tone, Value
+from uncork.report.blocks import Value
 from uncork.report.words import (
+    TONES,
     cell_words,
     exact_share_text,
     figures_text,
@@ -24,15 +25,6 @@ from uncork.report.words import (
 
 Place = tuple[Levels, str]
 """A cell and a workload, in which variants are compared."""
-
-TONES: dict[Verdict, Tone] = {
-    Verdict.FASTER: "faster",
-    Verdict.SLOWER: "slower",
-    Verdict.NO_PRACTICAL_DIFFERENCE: "same",
-    Verdict.NOT_ENOUGH_EVIDENCE: "unsure",
-    Verdict.REFUSED: "refused",
-    Verdict.SKIPPED: "skipped",
-}
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,6 @@ def answer_guard(guard: GuardResult) -> GuardResult:
 
 
 def _about_hosts(guard: GuardResult) -> Iterator[str]:
-    """Say about which hosts and times the gates are; nothing for one machine."""
     if not guard.hosts:
         return
     enough = f"at least {MINIMUM_ROUNDS}"
@@ -71,8 +70,6 @@ def _about_hosts(guard: GuardResult) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
-    """What a candidate is compared with, and how."""
-
     baseline: GuardSide
     against: str
     confidence: float
@@ -129,12 +126,10 @@ def guard_steps(result: GuardResult, *, within: bool = False) -> Iterator[Step]:
 
 
 def _of_a_file(result: GuardResult) -> bool:
-    """Return whether the guard measured an experiment file, for which evidence can be gathered."""
     return any(word.endswith(".toml") for word in shlex.split(result.reproduce))
 
 
 def _with(result: GuardResult, option: str) -> str:
-    """Return the command that repeats the guard with one option added or replaced."""
     name = option.partition(" ")[0]
     return f"{re.sub(rf' {name}[ =][^ ]+', '', result.reproduce)} {option}"
 
@@ -193,7 +188,6 @@ def _worst(broken: Sequence[GateCheck]) -> GateCheck:
 
 
 def _excess(check: GateCheck) -> float:
-    """Return how far an estimate lies beyond its bound, as a share of the bound or in points."""
     if check.gate.metric == "answer":  # a wrong answer is never fast
         return math.inf
     value = check.candidate if check.gate.bound == "value" else check.ratio

@@ -94,6 +94,7 @@ def build_guard_document(
         baseline=_SIDES[0],
         sections=(*_sections(result, flames), *(of_run.sections if of_run is not None else ())),
         version=result.uncork_version,
+        heading="Why",
     )
 
 
@@ -252,7 +253,6 @@ def _gates(result: GuardResult) -> Iterator[Block]:
 
 
 def _rounds(check: GateCheck) -> LineChart | None:
-    """Return a chart of a gate's metric by round; None for a kept gate, or with fewer than two rounds."""
     if check.outcome is GateOutcome.KEPT or len(check.by_round) < 2:
         return None
     lines = []
@@ -339,7 +339,6 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
 
 
 def _write_difference(plan: PlanDifference, console: Console) -> None:
-    """Print the removed and added lines of a changed plan."""
     of = f", {plan.statement}" if plan.statement != plan.workload else ""
     write_lines(console, [f"    plan of {plan.workload}{of}: - baseline, + candidate"])
     lines = [line for line in plan.text.splitlines() if not line.startswith(("---", "+++", "@@"))]
@@ -404,7 +403,6 @@ def settings_lines(result: GuardResult) -> tuple[str, ...]:
 
 
 def _setting_texts(difference: EnvironmentDifference) -> tuple[str, str]:
-    """Return both values of a difference, with a word for a value that is empty."""
     if difference.section == "server" and difference.name.startswith(
         "setting "
     ):  # only non-default settings are stored
@@ -441,7 +439,6 @@ def _plan_lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
 
 
 def _heads(difference: str) -> str:
-    """Return the first removed and the first added line of a diff of plans."""
     lines = [line for line in difference.splitlines() if not line.startswith(("---", "+++", "@@"))]
     gone = next((line[1:].strip() for line in lines if line.startswith("-")), "")
     come = next((line[1:].strip() for line in lines if line.startswith("+")), "")

@@ -176,7 +176,6 @@ def _head(result: GuardResult) -> Iterator[str]:
 
 
 def _folded(result: GuardResult, room: int) -> str:
-    """Return what may explain the gates, folded, within `room` characters."""
     parts = ["\n".join(block_lines(block)) for block in _explaining(result)]
     while sum(len(part) + 1 for part in parts) > room - _LEFT_OUT:
         parts.remove(max(parts, key=len))

@@ -279,7 +279,6 @@ def _ratio_ends(check: GateCheck, low: float | None, high: float | None, signed:
 
 
 def _bounds(check: GateCheck) -> tuple[float | None, float | None]:
-    """Return the ends of the interval; None for an end that is missing or infinite."""
     low, high = check.low, check.high
     return (
         low if low is not None and math.isfinite(low) else None,

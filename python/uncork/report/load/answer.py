@@ -33,7 +33,6 @@ _STOLEN: Final = 0.01
 
 
 def _compose_load_answer(result: LoadResult) -> str:
-    """Return the result of a load: throughput, p99 and failures first, then the other numbers."""
     counts, elapsed = result.counts, result.run.elapsed_ns
     outcome = result.run.outcome
     if outcome is LoadOutcome.REFUSED:
@@ -81,7 +80,6 @@ def _mostly_paused(result: LoadResult) -> bool:
 
 
 def _compose_load_warnings(result: LoadResult) -> tuple[str, ...]:
-    """Return the reasons to trust the result less, one sentence each, the gravest first."""
     answers = _answers(result, result.http) if result.http else iter(())
     missing = (text.rstrip(".") for text in result.missing)
     parts = (_went_wrong(result), answers, missing, _too_late(result), _thin(result))
@@ -98,7 +96,6 @@ def _refused(result: LoadResult) -> str:
 
 
 def _worst_trouble(result: LoadResult) -> str:
-    """Return what went wrong most gravely, as it follows *with*; empty if nothing did."""
     counts = result.counts
     arrivals = counts.arrivals or counts.started
     if counts.failed:
@@ -144,7 +141,6 @@ def _errors(result: LoadResult) -> str:
 
 
 def _went_wrong(result: LoadResult) -> Iterator[str]:
-    """Yield the failures of operations and connections."""
     counts = result.counts
     known = (LoadOutcome.COMPLETE, LoadOutcome.NOTHING_SUCCEEDED)  # the answer says it
     if result.run.outcome not in known and result.run.message and counts.started and result.parts is None:
@@ -168,7 +164,6 @@ def _went_wrong(result: LoadResult) -> Iterator[str]:
 
 
 def _answers(result: LoadResult, found: HttpFacts) -> Iterator[str]:
-    """Yield what stands out in the answers of an HTTP load and in how its connections ended."""
     lost = found.errored + found.timed_out
     if lost:
         perhaps = lost - found.unprocessed
@@ -226,7 +221,6 @@ def _closed_words(result: LoadResult, found: HttpFacts) -> str:
 
 
 def _too_late(result: LoadResult) -> Iterator[str]:
-    """Yield what was not sent, sent too late, or sent more than once."""
     counts = result.counts
     arrivals = counts.arrivals or 0
     limit = format_duration(result.settings.latency_limit_ns or 0)
@@ -259,7 +253,6 @@ def _too_late(result: LoadResult) -> Iterator[str]:
 
 
 def _thin(result: LoadResult) -> Iterator[str]:
-    """Yield reasons why the numbers may mislead."""
     succeeded, elapsed, generator = result.counts.succeeded, result.run.elapsed_ns, result.generator
     if succeeded and elapsed < _SHORT_NS:
         unseen = _SELDOM[result.http is not None]
@@ -382,7 +375,6 @@ def _seconds(found: SteadyFacts) -> int:
 
 
 def _warm_up(result: LoadResult, found: SteadyFacts) -> str:
-    """Return the option that leaves out the beginning, and what was left out already."""
     whole = result.settings.warmup_ns + (found.start_ns or 0)
     return f"--warmup {math.ceil(whole / 1e9)}s"
 

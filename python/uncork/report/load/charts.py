@@ -140,7 +140,6 @@ def _chart(
     lines: Sequence[Line],
     unit: Literal["ns", "number"] = "number",
 ) -> LineChart:
-    """Return a wide chart over the time of the load; rates begin at 0."""
     return LineChart(
         title=title,
         description=description,
@@ -178,7 +177,6 @@ def _usable(series: Sequence[SecondFacts]) -> list[SecondFacts]:
 def _points(
     seconds: Sequence[SecondFacts], value: Callable[[Sequence[SecondFacts]], float]
 ) -> tuple[tuple[float, float], ...] | None:
-    """Return a point per interval, or per group of intervals if there are many; None for under two."""
     size = max(1, math.ceil(len(seconds) / _MOST_POINTS))
     groups = [seconds[start : start + size] for start in range(0, len(seconds), size)]
     if len(groups) < 2:

@@ -27,7 +27,13 @@ from uncork.report.blocks import (
     filled_section,
 )
 from uncork.report.cells import facts_table
-from uncork.report.findings import careful_last, finding_sections, finding_sentence, finding_step, proof_steps
+from uncork.report.findings import (
+    careful_last,
+    finding_sections,
+    finding_sentence,
+    finding_steps,
+    proof_steps,
+)
 from uncork.report.load.answer import steady_sentence
 from uncork.report.load.charts import (
     SERIES,
@@ -70,8 +76,6 @@ _OTHER_PROTOCOL = "other protocol"
 """The kind of failure if the server speaks HTTP/2 only."""
 _EMBEDDED: Final = "embedded"
 """The server of a load that is gone when the load has ended."""
-_MOST_STEPS: Final = 3
-"""Findings with a step: only the costliest, because a change may remove the others."""
 _LENGTH: Final = re.compile(r" -[cTt] \d+")
 """Options of a load that a sweep sets for each of its steps."""
 _WATCHING: Final = re.compile(r""" --(?:advise|(?:postgres|pooler|logs)[ =](?:'[^']*'|"[^"]*"|\S)+)(?= |$)""")
@@ -92,12 +96,10 @@ def build_load_document(result: LoadResult) -> Document:
         variants=(*SERIES, *_drawn_statuses(result)),
         sections=tuple(_sections(result)),
         version=result.run.uncork_version,
-        heading="What to know",
     )
 
 
 def _reasons(result: LoadResult) -> Iterator[str]:
-    """Yield the bottleneck, whether the generator was the limit, and the warnings."""
     for bottleneck in result.bottlenecks[:1]:
         yield f"Bottleneck: {bottleneck.sentence}."
     pool = pool_sentence(result)
@@ -160,8 +162,7 @@ def _steps(result: LoadResult) -> Iterator[Step]:
             "Raise default_pool_size of PgBouncer if the server has idle processors, or use fewer clients."
         )
     findings = result.findings or ()
-    for finding in findings[:_MOST_STEPS]:
-        yield finding_step(finding)
+    yield from finding_steps(findings)
     if result.database is not None and result.run.server != _EMBEDDED:
         yield from proof_steps(findings, result.run.id, result.database)
     for bottleneck in () if findings else result.bottlenecks[:1]:
@@ -239,7 +240,6 @@ def _sections(result: LoadResult) -> Iterable[Section]:
 
 
 def _what_and_where(result: LoadResult) -> Iterator[Section]:
-    """Yield what was sent, and where the time of a transaction went."""
     sent = tuple(_sent(result))
     if sent:
         yield Section("scripts", "Scripts and statements" if result.http is None else "Requests", sent)
@@ -290,7 +290,6 @@ def _definitions(result: LoadResult) -> Iterator[Block]:
 
 
 def _sent(result: LoadResult) -> Iterator[Block]:
-    """Yield the scripts with their statements, and their text."""
     tables = (scripts_table(result), statements_table(result)) if result.operation.count else ()
     yield from (table for table in tables if table is not None)
     for script in result.scripts:

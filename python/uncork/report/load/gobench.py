@@ -62,7 +62,6 @@ def _lines(result: LoadResult) -> Iterator[str]:
 def _line(
     result: LoadResult, script: str, found: Distribution, succeeded: int, failed: int, seconds: float
 ) -> Iterator[str]:
-    """Yield the line of a script, or no line when none of its operations succeeded."""
     if not succeeded or found.mean_ns is None or not seconds:
         return
     settings = result.settings

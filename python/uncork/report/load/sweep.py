@@ -32,7 +32,7 @@ from uncork.report.blocks import (
     Value,
 )
 from uncork.report.cells import column, header, number, table_of
-from uncork.report.findings import careful_last, finding_sections, finding_sentence, finding_step
+from uncork.report.findings import careful_last, finding_sections, finding_sentence, finding_steps
 from uncork.report.headline import capital, fitting, join_sentences
 from uncork.report.load.words import bottleneck_lines, limit_words, resource_title
 from uncork.report.words import capitalised, duration_text, part_text, rate_text
@@ -42,8 +42,6 @@ from uncork.stats.load.scalability import scalable_throughput
 
 SUCCEEDED, LAW, HALF, MOST = "measured", "Universal Scalability Law", "p50", "p99"
 _CURVE_POINTS: Final = 60
-_MOST_STEPS: Final = 3
-"""Findings with a step: only the costliest, because a change may remove the others."""
 
 
 def build_sweep_document(result: SweepResult) -> Document:
@@ -58,7 +56,6 @@ def build_sweep_document(result: SweepResult) -> Document:
         variants=(SUCCEEDED, LAW, HALF, MOST),
         sections=tuple(_sections(result)),
         version=result.run.uncork_version,
-        heading="What to know",
     )
 
 
@@ -106,7 +103,6 @@ _FAILS: Final = Value("fails", tone="slower")
 
 
 def _held(objective: ObjectiveFacts, level: float) -> Value:
-    """Return whether a level holds an objective."""
     if objective.fails is not None and level >= objective.fails:
         return _FAILS
     if objective.holds is not None and level <= objective.holds:
@@ -115,13 +111,11 @@ def _held(objective: ObjectiveFacts, level: float) -> Value:
 
 
 def _limits(result: SweepResult) -> tuple[tuple[float, str], ...]:
-    """Return the objectives on latency as lines of a chart."""
     wanted = (parse_objectives(objective.text)[0] for objective in result.objectives)
     return tuple((objective.limit, objective.text) for objective in wanted if objective.quantity != "errors")
 
 
 def _shaded(result: SweepResult) -> tuple[float, float] | None:
-    """Return the levels that hold every objective; None if there are none."""
     held = [objective.holds for objective in result.objectives if objective.holds is not None]
     if not held or len(held) < len(result.objectives):
         return None
@@ -171,7 +165,6 @@ def _sections(result: SweepResult) -> Iterator[Section]:
 
 
 def _verified(result: SweepResult, found: VerifiedFacts) -> tuple[Block, ...]:
-    """Return the load that followed the sweep, and what it does not show."""
     words = (
         f"One load of {format_duration(found.elapsed_ns)} with arrivals that do not wait for the server; "
         "latency counts from when each was due. One load has no interval: a checkpoint or a vacuum may be "
@@ -358,8 +351,7 @@ def _steps(result: SweepResult) -> Iterator[Step]:
         return
     if knee.high is None:
         yield Step(f"Raise the end of the sweep (--to) above {level_words(result, result.end)}.")
-    for finding in result.findings[:_MOST_STEPS]:
-        yield finding_step(finding)
+    yield from finding_steps(result.findings)
     for bottleneck in () if result.findings else result.bottlenecks[:1]:
         yield Step(f"{resource_title(bottleneck.resource)}: {bottleneck.remedy}.")
     if result.verified is not None and not result.verified.sustained:
@@ -404,7 +396,6 @@ _FULL: Final = 0.85
 
 
 def _compose_sweep_answer(result: SweepResult) -> str:
-    """Return the result of a sweep: what it handles, and then knee, bottleneck, objectives and cliff."""
     headlines = [capital(text) for text in _headlines(result)]
     knee = _top(result) if headlines and headlines[0].startswith("No knee") else _knee(result)
     parts = [knee, *_bottleneck(result), *_objectives(result), *_verified_words(result), *_break(result)]
@@ -535,14 +526,12 @@ def is_undecided(result: SweepResult) -> bool:
 
 
 def _performance(result: SweepResult, level: float) -> str:
-    """Return the throughput and latency of a level."""
     at = _level_facts(result, level)
     rate = _rate(result, level)
     return rate if at.p99_ns is None else f"{rate}, 99 % under {format_duration(at.p99_ns)}"
 
 
 def _most(result: SweepResult, reported: float) -> str:
-    """Return the highest throughput and its level, unless the level `reported` has it."""
     if result.most is None or result.most == reported:
         return ""
     top = rate_text(_level_facts(result, result.most).throughput)
@@ -602,7 +591,6 @@ def _break(result: SweepResult) -> Iterator[str]:
 
 
 def _warnings(result: SweepResult) -> Iterator[str]:
-    """Yield the reasons to trust the result less, the gravest first."""
     knee = result.knee
     if result.run.status != "complete" and any(level.works for level in result.levels):
         yield f"the sweep is {result.run.status}: this report covers what was measured until then"

@@ -154,12 +154,10 @@ def errors_table(result: LoadResult) -> Table | None:
 
 
 def _most_frequent(by_code: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return codes with their counts, the most frequent first."""
     return sorted(by_code.items(), key=lambda counted: (-counted[1], counted[0]))
 
 
 def _statement_errors(result: LoadResult) -> Table:
-    """Return errors by SQLSTATE and statement, with the first message of each."""
     counts = result.counts
     rows = [
         ("transactions failed", failure.code, failure.number, _place(failure), failure.message)
@@ -184,12 +182,10 @@ def _statement_errors(result: LoadResult) -> Table:
 
 
 def _place(failure: FailureFacts) -> str:
-    """Return the statement that failed, on one line; nothing if no statement failed."""
     return "" if failure.statement is None else short_sql(failure.statement)
 
 
 def _request_errors(result: LoadResult) -> Table:
-    """Return errors by request and kind, with the first message of each."""
     rows = [
         (script.name, kind, times, script.examples.get(kind, ""))
         for script in result.scripts
@@ -251,7 +247,6 @@ def use_table(result: LoadResult) -> Table:
 
 
 def _times(latencies: Iterable[Distribution]) -> Iterator[BoundColumn[Any]]:
-    """Yield the columns of service times, with one cell for each distribution."""
     found = list(latencies)
     yield number("mean", [duration_text(latency.mean_ns) for latency in found])
     yield number("p50", [duration_text(latency.p50_ns) for latency in found])
@@ -398,7 +393,6 @@ def _lost(result: LoadResult, found: PartsFacts) -> Iterator[str]:
 
 
 def _lost_sentence(part: PartFacts, found: PartsFacts, word: str) -> str:
-    """Return what is known about a part whose node was lost: the sentence names the second."""
     second = part.lost_s or 0.0
     gone = [other for other in found.parts if other.lost_s is not None and other.lost_s <= second]
     unknown = (
@@ -414,7 +408,6 @@ def _lost_sentence(part: PartFacts, found: PartsFacts, word: str) -> str:
 
 
 def _clocks(found: PartsFacts) -> Iterator[str]:
-    """Yield the nodes whose clocks were set while the load ran."""
     for part in found.parts:
         drift, bound = part.clock_drift_ns, part.clock_bound_ns
         if drift is not None and bound is not None and abs(drift) > _STEP_NS + bound:
@@ -502,7 +495,6 @@ def _count_text(value: int | None) -> str:
 
 
 def _sum_text(values: Sequence[int | None]) -> str:
-    """Return a sum as text; empty if a part of it is not known."""
     known = [value for value in values if value is not None]
     return format_count(sum(known)) if len(known) == len(values) else ""
 

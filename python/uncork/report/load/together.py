@@ -38,7 +38,6 @@ def answer_together(result: TogetherResult) -> TogetherResult:
 
 
 def _answer(result: TogetherResult) -> str:
-    """Return both throughputs in one sentence, and then the answer of each load."""
     rates = [
         f"{rate_text(load.load.operations_per_second)} {operation_word(load.load)}s a second ({load.name})"
         for load in result.loads
@@ -59,7 +58,6 @@ def _answer(result: TogetherResult) -> str:
 
 
 def _answers(result: TogetherResult) -> str:
-    """Return the answer of each load, after its name."""
     return " ".join(f"{load.name}: {load.load.answer}" for load in result.loads).rstrip(".")
 
 
@@ -101,7 +99,6 @@ def build_together_document(result: TogetherResult) -> Document:
             Section("reproduce", "How to repeat these loads", (Code(result.run.reproduce, "sh"),)),
         ),
         version=result.run.uncork_version,
-        heading="What to know",
     )
 
 
@@ -142,7 +139,6 @@ def _facts(result: TogetherResult) -> Iterator[tuple[str, str]]:
 
 
 def _sections(together: LoadOfTogether) -> Iterator[Section]:
-    """Yield the sections of one load's own report."""
     for section in _document(together).sections:
         if section.id not in _LEFT_OUT:
             title = f"{together.name}: {uncapital(section.title)}"
@@ -153,7 +149,6 @@ def _sections(together: LoadOfTogether) -> Iterator[Section]:
 
 
 def _side_by_side(result: TogetherResult) -> Table:
-    """Return one column per load: throughput, latencies and accounts."""
     loads = [together.load for together in result.loads]
     rows: list[tuple[str, Callable[[LoadResult], str]]] = [
         ("operations", operation_word),
@@ -193,7 +188,6 @@ def _failed(load: LoadResult) -> str:
 
 
 def _over_time(result: TogetherResult) -> Iterator[Section]:
-    """Yield the charts of all loads on one time axis."""
     names = tuple(load.name for load in result.loads)
     charts: list[Block] = []
     for title, unit, y_title, points in (

@@ -25,7 +25,6 @@ _SHOWN: Final = 3
 
 
 def _compose_log_answer(result: LogResult) -> str:
-    """Return what is wrong, else where the time went; without durations, the most frequent error."""
     if not result.executions.count and result.pool is not None:
         return pool_answer(result.pool)
     if not result.executions.count:
@@ -71,7 +70,6 @@ def _without_durations(result: LogResult) -> str:
 
 
 def _reasons(result: LogResult) -> Iterator[str]:
-    """Yield the findings, the costliest first, then errors and what a pooler reports."""
     yield from (finding_sentence(finding) for finding in result.findings)
     clear = unexplained_part(result.costliest) is None
     if result.executions.count and not result.findings and clear:
@@ -90,7 +88,6 @@ def _reasons(result: LogResult) -> Iterator[str]:
 
 
 def _warnings(result: LogResult) -> Iterator[str]:
-    """Yield the reasons to trust the numbers less."""
     if result.skipped:
         names = ", ".join(result.skipped[:_SHOWN]) + (" and more" if len(result.skipped) > _SHOWN else "")
         one = len(result.skipped) == 1
@@ -152,7 +149,6 @@ def _warnings(result: LogResult) -> Iterator[str]:
 
 
 def _rejected(result: LogResult) -> Iterator[str]:
-    """Yield how many lines belong to no entry, where the first one is, and what to do."""
     if not result.rejected:
         return
     lines = sum(file.lines for file in result.files) or result.entries + result.rejected

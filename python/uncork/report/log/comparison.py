@@ -29,7 +29,6 @@ _TERMINAL_WIDTH: Final = 4
 
 
 def _compose_comparison_answer(comparison: LogComparison) -> str:
-    """Return in one sentence how statement time changed, and whether by number or by duration."""
     before, after = comparison.before, comparison.after
     if before.mean_ns is None or after.mean_ns is None:
         return "One of the logs has no durations, so there is nothing to compare."
@@ -85,7 +84,6 @@ def _signed(seconds: float) -> str:
 
 
 def _comparison_tables(comparison: LogComparison) -> Iterator[Table]:
-    """Yield the tables that compare both logs: totals, applications, the histogram of durations."""
     yield _totals_table(comparison)
     applications = _applications_table(comparison)
     if applications is not None:
@@ -134,7 +132,6 @@ def _durations_table(comparison: LogComparison) -> Table:
 
 
 def _applications_table(comparison: LogComparison) -> Table | None:
-    """Return both logs by application; None when the logs name no application."""
     if not any(application.name for application in comparison.applications):
         return None
 
@@ -199,7 +196,6 @@ def _means(change: TemplateChange) -> Value:
 
 
 def _lists(change: TemplateChange) -> str:
-    """Return how the size of lists changed; empty for a template without lists."""
     sizes = [period.list_mean for period in (change.before, change.after)]
     if not any(size is not None and size > 1 for size in sizes):
         return ""
@@ -232,7 +228,6 @@ def build_log_comparison_document(comparison: LogComparison) -> Document:
             Section("templates", "Template by template", (_templates_table(comparison, 2_000, 160),)),
         ),
         version=comparison.uncork_version,
-        heading="What to know",
     )
 
 

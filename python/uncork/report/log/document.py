@@ -35,7 +35,7 @@ from uncork.report.blocks import (
     filled_section,
 )
 from uncork.report.cells import count_cell, header, number, share_cell, table_of
-from uncork.report.findings import careful_last, finding_sections, finding_step, missing_words
+from uncork.report.findings import careful_last, finding_sections, finding_steps, missing_words
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log.pool import pool_tables
 from uncork.report.log.routes import route_folds, route_tables, routes_table
@@ -78,8 +78,6 @@ from uncork.report.write.terminal_text import (
 
 _LINE: Final = 100
 _SLOWEST: Final = 50
-_MOST_STEPS: Final = 3
-"""Findings with a step: only the costliest, because a change may remove the others."""
 
 
 MOST_TEMPLATES: Final = 1_000
@@ -107,7 +105,6 @@ def build_log_document(result: LogResult, *, parts: int | None = None, has_secti
         variants=(EXECUTIONS,),
         sections=tuple(_sections(result, parts)) if has_sections else (),
         version=result.run.uncork_version,
-        heading="What to know",
     )
 
 
@@ -122,8 +119,7 @@ def _steps(result: LogResult) -> Iterator[Step]:
     if not result.executions.count and result.pool is None:
         yield Step("Make the server log durations for a while, then profile the log again:", _LOG_ALL)
         return
-    for finding in result.findings[:_MOST_STEPS]:
-        yield finding_step(finding)
+    yield from finding_steps(result.findings)
     if result.events is not None:
         yield Step(
             "Query every entry with SQL, here or with any tool that reads Parquet:",
@@ -272,7 +268,6 @@ def render_log_live(result: LogResult, console: Console, state: str, *, top: int
 
 
 def _write_templates(result: LogResult, console: Console, top: int) -> None:
-    """Print the costliest templates: a line of numbers, and the template on its own line."""
     table = templates_table(result, top, width=entry_width(console, _INDENT))
     write_lines(console, wrapped(table.caption, console.width), "bold")
     console.print()
@@ -291,7 +286,6 @@ def _write_templates(result: LogResult, console: Console, top: int) -> None:
 
 
 def _write_slowest(result: LogResult, console: Console, top: int) -> None:
-    """Print the slowest single statements: when and whose, and the statement on its own line."""
     shown = result.slowest[:top]
     if not shown:
         return
@@ -316,7 +310,6 @@ def _write_slowest(result: LogResult, console: Console, top: int) -> None:
 
 
 def _write_rejected(result: LogResult, console: Console) -> None:
-    """Print the first lines that belong to no entry."""
     write_title(console, f"Lines that belong to no entry: the first of {format_count(result.rejected)}")
     for line in result.rejected_lines:
         number = "" if line.line is None else f":{line.line}"
@@ -456,7 +449,6 @@ def _words(template: TemplateFacts) -> Iterator[str]:
 
 
 def _histogram(template: TemplateFacts) -> Table:
-    """Return the histogram of durations, from the shortest execution to the longest."""
     places = [place for place, count in enumerate(template.histogram) if count]
     occupied = slice(places[0], places[-1] + 1)
     return table_of(

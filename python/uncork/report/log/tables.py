@@ -467,7 +467,6 @@ def server_hours_table(result: LogResult) -> Table | None:
 def _server_columns(
     name: str, starts: Sequence[int], hours: Mapping[int, HourFacts]
 ) -> Iterator[BoundColumn[int]]:
-    """Yield the columns of a server: its statements in each hour, and their p95."""
     known = [hours.get(start) for start in starts]
     yield number(name, [count_cell(0 if hour is None else hour.executions) for hour in known])
     yield number("p95", [duration_cell(None if hour is None else hour.p95_ns) for hour in known])

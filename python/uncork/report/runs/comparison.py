@@ -91,7 +91,6 @@ def build_runs_document(result: RunComparison, flames: Sequence[Flame] = ()) -> 
         baseline=result.before.id,
         sections=tuple(_sections(result, flames)),
         version=result.uncork_version,
-        heading="What to know",
     )
 
 
@@ -166,7 +165,6 @@ def _runs_table(result: RunComparison) -> Table:
 
 
 def _glance(result: RunComparison) -> Table:
-    """Return the main metrics, one per row: the run before, then all others."""
     found = [{(figure.subject, figure.name): figure for figure in pair.figures} for pair in result.pairs]
     first = {key: figure for figures in reversed(found) for key, figure in figures.items()}
     ordered = sorted(first.values(), key=figure_order)
@@ -232,12 +230,10 @@ def _figures_blocks(before: RunSide, pair: RunPair) -> Iterator[Block]:
 
 
 def _ordered(pair: RunPair) -> list[FigureComparison]:
-    """Return the metrics, those with a verdict of a difference first."""
     return sorted(sorted(pair.figures, key=figure_order), key=_rank)
 
 
 def _figures_table(before: RunSide, pair: RunPair) -> Table:
-    """Return the metrics that differ and the most important others, for the terminal."""
     ordered = _ordered(pair)
     decided = sum(_rank(comparison) == 0 for comparison in ordered)
     return _table(before, pair, ordered[: max(_MOST_SHORT, min(decided, _MOST_ROWS))], len(ordered))
@@ -260,7 +256,6 @@ def _table(before: RunSide, pair: RunPair, shown: Sequence[FigureComparison], of
 
 
 def _rank(comparison: FigureComparison) -> int:
-    """Return a sort key that puts metrics with a verdict first."""
     return 0 if comparison.verdict not in (RunVerdict.NOT_ENOUGH_EVIDENCE, RunVerdict.SAME) else 1
 
 
@@ -293,7 +288,6 @@ def _partial(comparison: FigureComparison) -> bool:
 
 
 def _chart(result: RunComparison, pair: RunPair) -> ForestChart | None:
-    """Return a chart of the ratios of times with their intervals; None for fewer than two."""
     timed = [figure for figure in sorted(pair.figures, key=figure_order) if _timed(figure)][:_MOST_MARKS]
     if len(timed) < 2:
         return None
@@ -482,7 +476,6 @@ def _statuses_over_time(series: Sequence[RunSeries]) -> tuple[LineChart, ...]:
 
 
 def _shares(series: Sequence[RunSeries], statuses: frozenset[str]) -> tuple[Line, ...]:
-    """Return a line per run, without the seconds in which nothing was answered."""
     lines = (
         Line(
             run.run,
@@ -507,7 +500,6 @@ def _share_words(line: Line) -> str:
 
 
 def _statuses(result: RunComparison) -> DotChart | None:
-    """Return a chart of the share of each status in each run's answers; None without statuses."""
     found = sorted({status for series in result.series for status in series.statuses})
     if not found:
         return None
@@ -531,7 +523,6 @@ def _statuses(result: RunComparison) -> DotChart | None:
 
 
 def _costs(result: RunComparison) -> Iterator[DotChart]:
-    """Yield a chart per unit of the costs per operation in each run."""
     for unit, title, shown in _COSTS:
         marks = list(_cost_marks(result, unit))
         if not marks:

@@ -89,7 +89,6 @@ def side_name(side: RunSide) -> str:
 
 
 def _compose_runs_answer(result: RunComparison) -> str:
-    """Return the result in sentences, of which the first begins with the verdict."""
     if result.cure:
         return join_sentences(text for pair in result.pairs for text in changed_answer(pair))
     if len(result.pairs) == 1:
@@ -133,7 +132,6 @@ def _answer(result: RunComparison, pair: RunPair) -> str:
 
 
 def _answers(result: RunComparison) -> str:
-    """Return the verdict on each of several runs, those that differ first."""
     runs_of: dict[str, list[str]] = {}
     for pair in sorted(result.pairs, key=lambda pair: not claimed(pair)):
         found = claimed(pair)
@@ -219,7 +217,6 @@ def _judged(pair: RunPair) -> list[FigureComparison]:
 
 
 def _unknown(pair: RunPair) -> str:
-    """Return why no verdict is possible at all; empty if one is."""
     judged = [comparison for comparison in _judged(pair) if comparison.scale != "effect"]
     if any(figure.scale == "effect" for figure in pair.figures):
         return ""
@@ -243,7 +240,6 @@ def _effect(comparison: FigureComparison, level: str | None = None) -> str:
 
 
 def _effect_only(comparison: FigureComparison) -> str:
-    """Return an effect without its interval."""
     return (
         effect_text(comparison.ratio)
         if comparison.ratio is not None and comparison.scale != "share"
@@ -259,7 +255,6 @@ def _counts(comparison: FigureComparison) -> tuple[tuple[int, int], tuple[int, i
 
 
 def _reasons(result: RunComparison) -> Iterator[str]:
-    """Yield the caveats of a comparison, one sentence each, the most serious first."""
     if result.cure:
         yield f"Before is the watch that {result.cure} began with, {result.before.id}."
     for pair in result.pairs:
@@ -359,7 +354,6 @@ def _environment(pair: RunPair) -> str:
 
 
 def _other_load(result: RunComparison, pair: RunPair) -> Iterator[str]:
-    """Yield a warning if two loads differ in what they send, or in how fast they send it."""
     if pair.after.kind not in ("load", "sweep"):
         return
     found = [
@@ -396,7 +390,6 @@ def _change(section: str, name: str, before: str, after: str) -> str:
 
 
 def _steps(result: RunComparison) -> Iterator[NextStep]:
-    """Yield the steps that would compare these runs properly."""
     kind = result.before.kind
     if kind == "experiment":
         yield NextStep(

@@ -86,7 +86,6 @@ def build_history_document(history: History) -> Document:
         variants=(_MEASURED, _LEVEL),
         sections=tuple(_sections(history)),
         version=history.uncork_version,
-        heading="What to know",
     )
 
 
@@ -138,7 +137,6 @@ def _sections(history: History) -> Iterator[Section]:
 
 
 def _chart(history: History) -> LineChart | None:
-    """Return a chart of values and levels by run; None for fewer than two runs."""
     if len(history.runs) < 2:
         return None
     values, levels = (
@@ -204,7 +202,6 @@ def _commits(change: HistoryChange) -> str:
 
 
 def _differences(change: HistoryChange) -> str:
-    """Return the known differences between the runs on either side; the commit has its own column."""
     found = [difference for difference in change.differences if difference.section != "commit"]
     words = [
         f"{difference.name or difference.section}: {difference.before or '–'} → {difference.after or '–'}"
@@ -258,7 +255,6 @@ _SURE: Final = 1e-4
 
 
 def _compose_history_answer(history: History) -> str:
-    """Return whether the newest run is worse, if asked, and how the metric changed over the runs."""
     changed = _change_answer(history)
     if history.newest is None:
         return changed
@@ -266,7 +262,6 @@ def _compose_history_answer(history: History) -> str:
 
 
 def _change_answer(history: History) -> str:
-    """Return what changed first, then since when and how surely."""
     name = f"{history.metric} of {history.subject}" if history.subject else history.metric
     over = f"over {count_words(len(history.runs), 'run')}"
     if len(history.runs) > 1:
@@ -320,7 +315,6 @@ def _effect(history: History, change: HistoryChange) -> str:
 
 
 def _warnings(history: History) -> Iterator[str]:
-    """Yield how certain the changes are, and what makes them doubtful, one sentence each."""
     if history.newest is not None:
         yield from newest_warnings(history.newest)
     if any(not change.suspected for change in history.changes):
@@ -392,7 +386,6 @@ def newest_sentence(history: History, newest: NewestRun) -> str:
 
 
 def _figures(history: History, newest: NewestRun) -> str:
-    """Return both values, the change, and its interval."""
     value = figure_value(newest.value, history.unit)
     if newest.before is None:
         return f"is {value}"

@@ -39,11 +39,11 @@ def build_import_document(run: RunFigures) -> Document:
         facts=tuple(_facts(run)),
         sections=(Section("figures", "Metrics", (_table(run),)),),
         version=__version__,
+        heading="Why",
     )
 
 
 def _reasons(run: RunFigures) -> Iterator[str]:
-    """Yield what this result cannot decide, and what is needed instead."""
     noisy = [figure for figure in run.figures if figure.scale == "ratio"]
     alone = sum(figure.within is None for figure in noisy)
     if alone:

@@ -33,23 +33,27 @@ _AGREES: Final[dict[str, tuple[PlaceKind, ...]]] = {
     "pool": ("pool wait", "service wait"),
 }
 """For each bottleneck, the places where requests wait for it."""
-_PLACES: Final[dict[PlaceKind, str]] = {
-    "database parsing": "parsing statements in the database",
-    "database planning": "planning statements in the database",
-    "database cpu": "computing in the database",
-    "database queue": "waiting for a processor in the database",
-    "locks": "waiting for locks",
-    "commit": "waiting for commits",
-    "storage": "waiting for storage",
-    "internal locks": "waiting for each other in the database",
-    "database other": "waiting in the database",
-    "idle in transaction": "between statements of open transactions",
-    "service cpu": "in the service's code",
-    "service queue": "waiting for a processor in the service",
-    "process queue": "waiting for a free process of the service",
-    "pool wait": "waiting for a connection of PgBouncer",
-    "service wait": "waiting in the service",
+PLACES: Final[Mapping[PlaceKind, tuple[str, str]]] = {
+    "database parsing": ("database: parsing statements", "parsing statements in the database"),
+    "database planning": ("database: planning statements", "planning statements in the database"),
+    "database cpu": ("database: computing", "computing in the database"),
+    "database queue": ("database: waiting for a processor", "waiting for a processor in the database"),
+    "locks": ("database: waiting for locks", "waiting for locks"),
+    "commit": ("database: waiting for commits to be safe on disk", "waiting for commits"),
+    "storage": ("database: waiting for storage", "waiting for storage"),
+    "internal locks": ("database: waiting for each other", "waiting for each other in the database"),
+    "database other": ("database: other waits", "waiting in the database"),
+    "idle in transaction": (
+        "service: between statements of an open transaction",
+        "between statements of open transactions",
+    ),
+    "service cpu": ("service: computing", "in the service's code"),
+    "service queue": ("service: waiting for a processor", "waiting for a processor in the service"),
+    "process queue": ("service: waiting for a free process", "waiting for a free process of the service"),
+    "pool wait": ("service: waiting for a connection of PgBouncer", "waiting for a connection of PgBouncer"),
+    "service wait": ("service: other waits", "waiting in the service"),
 }
+"""Each place where requests pass their time, as a table and as a sentence name it."""
 
 
 def answer_service(result: ServiceResult) -> ServiceResult:
@@ -81,7 +85,7 @@ def _bottleneck(result: ServiceResult) -> str:
         place = result.time[0]
         share = percent_text(place.share)
         part = unexplained_part(_costliest(result))
-        headline = f"No fault was found: requests pass {share} of their time {_PLACES[place.kind]}"
+        headline = f"No fault was found: requests pass {share} of their time {PLACES[place.kind][1]}"
         detail = "" if part is None else unexplained_words(part, "the time of the database's busy sessions")
         return join_sentences((headline, detail, rest))
     return fitting((headline, rest) for headline in _headlines(result, result.findings[0]))
@@ -92,7 +96,6 @@ def _costliest(result: ServiceResult) -> tuple[CostlyPart, ...]:
 
 
 def _headlines(result: ServiceResult, found: ServiceFinding) -> Iterator[str]:
-    """Yield headlines about the costliest finding, the most informative first."""
     request = next((request for request in result.requests if request.name == found.request), None)
     limit = next(
         (bottleneck for bottleneck in result.bottlenecks if bottleneck.sentence == found.sentence), None
@@ -154,9 +157,9 @@ def _statement(result: ServiceResult, found: ServiceFinding, request: RequestFac
     places = [
         place
         for place in result.time
-        if place.kind in _PLACES and not place.kind.startswith(("service", "idle"))
+        if place.kind in PLACES and not place.kind.startswith(("service", "idle"))
     ]
-    doing = _PLACES[places[0].kind] if places else "in the database"
+    doing = PLACES[places[0].kind][1] if places else "in the database"
     yield f"{text} of {request.name} takes {took}, mostly {doing}"
     yield f"{text} of {request.name} takes {took}"
     yield f"{text} of {_short(request)} takes {took}"
@@ -179,8 +182,7 @@ def _share_of(result: ServiceResult, kind: PlaceKind) -> str:
 
 
 def _rest(result: ServiceResult) -> str:
-    """Return the sentence after the headline: how long a request takes, and where that time goes."""
-    parts = ", ".join(f"{percent_text(place.share)} {_PLACES[place.kind]}" for place in result.time[:3])
+    parts = ", ".join(f"{percent_text(place.share)} {PLACES[place.kind][1]}" for place in result.time[:3])
     if result.mean_ns:
         return f"A request takes {format_duration(result.mean_ns)} on average: {parts}"
     return f"Busy sessions pass their time so: {parts}"
@@ -211,7 +213,7 @@ def _disagreement(result: ServiceResult) -> Iterator[str]:
     yield (
         f"The load names {limit_words(first.resource)} as saturated ({first.sentence}), but requests pass "
         f"only {percent_text(waiting)} of their time there and {percent_text(place.share)} "
-        f"{_PLACES[place.kind]}: change that first."
+        f"{PLACES[place.kind][1]}: change that first."
     )
 
 
@@ -235,26 +237,6 @@ def _warnings(result: ServiceResult) -> Iterator[str]:
         yield f"{failed} of {sent} requests failed: see the load below."
     if result.run.status != "complete":
         yield "The profile ended early: it covers only the time until then."
-
-
-PLACES: Final[Mapping[PlaceKind, str]] = {
-    "database parsing": "database: parsing statements",
-    "database planning": "database: planning statements",
-    "database cpu": "database: computing",
-    "database queue": "database: waiting for a processor",
-    "locks": "database: waiting for locks",
-    "commit": "database: waiting for commits to be safe on disk",
-    "storage": "database: waiting for storage",
-    "internal locks": "database: waiting for each other",
-    "database other": "database: other waits",
-    "idle in transaction": "service: between statements of an open transaction",
-    "service cpu": "service: computing",
-    "service queue": "service: waiting for a processor",
-    "process queue": "service: waiting for a free process",
-    "pool wait": "service: waiting for a connection of PgBouncer",
-    "service wait": "service: other waits",
-}
-"""Each place where requests pass their time, as a table names it."""
 
 
 def percent_text(share: float) -> str:

@@ -63,7 +63,6 @@ def build_service_document(result: ServiceResult, flames: Sequence[Flame] = ()) 
         variants=() if load is None else load.variants,
         sections=(*_sections(result), *_parts(result, load, flames), *_end(result)),
         version=result.run.uncork_version,
-        heading="What to know",
     )
 
 
@@ -137,7 +136,6 @@ def _sections(result: ServiceResult) -> Iterator[Section]:
 
 
 def _parts(result: ServiceResult, load: Document | None, flames: Sequence[Flame]) -> Iterator[Section]:
-    """Yield the sections of the reports on the functions, the database and the load."""
     if result.code is not None:
         yield from _of("code", "Functions", build_stack_document(result.code, flames))
     if result.database is not None:
@@ -204,7 +202,7 @@ def places_table(result: ServiceResult) -> Table | None:
     return table_if_any(
         "Where the requests pass their time",
         [place for place in result.time if place.share >= 0.001],
-        header("place", lambda place: PLACES[place.kind]),
+        header("place", lambda place: PLACES[place.kind][0]),
         number("share", lambda place: _percent(place.share)),
         number("each request", lambda place: _time(place.ns), when=timed),
         number("requests there" if timed else "sessions", lambda place: _many(place.requests)),

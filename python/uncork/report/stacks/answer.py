@@ -109,7 +109,6 @@ def imported_measures(result: StackResult) -> Iterator[MeasureFacts]:
 
 
 def _compose_stack_answer(result: StackResult) -> str:
-    """Return where the time goes: what was recorded, then what each profile imported beside it shows."""
     recorded = replace(
         result, measures=tuple(measure for measure in result.measures if not measure.imported_from)
     )
@@ -157,7 +156,6 @@ def _recorded_answer(result: StackResult) -> str:
 
 
 def _measure_answer(measure: MeasureFacts, kernel: float | None) -> str:
-    """Return the hottest template and functions of a measure; `kernel` is the kernel's share."""
     top = next(
         (template for template in measure.templates if template.name and template.share >= _LEAST), None
     )
@@ -211,7 +209,6 @@ def _used_ns(result: StackResult) -> int:
 
 
 def _compose_stack_reasons(result: StackResult) -> tuple[str, ...]:
-    """Return the other findings; none if the processes were nearly idle."""
     if is_idle(result):
         return ()
     return tuple([*(finding.text for finding in result.findings), *_changes(result), *_others(result)])

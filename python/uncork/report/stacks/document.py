@@ -67,7 +67,6 @@ def build_stack_document(result: StackResult, flames: Sequence[Flame] = ()) -> D
         facts=tuple(_facts(result)),
         sections=tuple(_sections(result, flames)),
         version=result.run.uncork_version,
-        heading="What to know",
     )
 
 

@@ -255,7 +255,6 @@ def sheet(block: Drawn, document: Document, theme: Theme) -> str:
 
 
 def _size(svg: str) -> tuple[float, float]:
-    """Return the width and height of a drawing, from its first tag."""
     tag = svg[: svg.index(">")]
     sizes = [re.search(rf'\b{name}="([\d.]+)"', tag) for name in ("width", "height")]
     if None not in sizes:
@@ -267,7 +266,6 @@ def _size(svg: str) -> tuple[float, float]:
 
 
 def _note(block: Drawn) -> str:
-    """Return the note that a page shows under the title."""
     if isinstance(block, ForestChart):
         return forest_key(block)
     if isinstance(block, StackChart):
@@ -281,7 +279,6 @@ def _note(block: Drawn) -> str:
 
 
 def _keys(block: Drawn, palette: Palette) -> Iterator[tuple[str, str]]:
-    """Yield the marks of the legend, each with its name."""
     if isinstance(block, StackChart):
         for layer in reversed(block.layers):
             number = layer_number(block, layer)

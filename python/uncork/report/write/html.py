@@ -216,7 +216,6 @@ def _folds(document: Document) -> Iterator[Fold]:
 
 
 def _blocks(blocks: Sequence[Block], files: Files, few: Callable[[Table], bool]) -> list[list[Any]]:
-    """Return blocks as lists, which begin with the kind of block."""
     found: list[list[Any]] = []
     for block in blocks:
         match block:

@@ -40,7 +40,6 @@ def otlp_requests(telemetry: Telemetry) -> Iterator[str]:
 
 
 def _parts(metrics: Iterable[Metric]) -> Iterator[list[tuple[Metric, tuple[Point, ...]]]]:
-    """Distribute points among requests."""
     part: list[tuple[Metric, tuple[Point, ...]]] = []
     room = _MOST_POINTS
     for metric in metrics:

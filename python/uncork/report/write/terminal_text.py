@@ -180,7 +180,6 @@ def _longest(text: str) -> int:
 
 
 def _drawn(table: Table, widths: Sequence[int], console: Console) -> RichTable:
-    """Return a table in the form that rich draws."""
     found = RichTable(
         box=SIMPLE_HEAD,
         show_edge=False,
@@ -200,7 +199,6 @@ def _drawn(table: Table, widths: Sequence[int], console: Console) -> RichTable:
 
 
 def _in_column(text: str, width: int) -> str:
-    """Return a text in lines of a column, besides its own."""
     return "\n".join(line for part in text.split("\n") for line in _lines(part, width))
 
 
