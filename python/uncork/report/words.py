@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -121,6 +121,29 @@ def interval_bounds(low: float | None, high: float | None) -> tuple[str, str]:
         centre = math.sqrt(low * high)  # near the effect itself, whose form the ends have
         return (f"×{times_number(low)}", right) if centre >= _TIMES_ABOVE else (left, format_percent(high))
     return left, right
+
+
+def ratio_span(low: float, high: float, direction: Callable[[float], str], *, fractions: bool) -> str:
+    """Format an interval of a ratio in a sentence: ``44 % to 48 %`` if both ends point the same way.
+
+    Otherwise each end has its `direction`: ``3.0 % faster to 2.0 % slower``. Small ratios are `fractions`,
+    such as ``1/3.1 to 1/2.9``, or else the times of the inverse ratio.
+    """
+    ends = interval_bounds(low, high)
+    bare = [end.lstrip("+−±×÷") for end in ends]
+    signs = {end[0] for end in ends}
+    if signs == {"×"}:
+        return f"{bare[0]} to {bare[1]} times"
+    if signs == {"÷"}:
+        return f"1/{bare[0]} to 1/{bare[1]}" if fractions else f"{bare[1]} to {bare[0]} times"
+    if signs & {"×", "÷"}:
+        return f"{ends[0]} to {ends[1]}"
+    if low > 1 or high < 1:
+        return " to ".join(bare if low > 1 else bare[::-1])
+    return " to ".join(
+        "0 %" if end.startswith("±") else f"{text} {direction(ratio)}"
+        for end, text, ratio in zip(ends, bare, (low, high), strict=True)
+    )
 
 
 def sentence(text: str) -> str:

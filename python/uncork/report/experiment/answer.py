@@ -13,7 +13,6 @@ from uncork.model.results.experiment import (
     FactorFacts,
     NoiseFloor,
     RunResult,
-    VariantFacts,
     WorkloadFacts,
 )
 from uncork.model.units import count_words, format_duration, series_words
@@ -22,7 +21,7 @@ from uncork.report.experiment.batches import atomicity_words
 from uncork.report.experiment.conduct import host_words
 from uncork.report.experiment.explanation import evidence_words
 from uncork.report.experiment.requests import answer_words, data_check_words
-from uncork.report.experiment.view import improvement
+from uncork.report.experiment.view import View, improvement
 from uncork.report.headline import capital, fitting, join_sentences
 from uncork.report.words import (
     MEASURED,
@@ -31,10 +30,10 @@ from uncork.report.words import (
     effect_text,
     figures_text,
     has_effect,
-    interval_bounds,
     known_so_far,
     level_text,
     points_text,
+    ratio_span,
     sentence,
     tally_words,
     times_number,
@@ -53,16 +52,9 @@ def answer_experiment(result: RunResult) -> RunResult:
     Refusals come first, because a wrong answer is never fast. The comparisons need not form a full matrix,
     and may be empty.
     """
-    scene = _Scene(
-        result.comparisons,
-        result.variants,
-        result.factors,
-        result.workloads,
-        result.practical,
-        result.confidence,
-    )
+    scene = _Scene(result)
     refused = scene.having(Verdict.REFUSED)
-    measured = tuple(comparison for comparison in scene.comparisons if comparison.verdict in MEASURED)
+    measured = tuple(comparison for comparison in result.comparisons if comparison.verdict in MEASURED)
     sentences = [_refusal(scene, refused)] if refused else []
     if not measured:
         sentences.append(
@@ -84,77 +76,54 @@ def answer_experiment(result: RunResult) -> RunResult:
     return replace(result, answer=" ".join(sentences), reasons=tuple(text for text in reasons if text))
 
 
-@dataclass(frozen=True, slots=True)
-class _Scene:
-    """The input of an answer, with the lookups that its sentences need."""
-
-    comparisons: tuple[Comparison, ...]
-    variants: tuple[VariantFacts, ...]
-    factors: tuple[FactorFacts, ...]
-    workloads: tuple[WorkloadFacts, ...]
-    practical: float
-    confidence: float
+class _Scene(View):
+    """A result with the lookups that the sentences of its answer need."""
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
-        return dimensions(self.factors, self.workloads)
-
-    @property
-    def baseline(self) -> str:
-        return next((variant.name for variant in self.variants if variant.baseline), "the baseline")
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        return tuple(variant.name for variant in self.variants if not variant.baseline)
+        return dimensions(self.factors, self.result.workloads)
 
     def having(self, verdict: Verdict, variant: str | None = None) -> tuple[Comparison, ...]:
-        return tuple(
-            comparison
-            for comparison in self.comparisons
-            if comparison.verdict is verdict and variant in (None, comparison.variant)
-        )
+        found = (comparison for comparison in self.result.comparisons if comparison.verdict is verdict)
+        return tuple(comparison for comparison in found if variant in (None, comparison.variant))
 
     def so_far(self, direction: Direction) -> tuple[Comparison, ...]:
         """Return the comparisons without a verdict that are known to have this direction."""
-        return tuple(comparison for comparison in self.comparisons if known_so_far(comparison) == direction)
+        return tuple(c for c in self.result.comparisons if known_so_far(c) == direction)
 
     def of(self, variant: str) -> tuple[Comparison, ...]:
-        return tuple(comparison for comparison in self.comparisons if comparison.variant == variant)
+        return tuple(comparison for comparison in self.result.comparisons if comparison.variant == variant)
 
     def wins(self, variant: str) -> list[Comparison]:
         """Return the comparisons a variant wins by an amount that matters; if there are none, all it wins."""
         faster = self.having(Verdict.FASTER, variant)
         return [c for c in faster if self.matters(c)] or list(faster)
 
-    def workload(self, name: str) -> WorkloadFacts | None:
-        return next((workload for workload in self.workloads if workload.name == name), None)
-
-    def metric(self, comparison: Comparison) -> str:
-        workload = self.workload(comparison.workload)
-        return workload.metric if workload else "latency_mean"
-
     def gain(self, comparison: Comparison) -> float:
-        workload = self.workload(comparison.workload)
-        return improvement(comparison, workload.better if workload else "lower")
+        return improvement(comparison, self.better(comparison.workload))
 
-    def place(self, comparison: Comparison, known: frozenset[str] = frozenset()) -> str:
+    def where(self, comparison: Comparison, known: frozenset[str] = frozenset()) -> str:
         """Return the workload and cell of a comparison in words, without the dimensions in `known`."""
-        parts = []
-        if len(self.workloads) > 1 and "workload" not in known:
-            parts.append(f"on {comparison.workload}")
+        several = len(self.result.workloads) > 1 and "workload" not in known
         cell = tuple(pair for pair in comparison.cell if pair[0] not in known)
-        if cell:
-            parts.append(f"at {cell_words(cell, self.factors)}")
-        return " ".join(parts)
+        parts = (f"on {comparison.workload}" if several else "", f"at {self.cell(cell)}" if cell else "")
+        return " ".join(filter(None, parts))
 
     def detail(self, comparison: Comparison, known: frozenset[str] = frozenset()) -> str:
         """Return the metric, place and interval of an effect: ``(mean time; 95 % interval: 44 % to 48 %)``.
 
         The place leaves out the dimensions in `known`.
         """
-        metric = self.metric(comparison)
-        what = " ".join(filter(None, (metric_noun(metric), self.place(comparison, known))))
-        return f"({'; '.join(filter(None, (what, interval_words(comparison, metric, self.confidence))))})"
+        return f"({'; '.join(filter(None, self._detail(comparison, known)))})"
+
+    def _detail(self, comparison: Comparison, known: frozenset[str]) -> tuple[str, str]:
+        metric = self.metric(comparison.workload)
+        what = " ".join(filter(None, (metric_noun(metric), self.where(comparison, known))))
+        return what, interval_words(comparison, metric, self.result.confidence)
+
+    def words(self, comparison: Comparison, chosen: Sequence[Comparison]) -> tuple[str, str]:
+        """Return the claim of a comparison, as the largest effect among those `chosen`: see `claim_words`."""
+        return claim_words(comparison, self.metric(comparison.workload), "up to " if len(chosen) > 1 else "")
 
     def claim(
         self,
@@ -171,11 +140,9 @@ class _Scene:
         `many` comparisons show it and in which `region` follow the baseline's name, and the place leaves out
         the dimensions in `known`. A second sentence takes over what makes the first one too long.
         """
-        metric = self.metric(best)
-        what = " ".join(filter(None, (metric_noun(metric), self.place(best, known))))
-        interval = interval_words(best, metric, self.confidence)
+        what, interval = self._detail(best, known)
         effect = "largest effect" if len(chosen) > 1 else "effect"
-        phrase, joint = claim_words(best, metric, "up to " if len(chosen) > 1 else "")
+        phrase, joint = self.words(best, chosen)
         claim = f"{best.variant} {phrase} {joint} {self.baseline}"
         does = f"{best.variant} does {'better' if self.gain(best) > 0 else 'worse'} than {self.baseline}"
         mixed = len({comparison.difference is None for comparison in chosen}) > 1
@@ -199,8 +166,9 @@ class _Scene:
 
     def matters(self, comparison: Comparison) -> bool:
         """Return whether the estimated effect is large enough to matter in practice."""
-        workload = self.workload(comparison.workload)
-        practical = self.practical if workload is None or workload.practical is None else workload.practical
+        workload, practical = self.workload(comparison.workload), self.result.practical
+        if workload is not None and workload.practical is not None:
+            practical = workload.practical
         if comparison.difference is not None:
             return abs(comparison.difference) > practical
         return comparison.ratio is None or abs(math.log(comparison.ratio)) > math.log1p(practical)
@@ -210,15 +178,15 @@ class _Scene:
 
 
 def _one(scene: _Scene, comparison: Comparison) -> str:
-    variant, baseline, place = comparison.variant, scene.baseline, scene.place(comparison)
+    variant, baseline, place = comparison.variant, scene.baseline, scene.where(comparison)
     there = f" {place}" if place else ""
     known = frozenset({"workload", *(name for name, _ in comparison.cell)})
-    phrase = claim_words(comparison, scene.metric(comparison))[0]
+    phrase = scene.words(comparison, ())[0]
     detail = scene.detail(comparison, known)
     if comparison.verdict is Verdict.NO_PRACTICAL_DIFFERENCE:
         return (
             f"There is no practical difference between {variant} and {baseline}{there}. {variant} {phrase} "
-            f"{detail}, and differences under {_share(scene.practical)} do not matter."
+            f"{detail}, and differences under {_share(scene.result.practical)} do not matter."
         )
     if known_so_far(comparison) is not None:
         claim = scene.claim([comparison], comparison, region=f"{there} so far", known=known)
@@ -238,7 +206,7 @@ def _one(scene: _Scene, comparison: Comparison) -> str:
 
 
 def _immaterial(scene: _Scene) -> str:
-    return f"This is less than the {_share(scene.practical)} that matters."
+    return f"This is less than the {_share(scene.result.practical)} that matters."
 
 
 def _size_open(comparison: Comparison) -> str:
@@ -269,7 +237,7 @@ def _many(scene: _Scene, measured: Sequence[Comparison]) -> str:
     if len(same) == len(measured):
         return (
             f"There is no practical difference between {baseline} and {others} in any of {total}. "
-            f"No difference reaches {_share(scene.practical)}."
+            f"No difference reaches {_share(scene.result.practical)}."
         )
     if not same:
         return (
@@ -336,7 +304,7 @@ def _winner(scene: _Scene, variant: str) -> str:
 
 def _lost(scene: _Scene, losses: Sequence[Comparison], own: Sequence[Comparison]) -> str:
     worst = min(losses, key=scene.gain)
-    phrase = claim_words(worst, scene.metric(worst), "up to " if len(losses) > 1 else "")[0]
+    phrase = scene.words(worst, losses)[0]
     return f"But it {phrase} in {len(losses)} of {count_words(len(own), 'comparison')} {scene.detail(worst)}."
 
 
@@ -346,7 +314,7 @@ def _rest(scene: _Scene, rest: Sequence[Comparison], elsewhere: str) -> Iterable
     other = "in the other one" if len(rest) == 1 else f"in the other {count_words(len(rest), 'comparison')}"
     subject = capitalised(elsewhere or other)
     names: dict[tuple[Verdict, Direction | None], str] = {
-        (Verdict.FASTER, None): f"a gain under {_share(scene.practical)}",
+        (Verdict.FASTER, None): f"a gain under {_share(scene.result.practical)}",
         (Verdict.NO_PRACTICAL_DIFFERENCE, None): Verdict.NO_PRACTICAL_DIFFERENCE.value,
         (Verdict.NOT_ENOUGH_EVIDENCE, "faster"): "a gain of unsettled size",
         (Verdict.NOT_ENOUGH_EVIDENCE, "slower"): "a loss of unsettled size",
@@ -370,7 +338,7 @@ def _losers(scene: _Scene, slower: Sequence[Comparison]) -> str:
     lost = [c for c in own if c.verdict is Verdict.SLOWER]
     region = Region.around(scene.dimensions, own, lost)
     many = "" if len(own) == 1 else f" in {len(lost)} of {count_words(len(own), 'comparison')}"
-    phrase = claim_words(worst, scene.metric(worst), "up to " if len(lost) > 1 else "")[0]
+    phrase = scene.words(worst, lost)[0]
     sentences = [
         f"Nothing {_faster_than(own)} {scene.baseline}. {worst.variant} {phrase}{many}"
         f"{region.on()}{region.where()} {scene.detail(worst, region.fixed())}."
@@ -420,11 +388,11 @@ def _summary(scene: _Scene, name: str) -> str | None:
     quicker = [c for c in scene.having(Verdict.FASTER, name) if c.difference is None]
     small = sum(not scene.matters(c) for c in quicker)
     faster = f"{Verdict.FASTER.value} in {len(quicker)}"
-    under = f"{faster} ({small} of them by less than {_share(scene.practical)})" if small else faster
+    under = f"{faster} ({small} of them by less than {_share(scene.result.practical)})" if small else faster
     tally = tally_words(own).replace(faster, under, 1)
     text = f"{name} in {count_words(len(own), 'comparison')}: {tally}."
     if len(own) == 1:
-        least = f" by less than {_share(scene.practical)}" if small else ""
+        least = f" by less than {_share(scene.result.practical)}" if small else ""
         text = f"{name}: {verdict_word(own[0])}{least}."
     best, worst = max(effects, key=scene.gain), min(effects, key=scene.gain)
     if best is worst:
@@ -434,7 +402,7 @@ def _summary(scene: _Scene, name: str) -> str | None:
 
 
 def _effect_text(scene: _Scene, comparison: Comparison) -> str:
-    return f"{figures_text(comparison)} {scene.place(comparison)}".strip()
+    return f"{figures_text(comparison)} {scene.where(comparison)}".strip()
 
 
 def _decides(scene: _Scene, name: str) -> Iterable[str]:
@@ -444,7 +412,7 @@ def _decides(scene: _Scene, name: str) -> Iterable[str]:
     wanted = wins or list(scene.having(Verdict.SLOWER, name))
     word = Verdict.FASTER.value if wins else Verdict.SLOWER.value
     if wins and scene.matters(wins[0]):
-        word += f" by {_share(scene.practical)} or more"
+        word += f" by {_share(scene.result.practical)} or more"
     found = []
     for dimension in scene.dimensions:
         shares = []
@@ -479,7 +447,7 @@ def _not_told_apart(scene: _Scene, name: str) -> Iterable[str]:
         if (c.cell, c.workload) == (best.cell, best.workload) and c.variant != name and _overlap(c, best)
     ]
     if rivals:
-        place = scene.place(best)
+        place = scene.where(best)
         there = f" {place}" if place else ""
         yield (
             f"Each variant is compared with {scene.baseline} only; the intervals of {name} and "
@@ -542,7 +510,7 @@ def _refusal(scene: _Scene, refused: Sequence[Comparison]) -> str:
     for name in names:
         own, wrong = scene.of(name), [c for c in refused if c.variant == name]
         if len(wrong) == 1:
-            parts.append(f"{name} is refused {scene.place(wrong[0])}".rstrip())
+            parts.append(f"{name} is refused {scene.where(wrong[0])}".rstrip())
         else:
             share = f"in {len(wrong)} of {count_words(len(own), 'comparison')}"
             parts.append(f"{name} is refused{Region.around(scene.dimensions, own, wrong).on()} {share}")
@@ -743,7 +711,10 @@ def interval_words(comparison: Comparison, metric: str, confidence: float) -> st
     )
     if low is None or high is None:
         return f"no finite {level} yet"
-    return f"{level}: {_share_ends(low, high) if shares else _ratio_ends(low, high, metric)}"
+    if shares:
+        return f"{level}: {_share_ends(low, high)}"
+    fractions = metric == "throughput"
+    return f"{level}: {ratio_span(low, high, lambda ratio: _direction(ratio, metric), fractions=fractions)}"
 
 
 def _share_ends(low: float, high: float) -> str:
@@ -751,25 +722,6 @@ def _share_ends(low: float, high: float) -> str:
     if low > 0 or high < 0:
         ends = [end.lstrip("+−±") for end in (ends if low > 0 else ends[::-1])]
     return f"{ends[0]} to {ends[1]} points"
-
-
-def _ratio_ends(low: float, high: float, metric: str) -> str:
-    ends = interval_bounds(low, high)
-    bare = [end.lstrip("+−±×÷") for end in ends]
-    signs = {end[0] for end in ends}
-    if signs == {"×"}:
-        return f"{bare[0]} to {bare[1]} times"
-    if signs == {"÷"}:
-        return f"1/{bare[0]} to 1/{bare[1]}" if metric == "throughput" else f"{bare[1]} to {bare[0]} times"
-    if signs & {"×", "÷"}:
-        return f"{ends[0]} to {ends[1]}"
-    if low > 1 or high < 1:
-        return " to ".join(bare if low > 1 else bare[::-1])
-    words = [
-        "0 %" if end.startswith("±") else f"{text} {_direction(ratio, metric)}"
-        for end, text, ratio in zip(ends, bare, (low, high), strict=True)
-    ]
-    return " to ".join(words)
 
 
 def metric_noun(metric: str) -> str:

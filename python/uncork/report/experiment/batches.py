@@ -93,12 +93,7 @@ def _costs_a_row(view: View, workload: str) -> Iterable[Table]:
     known = {(b.cell, b.variant): b for b in view.result.batches if b.workload == workload}
     costs = {(c.cell, c.variant): c for c in view.result.costs if c.workload == workload}
     used = [entry for entry in _A_ROW if any(entry[1](cost) for cost in costs.values())]
-    places = [
-        (cell, name)
-        for cell in sorted({cell for cell, _ in known}, key=view.cell_order)
-        for name in view.variants
-        if (cell, name) in costs
-    ]
+    places = sorted(known.keys() & costs.keys(), key=lambda place: view.order(*place))
     base = view.baseline
 
     def cells(read: Read, show: Show) -> list[Value]:

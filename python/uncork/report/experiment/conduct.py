@@ -268,13 +268,7 @@ def _how(systems: tuple[ArmSystem, ...]) -> Iterator[str]:
 
 def _machine_table(view: View, workload: str) -> Table:
     own = [system for system in view.result.systems if system.workload == workload]
-    known = {(system.cell, system.variant): system for system in own}
-    systems = [
-        known[cell, name]
-        for cell in sorted({system.cell for system in own}, key=view.cell_order)
-        for name in view.variants
-        if (cell, name) in known
-    ]
+    systems = sorted(own, key=lambda system: view.order(system.cell, system.variant))
     return table_of(
         f"{workload}: the machine's processors by mode, and the cost per operation",
         systems,

@@ -46,6 +46,7 @@ from uncork.report.write.terminal_text import (
     write_answer,
     write_items,
     write_lines,
+    write_list,
     write_paragraph,
     write_rows,
     write_steps,
@@ -380,12 +381,8 @@ def render_terminal(result: RunResult, console: Console) -> None:
         )
     _write_growth(view, console)
     costs = cost_highlights(view)
-    if costs:
-        write_title(console, "Largest differences in cost per operation, baseline → variant")
-        write_items(console, costs)
-    if result.warnings:
-        write_title(console, "Warnings")
-        write_items(console, result.warnings)
+    write_list(console, "Largest differences in cost per operation, baseline → variant", costs)
+    write_list(console, "Warnings", result.warnings)
     write_steps(console, document.steps)
 
 

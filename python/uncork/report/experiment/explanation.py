@@ -236,12 +236,7 @@ def _cost_table(view: View, workload: str) -> Table | None:
     if not used:
         return None
     known = {(cost.cell, cost.variant): cost for cost in own}
-    ordered = [
-        known[cell, name]
-        for cell in sorted({cost.cell for cost in own}, key=view.cell_order)
-        for name in view.variants
-        if (cell, name) in known
-    ]
+    ordered = sorted(own, key=lambda cost: view.order(cost.cell, cost.variant))
     return table_of(
         f"{workload}: cost per operation, with the change from {view.baseline} and its interval",
         ordered,

@@ -66,9 +66,7 @@ def request_sections(view: View) -> Iterable[Section]:
 
 
 def _table(view: View, workload: str, counts: list[RequestCounts]) -> Table:
-    ranked = sorted(
-        counts, key=lambda count: (view.cell_order(count.cell), _rank(view.variants, count.variant))
-    )
+    ranked = sorted(counts, key=lambda count: view.order(count.cell, count.variant))
     late = any(count.timed_out for count in counts)
     others = any(_failures(count) for count in counts)
     confidence = view.result.confidence * 100
@@ -109,10 +107,6 @@ def _failures(counts: RequestCounts) -> str:
     ]
     parts = [f"{kind} {format_count(count)}" for kind, count in kinds[:_MOST_KINDS]]
     return ", ".join(parts) + (", …" if len(kinds) > _MOST_KINDS else "")
-
-
-def _rank(order: tuple[str, ...], name: str) -> int:
-    return order.index(name) if name in order else len(order)
 
 
 # ---- charts ----

@@ -85,6 +85,10 @@ class View:
         levels = dict(cell)
         return tuple(_rank(list(factor.levels), levels.get(factor.name, "")) for factor in self.table_factors)
 
+    def order(self, cell: Levels, variant: str) -> tuple[tuple[int, ...], int]:
+        """Return a sort key of measurements: by cell, then in the order of the variants."""
+        return self.cell_order(cell), _rank(list(self.variants), variant)
+
     @property
     def factors(self) -> tuple[FactorFacts, ...]:
         """Return the factors of the experiment."""

@@ -58,6 +58,7 @@ from uncork.report.write.terminal_text import (
     write_answer,
     write_items,
     write_lines,
+    write_list,
     write_paragraph,
     write_rows,
     write_steps,
@@ -321,20 +322,13 @@ def render_guard_terminal(result: GuardResult, console: Console) -> None:
         write_paragraph(
             console, f"{len(found) - _MOST_EXPLAINED} more gates are explained in the HTML report."
         )
-    others = settings_lines(result)
-    if others:
-        write_title(console, "What else differs between the sides")
-        write_items(console, others)
+    write_list(console, "What else differs between the sides", settings_lines(result))
     unused = [
         f"{known.gate}{f' on {known.workload}' if known.workload else ''}: {known.reason}"
         for known in result.unused
     ]
-    if unused:
-        write_title(console, "Unused acknowledgements: remove them")
-        write_items(console, unused)
-    if result.warnings:
-        write_title(console, "Warnings")
-        write_items(console, result.warnings)
+    write_list(console, "Unused acknowledgements: remove them", unused)
+    write_list(console, "Warnings", result.warnings)
     write_steps(console, tuple(guard_steps(result, within=True)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from uncork.model.results.gate_metrics import GATE_METRICS
@@ -18,6 +19,7 @@ from uncork.report.words import (
     interval_bounds,
     level_text,
     points_text,
+    ratio_span,
 )
 
 OUTCOME_SIGNS: Final = {
@@ -261,21 +263,9 @@ def _ratio_ends(check: GateCheck, low: float | None, high: float | None, signed:
     ends = interval_bounds(low, high)
     if ends[0] == ends[1]:
         return ""
-    signs = {end[0] for end in ends}
-    if signed or low is None or high is None or (signs & {"×", "÷"} and len(signs) > 1):
+    if signed or low is None or high is None:
         return " to ".join(ends)
-    bare = [end.lstrip("+−±×÷") for end in ends]
-    if signs == {"×"}:
-        return f"{bare[0]} to {bare[1]} times"
-    if signs == {"÷"}:
-        return f"1/{bare[0]} to 1/{bare[1]}"
-    if low > 1 or high < 1:
-        return " to ".join(bare if low > 1 else bare[::-1])
-    words = [
-        "0 %" if end.startswith("±") else f"{text} {_direction(check, ratio)}"
-        for end, text, ratio in zip(ends, bare, (low, high), strict=True)
-    ]
-    return " to ".join(words)
+    return ratio_span(low, high, partial(_direction, check), fractions=True)
 
 
 def _bounds(check: GateCheck) -> tuple[float | None, float | None]:

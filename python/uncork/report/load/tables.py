@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from uncork.model.results.load import (
     Distribution,
-    FailureFacts,
     HttpFacts,
     LoadResult,
     LoadStep,
@@ -131,79 +130,49 @@ def statements_table(result: LoadResult) -> Table | None:
 
 
 def errors_table(result: LoadResult) -> Table | None:
-    """Return errors by SQLSTATE or kind; None when there are none."""
-    counts = result.counts
-    if len(result.scripts) > 1 and any(script.errors_by_kind for script in result.scripts):
-        return _request_errors(result)
-    if counts.failures:
-        return _statement_errors(result)
-    kinds = (
-        (f"{operation_word(result)}s failed", counts.errors),
-        (f"{operation_word(result)}s retried", counts.retries),
-        ("connections not opened", counts.connect_errors),
-    )
-    # If nothing succeeded, the answer has the message.
-    first = f"; first message: {counts.first_error}" if counts.first_error and counts.succeeded else ""
+    """Return errors by SQLSTATE or kind, and by statement or request as far as known; None without errors."""
+    counts, word, name = result.counts, operation_word(result), code_name(result)
+    failed = f"{word}s failed"
+    others = ((f"{word}s retried", counts.retries), ("connections not opened", counts.connect_errors))
+    rest = [(what, code, times, "", "") for what, found in others for code, times in sorted(found.items())]
+    by_request = len(result.scripts) > 1 and any(script.errors_by_kind for script in result.scripts)
+    if by_request:
+        title = "Errors by request and kind"
+        rows = [
+            (script.name, kind, times, "", script.examples.get(kind, ""))
+            for script in result.scripts
+            for kind, times in _most_frequent(script.errors_by_kind)
+        ] + rest
+    elif counts.failures:
+        title = "Errors by SQLSTATE and statement"
+        rows = [
+            (failed, failure.code, failure.number, short_sql(failure.statement or ""), failure.message)
+            for failure in counts.failures
+        ]
+        for code, times in sorted(counts.errors.items()):
+            other = times - sum(failure.number for failure in counts.failures if failure.code == code)
+            rows += [(failed, code, other, "other statements", "")] if other > 0 else []
+        rows += rest
+    else:
+        # If nothing succeeded, the answer has the message.
+        first = f"; first message: {counts.first_error}" if counts.first_error and counts.succeeded else ""
+        title = f"Errors by {name}{first}"
+        kinds = ((failed, counts.errors), *others)
+        rows = [(what, code, times, "", "") for what, found in kinds for code, times in _most_frequent(found)]
+    detailed = by_request or bool(counts.failures)
     return table_if_any(
-        f"Errors by {code_name(result)}{first}",
-        [(what, code, times) for what, by_code in kinds for code, times in _most_frequent(by_code)],
-        header("what", lambda error: error[0]),
-        column(code_name(result), lambda error: code_words(error[1])),
+        title,
+        rows,
+        header("request" if by_request else "what", lambda error: error[0]),
+        column(name, lambda error: code_words(error[1])),
         number("count", lambda error: format_count(error[2])),
+        column("statement", lambda error: error[3], when=detailed and not by_request),
+        column("first message", lambda error: error[4], when=detailed),
     )
 
 
 def _most_frequent(by_code: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(by_code.items(), key=lambda counted: (-counted[1], counted[0]))
-
-
-def _statement_errors(result: LoadResult) -> Table:
-    counts = result.counts
-    rows = [
-        ("transactions failed", failure.code, failure.number, _place(failure), failure.message)
-        for failure in counts.failures
-    ]
-    for code, times in sorted(counts.errors.items()):
-        rest = times - sum(failure.number for failure in counts.failures if failure.code == code)
-        rows += [("transactions failed", code, rest, "other statements", "")] if rest > 0 else []
-    other = (("transactions retried", counts.retries), ("connections not opened", counts.connect_errors))
-    rows += [
-        (what, code, times, "", "") for what, by_code in other for code, times in sorted(by_code.items())
-    ]
-    return table_of(
-        "Errors by SQLSTATE and statement",
-        rows,
-        header("what", lambda error: error[0]),
-        column("SQLSTATE", lambda error: code_words(error[1])),
-        number("count", lambda error: format_count(error[2])),
-        column("statement", lambda error: error[3]),
-        column("first message", lambda error: error[4]),
-    )
-
-
-def _place(failure: FailureFacts) -> str:
-    return "" if failure.statement is None else short_sql(failure.statement)
-
-
-def _request_errors(result: LoadResult) -> Table:
-    rows = [
-        (script.name, kind, times, script.examples.get(kind, ""))
-        for script in result.scripts
-        for kind, times in _most_frequent(script.errors_by_kind)
-    ]
-    other = (
-        ("requests retried", result.counts.retries),
-        ("connections not opened", result.counts.connect_errors),
-    )
-    rows += [(what, kind, times, "") for what, by_kind in other for kind, times in sorted(by_kind.items())]
-    return table_of(
-        "Errors by request and kind",
-        rows,
-        header("request", lambda error: error[0]),
-        column("kind", lambda error: error[1]),
-        number("count", lambda error: format_count(error[2])),
-        column("first message", lambda error: error[3]),
-    )
 
 
 def connections_table(result: LoadResult) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from rich.console import Console
@@ -32,12 +33,10 @@ from uncork.report.headline import capital, join_sentences
 from uncork.report.words import effect_text, figure_value, interval_ends, sentence
 from uncork.report.write.junit import HEAD, attributes, element
 from uncork.report.write.terminal_text import (
-    write_answer,
-    write_items,
+    TerminalPart,
     write_lines,
-    write_rows,
-    write_steps,
-    write_title,
+    write_list,
+    write_report,
 )
 from uncork.stats.steps import LEAST_POINTS, LEAST_STRETCH
 
@@ -53,22 +52,16 @@ _FLOOR: Final = 0.15
 
 def render_history_terminal(history: History, console: Console) -> None:
     """Print a history: the answer, its warnings, all runs as bars, the changes, and the newest runs."""
-    document = build_history_document(history)
-    write_answer(console, document.answer)
-    if document.reasons:
-        write_items(console, document.reasons)
+    write_report(console, build_history_document(history), _terminal_parts(history), question=False)
+
+
+def _terminal_parts(history: History) -> Iterator[TerminalPart]:
     if len(history.runs) > 1:
-        write_lines(console, _bars(history, console.width))
-        console.print()
-    if history.changes:
-        write_title(console, "Changes")
-        write_items(console, (_change_item(history, change) for change in history.changes))
+        yield partial(_write_bars, history)
+    changes = [_change_item(history, change) for change in history.changes]
+    yield partial(write_list, title="Changes", items=changes)
     if history.runs:
-        table = _runs_table(history, history.runs[-_LAST:])
-        write_lines(console, [table.caption], "bold")
-        write_rows(console, table)
-        console.print()
-    write_steps(console, document.steps)
+        yield _runs_table(history, history.runs[-_LAST:])
 
 
 # ---- the document ----
@@ -239,16 +232,17 @@ def _mark(change: HistoryChange | None) -> Value:
     return Value(f"← {change.verdict.value}", tone=_TONES.get(change.verdict, "plain"))
 
 
-def _bars(history: History, width: int) -> list[str]:
-    """Return the newest runs that fit as bars, changes marked below, and the range of values."""
-    shown = history.runs[-width:]
+def _write_bars(history: History, console: Console) -> None:
+    """Print the newest runs that fit as bars, changes marked below, and the range of values."""
+    shown = history.runs[-console.width :]
     low, high = min(run.value for run in shown), max(run.value for run in shown)
     span = high - low
     heights = [_FLOOR + (1 - _FLOOR) * ((run.value - low) / span if span else 1.0) for run in shown]
     changed = {change.number: "?" if change.suspected else "^" for change in history.changes}
     marks = "".join(changed.get(run.number, " ") for run in shown).rstrip()
     ends = f"from {figure_value(low, history.unit)} to {figure_value(high, history.unit)}"
-    return [spark_text(heights), *([marks] if marks else []), ends]
+    write_lines(console, [spark_text(heights), *([marks] if marks else []), ends])
+    console.print()
 
 
 _SURE: Final = 1e-4

@@ -265,6 +265,13 @@ def write_items(console: Console, items: Iterable[str]) -> None:
     console.print()
 
 
+def write_list(console: Console, title: str, items: Sequence[str]) -> None:
+    """Print a list under its title; nothing without items."""
+    if items:
+        write_title(console, title)
+        write_items(console, items)
+
+
 def write_item(console: Console, item: str) -> None:
     """Print one item of a list."""
     first, *rest = wrapped(item, console.width - 4)
