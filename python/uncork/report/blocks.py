@@ -55,10 +55,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of typed cells under a caption; each row has one value per column.
-
-    If the format allows it, readers can sort a `sortable` table by any column, and search it if it is long.
-    """
+    """Rows of typed cells under a caption; readers can sort and search a `sortable` table."""
 
     caption: str
     columns: tuple[Column, ...]
@@ -119,10 +116,7 @@ class ForestMark:
 
 @dataclass(frozen=True, slots=True)
 class ForestChart:
-    """Effects with intervals, one line per cell, with the noise floor and the practical threshold.
-
-    `axis` says what the effects are.
-    """
+    """Effects with intervals, with the noise floor and the practical threshold; `axis` names them."""
 
     title: str
     description: str

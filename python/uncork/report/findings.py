@@ -65,8 +65,7 @@ def finding_sentence(finding: Finding) -> str:
     return f"{finding_headline(finding)}{text}"
 
 
-def bill_words(bill: Bill) -> str:
-    """Return a bill in words: its share, and sessions' time per hour with the interval."""
+def _bill_words(bill: Bill) -> str:
     span = "interval unknown"
     if bill.high is not None and bill.high <= _UNKNOWN_FACTOR * bill.low:
         span = f"95 % interval: {_seconds(bill.low)} to {_seconds(bill.high)}"
@@ -118,10 +117,7 @@ def _step(candidate: Candidate) -> Step:
 def proof_steps(
     findings: Iterable[Finding], run: str, server: str, logs: Sequence[str] = ()
 ) -> Iterator[Step]:
-    """Yield how to prove the changes of findings about a watched server; nothing if no copy can show them.
-
-    `logs` are the files that were read with it, which the next command reads too.
-    """
+    """Yield how to prove changes on a copy, reading `logs` too; nothing if no copy can show them."""
     candidates = [candidate for finding in findings for candidate in finding.candidates]
     if any(
         candidate.habit or (candidate.sql and not candidate.sql.startswith(_NOT_ON_A_COPY))
@@ -138,7 +134,7 @@ def finding_blocks(finding: Finding) -> Iterator[Block]:
     if finding.statement:
         yield Code(finding.statement, "sql")
     if finding.bill is not None:
-        yield Facts((("costs", bill_words(finding.bill)),))
+        yield Facts((("costs", _bill_words(finding.bill)),))
     if finding.evidence:
         yield Bullets(finding.evidence)
     for candidate in finding.candidates:
@@ -202,11 +198,7 @@ def unexplained_words(part: CostlyPart, time: str) -> str:
 def costly_words(
     costliest: Iterable[CostlyPart], time: str = "the busy time", elsewhere: Sequence[Finding] = ()
 ) -> Iterator[str]:
-    """Yield a sentence about the statements with the most of `time`, and one about large waits.
-
-    Findings have their numbers, except findings `elsewhere`, which another report lists: they have their
-    headlines.
-    """
+    """Yield sentences about the costliest statements and large waits; findings `elsewhere` have headlines."""
     costliest = list(costliest)
     for kind, title in (("statement", "Costliest statements"), ("wait", "Large waits")):
         parts = [_costly_part(part, elsewhere) for part in costliest if part.kind == kind]
@@ -228,10 +220,7 @@ def _costly_part(part: CostlyPart, elsewhere: Sequence[Finding]) -> str:
 
 
 def looked_at_words(found: LookedAt, sessions: float | None) -> tuple[str, ...]:
-    """Return what the rules looked at, and why statements have no plan, in sentences.
-
-    `sessions` is the average number of busy ones, None if unknown.
-    """
+    """Return what the rules looked at, and why statements have no plan; `sessions` were busy on average."""
     parts = [
         count_words(found.statements, "statement"),
         f"{format_count(found.plans)} of them with a plan",

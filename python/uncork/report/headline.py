@@ -42,10 +42,7 @@ def fits(text: str) -> bool:
 
 
 def fitting(candidates: Iterable[tuple[str, str]]) -> str:
-    """Return an answer: the first headline that fits, or else the last one, with the sentences after it.
-
-    Each candidate is a headline, and the sentences that state what it leaves out.
-    """
+    """Return the first headline that fits, or else the last one, with its sentences after it."""
     found = list(candidates)
     return join_sentences(next((one for one in found if fits(one[0])), found[-1]))
 

@@ -70,10 +70,7 @@ def is_useless(low: float | None, high: float | None) -> bool:
 
 
 def interval_text(low: float | None, high: float | None) -> str:
-    """Format an interval in its short form for tables: ``[−48, −44]``. A missing bound is unbounded.
-
-    An interval wider than a factor of 100 is ``[unknown]``.
-    """
+    """Format an interval for tables: ``[−48, −44]``, ``[unknown]`` if wider than a factor of 100."""
     if low is None and high is None:
         return "[no bounds yet]"
     if is_useless(low, high):
@@ -94,10 +91,7 @@ def effect_with_interval(ratio: float, low: float | None, high: float | None) ->
 
 
 def interval_ends(low: float | None, high: float | None) -> str:
-    """Format an interval in a sentence: ``−48 % to −44 %``. A missing bound is unbounded.
-
-    An interval wider than a factor of 100 is ``unknown``.
-    """
+    """Format an interval in a sentence: ``−48 % to −44 %``, ``unknown`` if wider than a factor of 100."""
     if low is None and high is None:
         return "no bounds yet"
     if is_useless(low, high):
@@ -147,10 +141,7 @@ def ratio_span(low: float, high: float, direction: Callable[[float], str], *, fr
 
 
 def sentence(text: str) -> str:
-    """Turn a statement into a sentence: add a full stop, and a capital letter if it begins with "the".
-
-    A name at the beginning keeps its case.
-    """
+    """Return a statement with a full stop, and a capital letter if it begins with "the"."""
     text = f"T{text[1:]}" if text.startswith("the ") else text
     return f"{text.removesuffix('.')}."
 
@@ -173,10 +164,7 @@ def has_effect(comparison: Comparison) -> bool:
 
 
 def figures_text(comparison: Comparison) -> str:
-    """Format an effect with its interval: ``−46 % [−48, −44]``, ``+1.1 points [+0.6, +1.8]``.
-
-    Empty if the comparison has no effect.
-    """
+    """Format an effect with its interval: ``−46 % [−48, −44]``, ``+1.1 points [+0.6, +1.8]``; or empty."""
     if comparison.difference is not None:
         low, high = comparison.difference_low, comparison.difference_high
         ends = "no bounds yet" if low is None or high is None else f"{points_text(low)}, {points_text(high)}"
@@ -201,11 +189,7 @@ def known_so_far(comparison: Comparison) -> Direction | None:
 
 
 def verdict_word(comparison: Comparison) -> str:
-    """Return a verdict in words.
-
-    Shares of success read ``more succeed`` and ``fewer succeed``. An undecided comparison with a known
-    direction reads ``faster so far``.
-    """
+    """Return a verdict in words; if only its direction is known: ``faster so far``."""
     known = known_so_far(comparison)
     word = comparison.verdict.value if known is None else known
     if comparison.difference is not None:

@@ -101,7 +101,7 @@ def _proven(chosen: Change, stopped: bool, all_s_per_hour: float | None) -> str:
     text = _together(chosen.text)
     claim, short = (claim_words(chosen, net, all_s_per_hour, interval=each) for each in (True, False))
     interval = gain_sentence(net) if claim != short else ""
-    rest = "" if operation_word(chosen) else measured_words(net, all_s_per_hour)
+    rest = "" if operation_word(chosen) else _measured_words(net, all_s_per_hour)
     ended = "It ended early, so other changes were not tried" if stopped else ""
     after = join_sentences((rest, ended))
     below = (f"With the proven change, {claim}", join_sentences((text, after)))
@@ -168,10 +168,7 @@ def _usual(change: Change, net: Net) -> str:
 
 
 def _application(change: Change) -> Iterator[str]:
-    """Yield what a change of the application saves, and what the measurement rests on.
-
-    Of requests and transactions, the last sentence suffices: what was left out.
-    """
+    """Yield what a change of the application saves, and what the measurement rests on."""
     if change.net is None:
         return
     saves = f"{less_time(change.net)}, which {saved_words(change.net)}"
@@ -351,10 +348,7 @@ def change_words(change: Change) -> str:
 
 
 def net_ratio(net: Net) -> tuple[float, float | None, float | None]:
-    """Return the workload's time with a change as a ratio to the time without it, and its interval.
-
-    A lower end of None means that the interval includes a time of zero.
-    """
+    """Return the workload's time with a change as a ratio, and its interval: a low of None may be zero."""
     if net.before <= 0:
         return 1.0, None, None
     ratio, low, high = (1 - saved / net.before for saved in (net.saved, net.high, net.low))
@@ -394,8 +388,7 @@ def claim_words(change: Change, net: Net, all_s_per_hour: float | None, *, inter
     return f"all statements take at least {least} % less time"
 
 
-def measured_words(net: Net, all_s_per_hour: float | None) -> str:
-    """Return how much of the time of all statements was measured, and its saving; empty if it was all."""
+def _measured_words(net: Net, all_s_per_hour: float | None) -> str:
     if all_s_per_hour is None or net.before >= _ALL * all_s_per_hour:
         return ""
     part = exact_share_text(net.before / all_s_per_hour)
@@ -406,11 +399,7 @@ def measured_words(net: Net, all_s_per_hour: float | None) -> str:
 
 
 def operation_times(change: Change) -> str:
-    """Return the times of a request or a transaction on the copy; empty for other changes.
-
-    ``A request takes 3.6 ms over a new connection and 0.2 ms over a kept one; the server's processor time for
-    it is 3.1 ms and 0.1 ms``. ``A transaction takes 480 ms now and 2.1 ms with the change``.
-    """
+    """Return the times of a request or a transaction on the copy; empty for other changes."""
     if not operation_word(change) or not change.effects:
         return ""
     (effect,) = change.effects
@@ -474,10 +463,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def bill_span(bill: Bill) -> str:
-    """Return the 95 % interval of a bill: ``1 800 s to 2 200 s``; ``over 1 800 s`` without an upper bound.
-
-    Empty if the bill is exact.
-    """
+    """Return the interval of a bill: ``1 800 s to 2 200 s``, ``over 1 800 s``; empty if it is exact."""
     if bill.low == bill.high:  # counted, not sampled
         return ""
     low = f"{seconds_text(bill.low)} s"

@@ -100,13 +100,13 @@ def _facts(result: CureResult) -> Iterator[tuple[str, str]]:
 
 
 def _sections(result: CureResult) -> Iterator[Section]:
-    yield from filled_section("proven", "What was proven", *proven_blocks(result))
+    yield from filled_section("proven", "What was proven", *_proven_blocks(result))
     if any(True for _ in named_changes(result)):
         yield Section("changes", "All changes that were tried", tuple(_changes(result)))
     if result.usual and proven_change(result) is not None:
         yield Section("usual", "What people often try first", tuple(_usual(result)))
     for place, tried in enumerate(result.tried, 1):
-        yield Section(f"finding-{place}", finding_title(place, tried), tuple(_finding(result, tried)))
+        yield Section(f"finding-{place}", _finding_title(place, tried), tuple(_finding(result, tried)))
     if result.copy is not None:
         yield Section("copy", "The copy", tuple(_copy(result)))
     yield Section("workload", "The captured workload", tuple(_workload(result)))
@@ -117,8 +117,7 @@ def _sections(result: CureResult) -> Iterator[Section]:
 # ---- what was proven ----
 
 
-def proven_blocks(result: CureResult) -> Iterator[Block]:
-    """Yield the bill before and after the chosen changes, their effects and their SQL."""
+def _proven_blocks(result: CureResult) -> Iterator[Block]:
     chosen = proven_change(result)
     if chosen is None or chosen.net is None:
         return
@@ -231,8 +230,7 @@ def _marks(result: CureResult) -> Iterator[ForestMark]:
 # ---- findings ----
 
 
-def finding_title(number: int, tried: Tried) -> str:
-    """Return the title of a finding's section: its number, what is wrong, and its outcome."""
+def _finding_title(number: int, tried: Tried) -> str:
     state = "not proven on a copy" if not tried.changes and tried.state == "not tried" else tried.state
     return f"{number}. {tried.finding.headline} ({SYMBOLS[VERDICTS[tried.state]]} {state})"
 
@@ -423,11 +421,7 @@ _INDENT: Final = 2
 
 
 def render_cure_terminal(result: CureResult, console: Console) -> None:
-    """Print the report on a cure, the answer first and the next steps last.
-
-    Of each change only the outcome and its reason are printed, besides what was chosen; the other
-    forms of the report have its SQL and its effect on each statement. Outcomes are stated in words.
-    """
+    """Print the report; of each change that was tried only the outcome and its reason."""
     document = build_cure_document(result)
 
     def sections(console: Console) -> None:

@@ -250,7 +250,7 @@ def _detail(template_activity: TemplateActivity, result: DatabaseResult) -> Iter
     ]
     if facts:
         yield Facts(tuple(facts))
-    yield from plan_blocks(template_activity, result)
+    yield from _plan_blocks(template_activity, result)
     figures = template_activity.statements
     if figures is None:
         return
@@ -301,8 +301,7 @@ def _no_plan(plan: PlanFacts, result: DatabaseResult) -> str:
     return f'There is no plan: the server reports "{plan.reason}".'
 
 
-def plan_blocks(template_activity: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:
-    """Yield the plan of a template."""
+def _plan_blocks(template_activity: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:
     for plan in result.plans:
         if plan.template != template_activity.number:
             continue

@@ -326,10 +326,7 @@ def _usage(name: str, found: Sequence[Usage]) -> Table:
 def blockers_table(
     result: DatabaseResult, *, width: int, most: int | None = None, waiters: int | None = None
 ) -> Table | None:
-    """Return who blocks whom, by root blocker; None if nobody was blocked.
-
-    `most` limits the root blockers, `waiters` the blocked sessions listed for each.
-    """
+    """Return up to `most` root blockers, each with up to `waiters` sessions; None if there are none."""
     rows: list[tuple[float, BlockerFacts | None, str]] = []
     shown = result.blockers[:most]
     left = not_shown(len(result.blockers) - len(shown), "smaller root blocker")
@@ -374,10 +371,7 @@ def _amount(counter: str, value: float) -> Value:
 
 
 def tables_table(result: DatabaseResult, most: int, *, brief: bool = False) -> Table | None:
-    """Return tables, the largest first, with their activity; None if there are none.
-
-    `brief` leaves columns out for a narrow screen.
-    """
+    """Return tables, the largest first; None if there are none. `brief` leaves columns out."""
     found = [table for table in result.tables if table.kind != "partitioned table"]
     left = not_shown(len(found) + result.tables_more - most, "other")
     return table_if_any(

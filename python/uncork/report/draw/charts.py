@@ -49,18 +49,15 @@ from uncork.report.words import effect_text
 
 
 def draw(chart: Chart, palette: Palette, id: str) -> str:
-    """Return the chart as an `<svg>` element for an HTML page, with a title for screen readers.
-
-    `id` must be unique in the page.
-    """
+    """Return the chart as an `<svg>` element for a page; `id` must be unique in the page."""
     if isinstance(chart, ForestChart):
-        plot, body = draw_forest(chart, palette)
+        plot, body = _draw_forest(chart, palette)
     elif isinstance(chart, DotChart):
-        plot, body = draw_dots(chart, palette)
+        plot, body = _draw_dots(chart, palette)
     elif isinstance(chart, StackChart):
-        plot, body = draw_stack(chart)
+        plot, body = _draw_stack(chart)
     else:
-        plot, body = draw_lines(chart, palette)
+        plot, body = _draw_lines(chart, palette)
     width, height = number(plot.outer_width), number(plot.outer_height)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" aria-labelledby="{id}" '
@@ -81,8 +78,7 @@ _ROW: Final = 9
 """Height of a variant in a row, in pixels."""
 
 
-def draw_dots(chart: DotChart, palette: Palette) -> tuple[Plot, str]:
-    """Return the plot area and what is drawn in it."""
+def _draw_dots(chart: DotChart, palette: Palette) -> tuple[Plot, str]:
     labels = list(dict.fromkeys(mark.label for mark in chart.marks))
     names = list(chart.variants)
     axis = dot_axis(chart)
@@ -142,8 +138,7 @@ _NICE_RATIOS: Final = (
 """Ratios where ticks may be placed, the most preferred first."""
 
 
-def draw_forest(chart: ForestChart, palette: Palette) -> tuple[Plot, str]:
-    """Return the plot area and what is drawn in it."""
+def _draw_forest(chart: ForestChart, palette: Palette) -> tuple[Plot, str]:
     labels = list(dict.fromkeys(mark.label for mark in chart.marks))
     names = [name for name in chart.variants if any(mark.variant == name for mark in chart.marks)]
     axis = _forest_axis(chart)
@@ -282,10 +277,9 @@ _DASHES: Final = {"measured": "", "again": "1.5,2.5", "published": "5,3"}
 Points = Sequence[tuple[float, float]]
 
 
-def draw_lines(chart: LineChart, palette: Palette) -> tuple[Plot, str]:
-    """Return the plot area and what is drawn in it."""
+def _draw_lines(chart: LineChart, palette: Palette) -> tuple[Plot, str]:
     lines = [(one, _points(chart, one)) for one in chart.lines]
-    across, up = line_axes(chart)
+    across, up = _line_axes(chart)
     width, height = WIDE if chart.wide else _SMALL
     plot = plot_within(across, up.labels, width, height=height)
     x, y = plot.x(across), plot.y(up)
@@ -304,8 +298,7 @@ def draw_lines(chart: LineChart, palette: Palette) -> tuple[Plot, str]:
     return plot, "".join(parts)
 
 
-def line_axes(chart: LineChart) -> tuple[Axis, Axis]:
-    """Return the horizontal and the vertical axis of a chart."""
+def _line_axes(chart: LineChart) -> tuple[Axis, Axis]:
     points = [point for one in chart.lines for point in _points(chart, one)] or [(1.0, 1.0)]
     at, values = sorted({x for x, _ in points}), [y for _, y in points]
     ticks, labels = _x_ticks(chart, at)
@@ -434,7 +427,7 @@ def stack_bounds(chart: StackChart) -> list[list[tuple[float, float]]]:
     return found
 
 
-def draw_stack(chart: StackChart) -> tuple[Plot, str]:
+def _draw_stack(chart: StackChart) -> tuple[Plot, str]:
     """Return the plot area and what is drawn in it."""
     bounds = stack_bounds(chart)
     length = len(chart.layers[0].values) * chart.step_s

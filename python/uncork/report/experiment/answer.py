@@ -47,11 +47,7 @@ _MOST_TEXTS = 3
 
 
 def answer_experiment(result: RunResult) -> RunResult:
-    """Return the result with its answer and the reasons for it, in sentences.
-
-    Refusals come first, because a wrong answer is never fast. The comparisons need not form a full matrix,
-    and may be empty.
-    """
+    """Return the result with its answer and reasons; refusals first: a wrong answer is never fast."""
     scene = _Scene(result)
     refused = scene.having(Verdict.REFUSED)
     measured = tuple(comparison for comparison in result.comparisons if comparison.verdict in MEASURED)
@@ -110,15 +106,12 @@ class _Scene(View):
         return " ".join(filter(None, parts))
 
     def detail(self, comparison: Comparison, known: frozenset[str] = frozenset()) -> str:
-        """Return the metric, place and interval of an effect: ``(mean time; 95 % interval: 44 % to 48 %)``.
-
-        The place leaves out the dimensions in `known`.
-        """
+        """Return metric, place without `known` dimensions, and interval of an effect, in parentheses."""
         return f"({'; '.join(filter(None, self._detail(comparison, known)))})"
 
     def _detail(self, comparison: Comparison, known: frozenset[str]) -> tuple[str, str]:
         metric = self.metric(comparison.workload)
-        what = " ".join(filter(None, (metric_noun(metric), self.where(comparison, known))))
+        what = " ".join(filter(None, (_metric_noun(metric), self.where(comparison, known))))
         return what, interval_words(comparison, metric, self.result.confidence)
 
     def words(self, comparison: Comparison, chosen: Sequence[Comparison]) -> tuple[str, str]:
@@ -591,10 +584,7 @@ def dimensions(factors: Sequence[FactorFacts], workloads: Sequence[WorkloadFacts
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The smallest box of levels around some comparisons.
-
-    `cuts` holds each dimension that the box narrows, with the levels it keeps.
-    """
+    """The smallest box of levels around comparisons: the dimensions it narrows, with the levels it keeps."""
 
     cuts: tuple[tuple[Dimension, tuple[str, ...]], ...]
 
@@ -623,7 +613,7 @@ class Region:
     def where(self) -> str:
         """Return the levels as a clause: `` where index is none and rows is 10 or more``; or nothing."""
         parts = [
-            levels_words(d.name, d.levels, kept, d.numeric) for d, kept in self.cuts if d.name != "workload"
+            _levels_words(d.name, d.levels, kept, d.numeric) for d, kept in self.cuts if d.name != "workload"
         ]
         return f" where {series_words(parts)}" if parts else ""
 
@@ -635,7 +625,7 @@ class Region:
             left = tuple(level for level in dimension.levels if level in present and level not in kept)
             if dimension.name == "workload":
                 return f"on {series_words(left)}"
-            return f"where {levels_words(dimension.name, dimension.levels, left, dimension.numeric)},"
+            return f"where {_levels_words(dimension.name, dimension.levels, left, dimension.numeric)},"
         return "elsewhere"
 
     def on(self) -> str:
@@ -644,7 +634,7 @@ class Region:
         return f" on {series_words(kept[0])}" if kept else ""
 
 
-def levels_words(name: str, levels: Sequence[str], kept: Sequence[str], numeric: bool) -> str:
+def _levels_words(name: str, levels: Sequence[str], kept: Sequence[str], numeric: bool) -> str:
     """Return levels of a factor in words: ``index is none``, ``rows is 10 000 or more``."""
     texts = [level_text(level, numeric) for level in kept]
     if numeric and len(kept) > 1:
@@ -662,10 +652,7 @@ _NOUNS: Final = {"latency_mean": "mean time", "throughput": "throughput", "succe
 
 
 def claim_words(comparison: Comparison, metric: str, most: str = "") -> tuple[str, str]:
-    """Return an effect as a verb phrase and the word that joins the baseline: ``is 46 % faster``, ``than``.
-
-    `most` goes before the amount: ``up to ``.
-    """
+    """Return an effect, after `most`, and how the baseline follows: ``is 46 % faster``, ``than``."""
     if comparison.difference is not None:
         return _share_claim(comparison.difference, most)
     ratio = comparison.ratio
@@ -698,10 +685,7 @@ def _share_claim(difference: float, most: str) -> tuple[str, str]:
 
 
 def interval_words(comparison: Comparison, metric: str, confidence: float) -> str:
-    """Return an interval in words: ``95 % interval: 44 % to 48 %`` if both ends point the same way.
-
-    Otherwise each end has its direction: ``95 % interval: 3.0 % faster to 2.0 % slower``.
-    """
+    """Return an interval in words: ``95 % interval: 44 % to 48 %``; see `ratio_span`."""
     level = f"{confidence * 100:g} % interval"
     shares = comparison.difference is not None
     low, high = (
@@ -724,8 +708,7 @@ def _share_ends(low: float, high: float) -> str:
     return f"{ends[0]} to {ends[1]} points"
 
 
-def metric_noun(metric: str) -> str:
-    """Return what a metric is called in a sentence: ``mean time``, ``p99 latency``, ``throughput``."""
+def _metric_noun(metric: str) -> str:
     known = _NOUNS.get(metric)
     return f"{metric.removeprefix('latency_').replace('_', ' ')} latency" if known is None else known
 

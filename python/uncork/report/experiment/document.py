@@ -58,10 +58,7 @@ _NOT_COMPARABLE: Final = "not comparable"
 
 
 def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
-    """Return the report on a result, the answer first; empty sections are left out.
-
-    `flames` are the drawn flame graphs of its evidence.
-    """
+    """Return the report on a result with its drawn `flames`, without empty sections."""
     view = View(result)
     return Document(
         title=result.run.name,
@@ -80,9 +77,9 @@ def build_document(result: RunResult, flames: Sequence[Flame] = ()) -> Document:
             *request_sections(view),
             *growth_sections(view),
             *batch_sections(view),
-            *engine_sections(view),
+            *_engine_sections(view),
             *data_check_sections(view),
-            *own_metric_sections(view),
+            *_own_metric_sections(view),
             *explanation_sections(view),
             *evidence_sections(result, flames),
             *machine_sections(view),
@@ -190,8 +187,7 @@ def _facts(result: RunResult) -> Iterable[tuple[str, str]]:
 # ---- the metrics of the experiment file, as a table ----
 
 
-def own_metric_sections(view: View) -> Iterable[Section]:
-    """Yield the section on the metrics of the file; none if it has none."""
+def _own_metric_sections(view: View) -> Iterable[Section]:
     if view.result.own_metrics:
         yield Section("own-metrics", "Metrics of the file", (_table(view),))
 
@@ -222,8 +218,7 @@ def _value(metric: OwnMetricFacts | None) -> Value:
 # ---- the section on several engines in one experiment ----
 
 
-def engine_sections(view: View) -> Iterable[Section]:
-    """Yield the section on engines; none if all variants ran on PostgreSQL."""
+def _engine_sections(view: View) -> Iterable[Section]:
     engines = view.result.engines
     if not engines:
         return
@@ -357,10 +352,7 @@ def _step(result: RunResult, comparison: Comparison, found: EvidenceFacts, top: 
 
 
 def render_terminal(result: RunResult, console: Console) -> None:
-    """Print the report on a run.
-
-    The console sets colour and width; every verdict also has a sign and words.
-    """
+    """Print the report on a run; every verdict also has a sign and words."""
     document = build_document(result)
     view = View(result)
     write_paragraph(console, document.question, "italic")

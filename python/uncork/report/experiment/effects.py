@@ -68,7 +68,7 @@ def verdict_tables(view: View) -> tuple[Table, ...]:
             table_of(
                 f"{title}{metric_title(view.metric(workload)).capitalize()}: {tally_words(own)}.",
                 places,
-                *level_columns(view, places),
+                *_level_columns(view, places),
                 number(baseline_text(view.baseline), [_baseline(view, place) for place in places]),
                 *(
                     column(name, [view.effect(view.comparisons.get((*place, name))) for place in places])
@@ -79,8 +79,7 @@ def verdict_tables(view: View) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-def level_columns(view: View, places: Sequence[Place]) -> Iterator[BoundColumn[Place]]:
-    """Yield a column for each factor, with the level that it has in each place."""
+def _level_columns(view: View, places: Sequence[Place]) -> Iterator[BoundColumn[Place]]:
     for factor in view.table_factors:
         levels = [level_text(dict(place[0]).get(factor.name, ""), factor.numeric) for place in places]
         yield header(factor.name, levels, number=factor.numeric)

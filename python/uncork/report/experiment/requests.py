@@ -77,7 +77,7 @@ def _table(view: View, workload: str, counts: list[RequestCounts]) -> Table:
         header("cell", lambda count: view.cell(count.cell), when=view.factors),
         header("variant", lambda count: count.variant),
         number("requests", lambda count: format_count(count.started)),
-        number("succeeded", succeeded_cell),
+        number("succeeded", _succeeded_cell),
         number("failed", lambda count: format_count(count.failed)),
         number("timed out", lambda count: format_count(count.timed_out), when=late),
         column("statuses", _statuses),
@@ -85,8 +85,7 @@ def _table(view: View, workload: str, counts: list[RequestCounts]) -> Table:
     )
 
 
-def succeeded_cell(counts: RequestCounts) -> Value:
-    """Return the share of requests that succeeded, with its interval."""
+def _succeeded_cell(counts: RequestCounts) -> Value:
     return Value(exact_share_text(counts.share), note=f"[{counts.low * 100:.4g}, {counts.high * 100:.4g}]")
 
 
@@ -180,7 +179,7 @@ def _chart_table(ranked: list[RequestCounts], place: str) -> Table:
         ranked,
         header("workload", lambda counts: counts.workload),
         header("variant", lambda counts: counts.variant),
-        number("succeeded", succeeded_cell),
+        number("succeeded", _succeeded_cell),
         number("requests a second", _rate),
         number("mean time", lambda counts: duration_text(counts.mean_ns)),
         number("longest", lambda counts: duration_text(counts.longest_ns)),
@@ -194,11 +193,10 @@ def _rate(counts: RequestCounts) -> str:
 def data_check_sections(view: View) -> Iterable[Section]:
     """Yield the section on data checks; none if the experiment has none."""
     if view.result.data_checks:
-        yield Section("data-checks", "Data checks", (data_check_table(view),))
+        yield Section("data-checks", "Data checks", (_data_check_table(view),))
 
 
-def data_check_table(view: View) -> Table:
-    """Return a table with a row per check and cell and a column per variant; differences stand out."""
+def _data_check_table(view: View) -> Table:
     found = {
         (data_check.title, data_check.cell, data_check.variant): data_check.value
         for data_check in view.result.data_checks

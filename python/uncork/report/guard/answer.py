@@ -86,10 +86,7 @@ class _Reference:
 
 
 def guard_steps(result: GuardResult, *, within: bool = False) -> Iterator[Step]:
-    """Yield the next steps, most urgent first: see more, measure again, acknowledge.
-
-    Steps shown `within` the report itself leave out the command that opens it.
-    """
+    """Yield the next steps, most urgent first; `within` the report, without the command that opens it."""
     broken = [check for check in result.checks if check.outcome is GateOutcome.BROKEN]
     undecided = [check for check in result.checks if check.outcome is GateOutcome.UNDECIDED]
     beside = result.against == "side by side"

@@ -79,10 +79,7 @@ _MOST_OPEN: Final = 6
 def build_guard_document(
     result: GuardResult, of_run: Document | None = None, flames: Sequence[Flame] = ()
 ) -> Document:
-    """Return the report on a guard, followed by the sections of the report on its run, if given.
-
-    `flames` are the drawn flame graphs of both sides.
-    """
+    """Return the report on a guard, with `flames` of both sides, then the sections `of_run`."""
     title = f"guard: {result.name}" if result.name else "guard"
     return Document(
         title=title,
@@ -199,8 +196,7 @@ def guard_facts(result: GuardResult) -> Iterator[tuple[str, str]]:
         yield ("run" if not place else "again"), run
 
 
-def acknowledged_table(known: Sequence[Acknowledgement], caption: str) -> Table:
-    """Return a table of acknowledgements."""
+def _acknowledged_table(known: Sequence[Acknowledgement], caption: str) -> Table:
     return table_of(
         caption,
         known,
@@ -219,7 +215,7 @@ def difference_tables(result: GuardResult) -> Iterator[Table]:
     for cell, workload in places:
         where = ", ".join([workload, *(f"{name} {level}" for name, level in cell)])
         for kind, words in KINDS.items():
-            rows = tuple(difference_rows(differences_at(result, cell, workload, kind)))
+            rows = tuple(_difference_rows(_differences_at(result, cell, workload, kind)))
             code = kind in ("call", "frame")
             if rows:
                 yield table_of(
@@ -244,9 +240,9 @@ def _gates(result: GuardResult) -> Iterator[Block]:
     yield gates_table(result.checks, f"{count_words(len(result.checks), 'gate')}, the most urgent first")
     known = [check.acknowledgement for check in result.checks if check.acknowledgement is not None]
     if known:
-        yield acknowledged_table(known, "Acknowledged changes")
+        yield _acknowledged_table(known, "Acknowledged changes")
     if result.unused:
-        yield acknowledged_table(result.unused, "Unused acknowledgements: remove them")
+        yield _acknowledged_table(result.unused, "Unused acknowledgements: remove them")
     charts = [chart for check in by_urgency(result.checks) if (chart := _rounds(check)) is not None]
     if charts:
         yield Legend(_SIDES, "The metric of each gate, by round.")
@@ -302,10 +298,7 @@ _DIFFERENCE: Final = {"-": "red", "+": "green"}
 
 
 def render_guard_terminal(result: GuardResult, console: Console) -> None:
-    """Print the report on a guard, the verdict first.
-
-    The console sets colour and width; every outcome is also stated in words.
-    """
+    """Print the report on a guard, the verdict first; every outcome is also stated in words."""
     write_answer(console, result.answer)
     asked = (f"Question: {result.question}",) if result.question else ()
     write_items(console, (*result.reasons, *asked))
@@ -360,10 +353,7 @@ KINDS: Final = {
 
 
 def why_lines(result: GuardResult, check: GateCheck) -> tuple[str, ...]:
-    """Return the differences between the sides where a gate was checked, one per line, without full stops.
-
-    The differences may explain the gate; they are not judged. Kinds that were not recorded have no line.
-    """
+    """Return the differences between the sides where a gate was checked, one per line; not judged."""
     return tuple(_lines(result, check))
 
 
@@ -374,8 +364,7 @@ def plans_at(result: GuardResult, cell: Levels, workload: str) -> tuple[PlanDiff
     )
 
 
-def differences_at(result: GuardResult, cell: Levels, workload: str, kind: str) -> tuple[SideDifference, ...]:
-    """Return the differences of a kind in a cell, for one workload or for all, the largest first."""
+def _differences_at(result: GuardResult, cell: Levels, workload: str, kind: str) -> list[SideDifference]:
     found = [
         difference
         for difference in result.differences
@@ -383,7 +372,7 @@ def differences_at(result: GuardResult, cell: Levels, workload: str, kind: str) 
         and (not cell or difference.cell == cell)
         and workload in ("", difference.workload)
     ]
-    return tuple(sorted(found, key=_weight, reverse=True))
+    return sorted(found, key=_weight, reverse=True)
 
 
 def settings_lines(result: GuardResult) -> tuple[str, ...]:
@@ -409,7 +398,7 @@ def _setting_texts(difference: EnvironmentDifference) -> tuple[str, str]:
 def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
     yield from _plan_lines(result, check)
     for kind, name in KINDS.items():
-        known = differences_at(result, check.cell, check.workload, kind)
+        known = _differences_at(result, check.cell, check.workload, kind)
         notable = [
             difference
             for difference in known
@@ -482,7 +471,7 @@ def _weight(difference: SideDifference) -> float:
     return abs(math.log(max(after, least) / max(before, least))) if least else 0.0
 
 
-def difference_rows(differences: Sequence[SideDifference]) -> tuple[tuple[str, str, str, str], ...]:
+def _difference_rows(differences: Sequence[SideDifference]) -> tuple[tuple[str, str, str, str], ...]:
     """Return the name, both values and the change of each difference, as texts for a table."""
     return tuple(
         (

@@ -202,10 +202,7 @@ _WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
 
 
 def guard_gobench(result: GuardResult, environment: Mapping[str, Mapping[str, str]] | None = None) -> str:
-    """Return a line per round and side for each workload, cell and metric with a gate, ending with a newline.
-
-    A check without rounds has one line per side; gates on plans have none. `environment` describes the run.
-    """
+    """Return a line per round and side for each workload, cell and metric with a gate, except plans."""
     return "\n".join(_lines(result, environment or {})) + "\n"
 
 

@@ -47,8 +47,7 @@ def by_urgency(checks: Sequence[GateCheck]) -> list[GateCheck]:
     return sorted(checks, key=lambda check: order.index(check.outcome))
 
 
-def is_share(check: GateCheck) -> bool:
-    """Return whether the sides are compared by a difference between shares, in percentage points."""
+def _is_share(check: GateCheck) -> bool:
     return check.unit == "share"
 
 
@@ -65,10 +64,7 @@ def check_place(check: GateCheck) -> str:
 
 
 def check_sentence(check: GateCheck, baseline: GuardSide, against: str, confidence: float = 0.95) -> str:
-    """Return what a check found, without full stop: the effect, the gate, and whether it was confirmed.
-
-    `confidence` is that of the interval.
-    """
+    """Return what a check found, without full stop: the effect, the gate, whether it was confirmed."""
     return f"{_found(check, baseline, against, confidence)}; {_gate_words(check)}"
 
 
@@ -103,17 +99,14 @@ def undecided_words(check: GateCheck) -> str:
 
 
 def effect_figures(check: GateCheck) -> str:
-    """Format an effect with its interval: ``+12 % [+9.0, +16]``, ``−1.2 points [−1.9, −0.6]``.
-
-    A gate on the candidate alone shows its value. Empty if the check has neither.
-    """
+    """Format an effect: ``+12 % [+9.0, +16]``, or the candidate's value; empty without either."""
     low, high = _bounds(check)
     if check.ratio is None or check.gate.bound == "value":
         if check.candidate is None or low == high:
             return ""
         ends = ("…" if one is None else value_text(one, check.unit) for one in (low, high))
         return f"{value_text(check.candidate, check.unit)} [{', '.join(ends)}]"
-    if is_share(check):
+    if _is_share(check):
         bounds = [points_text(value) for value in (low, high) if value is not None]
         shown = f" [{', '.join(bounds)}]" if len(bounds) == 2 else ""
         return f"{points_text(check.ratio)} points{shown}"
@@ -148,21 +141,15 @@ def value_text(value: float, unit: str) -> str:
 
 
 def side_words(side: GuardSide, against: str = "side by side") -> str:
-    """Return the name of a side: what defines it (``commit 1a2b3c4, work_mem = 4MB``), or else its title.
-
-    Against history, the title comes first, with its time and place in parentheses.
-    """
+    """Return what defines a side (``work_mem = 4MB``) or its title; against history, the title first."""
     what = ", ".join(side.what)
     if against == "history" and side.title:
         return f"{side.title} ({what})" if what else side.title
     return what or side.title or side.role
 
 
-def beside_words(side: GuardSide, against: str, *, of: bool = False) -> str:
-    """Return a side as it follows *than*: ``at commit 1a2b3c4``, ``with work_mem = 4MB``.
-
-    A side without a definition is named by its title. With `of`, it follows *that* instead.
-    """
+def _beside_words(side: GuardSide, against: str, *, of: bool = False) -> str:
+    """Return a side as it follows *than*: ``with work_mem = 4MB``; with `of`, as it follows *that*."""
     if against == "history" or not side.what:
         title = f" ({side.title})" if side.title else ""
         name = side.title if against == "history" else f"the {side.role}{title}"
@@ -184,13 +171,13 @@ def _found(check: GateCheck, baseline: GuardSide, against: str, confidence: floa
             return f"the {subject} was not compared"
         reason = check.reason.rstrip(".").removesuffix(", twice measured")
         why = f" ({reason})" if check.gate.metric == "answer" and reason else ""
-        return f"the {subject} differs from that {beside_words(baseline, against, of=True)}{why}"
+        return f"the {subject} differs from that {_beside_words(baseline, against, of=True)}{why}"
     verb = "are" if _PLURAL.search(name) else "is"
     early = " so far" if check.outcome is GateOutcome.UNDECIDED and check.ratio is not None else ""
     if check.ratio is not None and check.gate.bound != "value":
         change = _change(check)
         of = not change.endswith((" than", " as"))
-        side = beside_words(baseline, against, of=of)
+        side = _beside_words(baseline, against, of=of)
         interval = "" if confidence is None else interval_clause(check, confidence)
         if interval and side.endswith(")"):
             side, interval = side.removesuffix(")"), interval.replace(" (", "; ", 1)
@@ -205,7 +192,7 @@ def _found(check: GateCheck, baseline: GuardSide, against: str, confidence: floa
 def _change(check: GateCheck) -> str:
     """Return an effect in words: ``12 % slower than``, ``3.2 times that``."""
     ratio = check.ratio or 0.0
-    if is_share(check):
+    if _is_share(check):
         amount = points_text(ratio).lstrip("+−")
         if amount.startswith("±"):
             return "the same as"
@@ -226,17 +213,13 @@ def _direction(check: GateCheck, ratio: float) -> str:
 
 
 def interval_clause(check: GateCheck, confidence: float, *, signed: bool = False) -> str:
-    """Return the interval of a check in parentheses: `` (95 % interval: 9.0 % to 16 %)``.
-
-    Ends that point different ways have their directions, or their signs if `signed`. Empty for a value that
-    is exact.
-    """
+    """Return the interval in parentheses, its ends with directions, or `signed`; empty for an exact value."""
     low, high = _bounds(check)
     text = ""
     if low != high:
         if check.ratio is None or check.gate.bound == "value":
             text = _value_ends(low, high, check.unit)
-        elif is_share(check):
+        elif _is_share(check):
             text = _share_ends(low, high, signed)
         else:
             text = _ratio_ends(check, low, high, signed)

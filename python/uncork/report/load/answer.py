@@ -262,7 +262,7 @@ def _thin(result: LoadResult) -> Iterator[str]:
             f"the load lasted {format_duration(elapsed)}: in under 10 s, {unseen} before you rely on these "
             "numbers"
         )
-    unsteady = unsteady_words(result)
+    unsteady = _unsteady_words(result)
     if unsteady:
         yield unsteady
     if 0 < succeeded < _FEW:
@@ -345,8 +345,7 @@ def steady_sentence(result: LoadResult) -> str:
     return f"The load was steady: {_METRICS[found.metric]} shows no warm-up in its {found.seconds} s."
 
 
-def unsteady_words(result: LoadResult) -> str:
-    """Return how a load that was not steady from its start went, and what to do; empty if it was."""
+def _unsteady_words(result: LoadResult) -> str:
     found = result.steady
     if found is None or found.verdict == "steady":
         return ""

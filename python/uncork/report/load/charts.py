@@ -115,10 +115,7 @@ def failures_chart(result: LoadResult) -> LineChart | None:
 
 
 def statuses_chart(result: LoadResult) -> LineChart | None:
-    """Return answers per second by status, over time.
-
-    None when all answers had the same status, or when only their total is known.
-    """
+    """Return answers a second by status; None if all had the same status or only their total is known."""
     seconds = _usable(result.series)
     statuses = {status for second in seconds for status in second.statuses}
     if len(statuses) < 2:

@@ -16,10 +16,7 @@ _UNITS: Final = (
 
 
 def render_go_bench(result: LoadResult) -> str:
-    """Return one line per script and one for all scripts together, ending with a newline.
-
-    One load is one sample: append several files, and `benchstat` reports how much they vary.
-    """
+    """Return a line per script and one for all: one sample, because `benchstat` reads several files."""
     return "\n".join(_lines(result)) + "\n"
 
 

@@ -128,7 +128,7 @@ def _shade_note(result: SweepResult) -> str:
         return ""
     holds = "holds" if len(result.objectives) == 1 else "hold"
     what = series_words(objective.text for objective in result.objectives)
-    return f"shaded: {what} {holds}, up to {level_words(result, shaded[1])}"
+    return f"shaded: {what} {holds}, up to {_level_words(result, shaded[1])}"
 
 
 def _marks(result: SweepResult, level: LevelFacts, brief: bool) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _verified(result: SweepResult, found: VerifiedFacts) -> tuple[Block, ...]:
     if found.refused:
         words += f" The server refused {count_words(found.refused, 'additional connection')}."
     table = table_of(
-        f"{found.share * 100:.0f} % of the throughput at {level_words(result, found.knee)}",
+        f"{found.share * 100:.0f} % of the throughput at {_level_words(result, found.knee)}",
         [found],
         number("arrivals a second", lambda load: rate_text(load.rate)),
         number("succeeded a second", lambda load: rate_text(load.throughput)),
@@ -213,7 +213,7 @@ def _throughput(result: SweepResult) -> LineChart | None:
     best = max(works, key=lambda level: level.throughput)
     return LineChart(
         title=f"Throughput against {_axis(result)}",
-        description=f"Most: {rate_text(best.throughput)} a second at {level_words(result, best.level)}.",
+        description=f"Most: {rate_text(best.throughput)} a second at {_level_words(result, best.level)}.",
         axis="factor",
         x_title=_axis(result),
         y_title=f"{result.operation}s a second",
@@ -265,7 +265,7 @@ def _wrong(share: float, works: bool) -> Value:
 
 def _bottlenecks(result: SweepResult) -> Bullets:
     return bottleneck_lines(
-        (bottleneck.resource, level_words(result, bottleneck.level), bottleneck.sentence, bottleneck.remedy)
+        (bottleneck.resource, _level_words(result, bottleneck.level), bottleneck.sentence, bottleneck.remedy)
         for bottleneck in result.bottlenecks
     )
 
@@ -344,13 +344,13 @@ def _steps(result: SweepResult) -> Iterator[Step]:
         )
         return
     at = next(level for level in result.levels if level.level == knee.level)
-    if is_undecided(result):
+    if _is_undecided(result):
         yield Step(
             "Give it more time (--budget), so that it finishes five rounds. Sweep again:", run.reproduce
         )
         return
     if knee.high is None:
-        yield Step(f"Raise the end of the sweep (--to) above {level_words(result, result.end)}.")
+        yield Step(f"Raise the end of the sweep (--to) above {_level_words(result, result.end)}.")
     yield from finding_steps(result.findings)
     for bottleneck in () if result.findings else result.bottlenecks[:1]:
         yield Step(f"{resource_title(bottleneck.resource)}: {bottleneck.remedy}.")
@@ -368,7 +368,7 @@ def _steps(result: SweepResult) -> Iterator[Step]:
     )
     yield Step(
         f"Run it below its limit: {STEADY * 100:.0f} % of the throughput at "
-        f"{level_words(result, knee.level)} is {rate_text(steady)} {result.operation}s a second."
+        f"{_level_words(result, knee.level)} is {rate_text(steady)} {result.operation}s a second."
         + ("" if result.verified is not None else f" To check {check}")
     )
 
@@ -403,7 +403,7 @@ def _compose_sweep_answer(result: SweepResult) -> str:
     return fitting((text, rest) for text in headlines) if headlines else rest
 
 
-def level_words(result: SweepResult, level: float | None) -> str:
+def _level_words(result: SweepResult, level: float | None) -> str:
     """Return a level with its unit: ``12 clients``, ``3 400 arrivals a second``."""
     if level is None:
         return "none"
@@ -429,7 +429,7 @@ def _headlines(result: SweepResult) -> Iterator[str]:
         None,
     )
     if failed is not None:
-        where = level_words(result, failed.fails)
+        where = _level_words(result, failed.fails)
         if failed.fails == result.levels[0].level:
             yield f"{failed.text} already fails at {where}, the lowest level{limit}"
         yield f"{failed.text} fails at {where}{limit}"
@@ -437,22 +437,22 @@ def _headlines(result: SweepResult) -> Iterator[str]:
     elif held and len(held) == len(result.objectives):
         least = min(objective.holds for objective in held if objective.holds is not None)
         what = series_words(objective.text for objective in held)
-        holds = f"{what} {'holds' if len(held) == 1 else 'hold'} up to {level_words(result, least)}"
+        holds = f"{what} {'holds' if len(held) == 1 else 'hold'} up to {_level_words(result, least)}"
         rate = f", at {rate_text(_level_facts(result, least).throughput)} {result.operation}s a second"
         yield f"{holds}{rate}{limit}"
         yield f"{holds}{limit}"
         yield holds
-    elif is_undecided(result):
+    elif _is_undecided(result):
         yield f"the knee is not known yet after only {count_words(knee.rounds, 'round')}"
     elif saturation is not None:
-        at = level_words(result, saturation.level)
+        at = _level_words(result, saturation.level)
         yield f"{who} is saturated from {at} on, at {_rate(result, saturation.level)}{limit}"
     elif knee.high is None:
         top = result.levels[-1].level
         handles = f"{who} handles {_rate(result, top)}{limit}"
-        yield f"no knee is proven up to {level_words(result, top)}, where {handles}"
+        yield f"no knee is proven up to {_level_words(result, top)}, where {handles}"
     else:
-        at = level_words(result, knee.level)
+        at = _level_words(result, knee.level)
         yield f"{who} handles {_rate(result, knee.level)} at its knee of {at}{limit}"
 
 
@@ -467,14 +467,14 @@ def _rate(result: SweepResult, level: float) -> str:
 def _top(result: SweepResult) -> str:
     """Return what follows a headline that no level is the knee: the latency at the highest level."""
     top = result.levels[-1]
-    where = f"at {level_words(result, top.level)}, the highest level"
+    where = f"at {_level_words(result, top.level)}, the highest level"
     p99 = "" if top.p99_ns is None else f", 99 % took under {format_duration(top.p99_ns)}"
     return f"{where}{p99}{_most(result, top.level)}" if p99 else ""
 
 
 def _knee(result: SweepResult) -> str:
     if not any(level.works for level in result.levels):
-        return f"nothing worked, not even at {level_words(result, result.levels[0].level)}"
+        return f"nothing worked, not even at {_level_words(result, result.levels[0].level)}"
     if result.knee is None:
         return f"{result.run.status} before the first round of all levels finished. The knee is not known"
     knee, top = result.knee, result.levels[-1].level
@@ -482,39 +482,39 @@ def _knee(result: SweepResult) -> str:
     saturation = result.saturation
     if saturation is not None:
         only_wait = (
-            f"more {_AXIS[result.axis][0]} only wait (at {level_words(result, saturation.top)} it handles "
+            f"more {_AXIS[result.axis][0]} only wait (at {_level_words(result, saturation.top)} it handles "
             f"{_performance(result, saturation.top)})"
         )
         if knee.low is None and saturation.level == result.levels[0].level:
-            lowest = level_words(result, saturation.level)
+            lowest = _level_words(result, saturation.level)
             return (
                 f"{who} is saturated from the lowest level on: at {lowest} it handles "
                 f"{_performance(result, saturation.level)}; {only_wait}"
             )
-        beyond = f"; from {level_words(result, saturation.level)} on it is saturated: {only_wait}"
+        beyond = f"; from {_level_words(result, saturation.level)} on it is saturated: {only_wait}"
     else:
         beyond = _most(result, knee.level if knee.high is not None else top)
-    if is_undecided(result):
+    if _is_undecided(result):
         return (
             f"the knee is not known yet, because only {knee.rounds} of at least {FEWEST_ROUNDS} rounds "
-            f"finished: at {level_words(result, knee.level)} {who} handles "
-            f"{_performance(result, knee.level)}, at {level_words(result, top)}, the highest level, "
+            f"finished: at {_level_words(result, knee.level)} {who} handles "
+            f"{_performance(result, knee.level)}, at {_level_words(result, top)}, the highest level, "
             f"{_performance(result, top)}"
         )
     if knee.high is None:
         return (
-            f"no knee is proven up to {level_words(result, top)}, the highest level: "
+            f"no knee is proven up to {_level_words(result, top)}, the highest level: "
             f"there {who} handles {_performance(result, top)}{beyond}"
         )
     if knee.low is None:
-        where = f"below {level_words(result, knee.high)}"
+        where = f"below {_level_words(result, knee.high)}"
     else:
-        where = f"between {rate_text(knee.low)} and {level_words(result, knee.high)}"
-    at = level_words(result, knee.level)
+        where = f"between {rate_text(knee.low)} and {_level_words(result, knee.high)}"
+    at = _level_words(result, knee.level)
     return f"the knee is {where}: at {at} {who} handles {_performance(result, knee.level)}{beyond}"
 
 
-def is_undecided(result: SweepResult) -> bool:
+def _is_undecided(result: SweepResult) -> bool:
     """Return whether a level below the highest is best so far, in too few rounds to exclude the others."""
     knee = result.knee
     return (
@@ -535,13 +535,13 @@ def _most(result: SweepResult, reported: float) -> str:
     if result.most is None or result.most == reported:
         return ""
     top = rate_text(_level_facts(result, result.most).throughput)
-    return f"; the most is {top} {result.operation}s a second, at {level_words(result, result.most)}"
+    return f"; the most is {top} {result.operation}s a second, at {_level_words(result, result.most)}"
 
 
 def _bottleneck(result: SweepResult) -> Iterator[str]:
     for bottleneck in result.bottlenecks[:1]:
         if result.cliff is None or bottleneck.level != result.cliff.breaks:
-            yield f"bottleneck at {level_words(result, bottleneck.level)}: {bottleneck.sentence}"
+            yield f"bottleneck at {_level_words(result, bottleneck.level)}: {bottleneck.sentence}"
 
 
 def _objectives(result: SweepResult) -> Iterator[str]:
@@ -550,19 +550,19 @@ def _objectives(result: SweepResult) -> Iterator[str]:
             yield f"it is not known whether {objective.text} holds"
         elif objective.holds is None and objective.fails == result.levels[0].level:
             yield (
-                f"{objective.text} already fails at {level_words(result, objective.fails)}, the lowest level"
+                f"{objective.text} already fails at {_level_words(result, objective.fails)}, the lowest level"
             )
         elif objective.holds is None:
             yield (
-                f"{objective.text} fails at {level_words(result, objective.fails)}; no level is "
+                f"{objective.text} fails at {_level_words(result, objective.fails)}; no level is "
                 "proven to hold "
                 "it"
             )
         elif objective.fails is None:
-            held = level_words(result, objective.holds)
+            held = _level_words(result, objective.holds)
             yield f"{objective.text} holds up to {held}, and failed at no level"
         else:
-            held = level_words(result, objective.holds)
+            held = _level_words(result, objective.holds)
             yield f"{objective.text} holds up to {held} and fails at {rate_text(objective.fails)}"
 
 
@@ -587,7 +587,7 @@ def _break(result: SweepResult) -> Iterator[str]:
     cliff = result.cliff
     if cliff is None:
         return
-    yield f"it breaks at {level_words(result, cliff.breaks)}: {cliff.reason.rstrip('. ')}"
+    yield f"it breaks at {_level_words(result, cliff.breaks)}: {cliff.reason.rstrip('. ')}"
 
 
 def _warnings(result: SweepResult) -> Iterator[str]:

@@ -66,10 +66,7 @@ def codes_words(counts: Mapping[str, int]) -> str:
 
 
 def clients_words(settings: LoadSettings) -> str:
-    """Return the number of clients: ``8 clients``; for a growing open loop ``4 to 64 connections``.
-
-    For HTTP: ``6 connections × 100 at once``.
-    """
+    """Return the clients: ``8 clients``, ``4 to 64 connections``, ``6 connections × 100 at once``."""
     many = settings.pipeline_depth
     if settings.on_close is not None:
         each = f" × {format_count(many)} at once" if many > 1 else ""

@@ -118,7 +118,7 @@ def _warnings(result: LogResult) -> Iterator[str]:
         more = " and more" if len(result.other_servers) > _SHOWN else ""
         of = count_words(len(result.other_servers), "other server")
         yield f"The logs of {of} were not read (--only-server): {names}{more}."
-    filtered = filter_words(result)
+    filtered = _filter_words(result)
     if filtered:
         yield filtered
     if result.own:
@@ -181,8 +181,7 @@ def answer_log(result: LogResult) -> LogResult:
 _NAMED: Final = 3
 
 
-def filter_words(result: LogResult) -> str:
-    """Return what the filters left out, by option and name; an empty text without filters."""
+def _filter_words(result: LogResult) -> str:
     filters = result.filters
     if filters is None:
         return ""

@@ -80,11 +80,7 @@ def executions_chart(result: LogResult) -> LineChart | None:
 
 
 def busy_charts(result: LogResult) -> Iterator[StackChart]:
-    """Yield concurrent statements over time, by template, application and server.
-
-    Yields nothing when the log is too short, and no chart by application or server when it names fewer than
-    two.
-    """
+    """Yield concurrent statements over time, by template, application and server, if there are several."""
     yield from _stacks(result, _BUSY)
 
 

@@ -246,10 +246,7 @@ _LEAST_TEXT: Final = 20
 def render_log_terminal(
     result: LogResult, console: Console, *, top: int = 10, rejected: bool = False, full: bool = False
 ) -> None:
-    """Print the report on a log with its `top` templates.
-
-    `rejected` adds the lines that were not understood; `full` adds all tables.
-    """
+    """Print the report with its `top` templates, `rejected` lines, and with `full` all tables."""
     parts = _terminal_parts(result, console.width, top, rejected=rejected, full=full)
     write_report(console, build_log_document(result, has_sections=False), parts)
 

@@ -61,16 +61,16 @@ def route_tables(result: LogResult, top: int, *, full: bool) -> Iterator[Table |
     if full or has_routes(result):
         yield routes_table(result, len(result.routes) if full else top)
     if full:
-        yield from statement_tables(result, top)
+        yield from _statement_tables(result, top)
 
 
 def route_folds(result: LogResult) -> Iterator[Block]:
     """Yield the statements of each sender, behind a line each."""
-    for route, table in zip(result.routes[:_MOST_FOLDS], statement_tables(result, _MOST_FOLDS), strict=True):
+    for route, table in zip(result.routes[:_MOST_FOLDS], _statement_tables(result, _MOST_FOLDS), strict=True):
         yield Fold(f"{_name(route)}: {count_words(len(route.statements), 'template')}", (table,))
 
 
-def statement_tables(result: LogResult, most: int) -> Iterator[Table]:
+def _statement_tables(result: LogResult, most: int) -> Iterator[Table]:
     """Yield, for each of up to `most` senders, its statements."""
     ids = {template.number: f"template-{template.number}" for template in result.templates}
     return (_statements(route, ids) for route in result.routes[:most])

@@ -87,10 +87,7 @@ def _before_ns(template: TemplateFacts) -> float:
 
 
 def protocol_table(result: LogResult, most: int, *, width: int) -> Table | None:
-    """Return how long each template was parsed, bound and executed; None if the log has no such durations.
-
-    The log has them for the extended protocol only. A bind contains the planning of the statement.
-    """
+    """Return the time to parse, bind (and plan) and execute each template; None if it is not logged."""
     found = [template for template in result.templates if template.parse.count or template.bind.count]
     found.sort(key=lambda template: -_before_ns(template))
     shown = found[:most]
@@ -130,7 +127,7 @@ def _notes(template: TemplateFacts, repeated: str) -> str:
         parts.append(repeated)
     if template.failed:
         parts.append(f"{format_count(template.failed)} failed")
-    servers = server_shares(template)
+    servers = _server_shares(template)
     if servers:
         parts.append(servers)
     return ", ".join(parts)
@@ -198,7 +195,7 @@ def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | Non
         column("first", lambda error: instant_cell(error.first_us)),
         column("last", lambda error: instant_cell(error.last_us)),
         column(
-            "servers", lambda error: server_counts(error.servers), when=any(error.servers for error in found)
+            "servers", lambda error: _server_counts(error.servers), when=any(error.servers for error in found)
         ),
         sortable=True,
     )
@@ -228,12 +225,12 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
     server = result.server
     tables = (
         _tallies("Completed lock waits longer than deadlock_timeout", "lock", server.lock_waits),
-        blocking_table(result),
+        _blocking_table(result),
         _longest_waits(result),
         _tallies("Temporary files", "statement", server.temporary_files, size=True),
         _largest_files(result),
-        *checkpoint_tables(server),
-        *vacuum_tables(server.vacuum_work),
+        *_checkpoint_tables(server),
+        *_vacuum_tables(server.vacuum_work),
         table_if_any(
             "Cancelled and terminated",
             server.cancellations,
@@ -351,8 +348,7 @@ def loop_notes(result: LogResult) -> dict[int, str]:
     return found
 
 
-def blocking_table(result: LogResult) -> Table | None:
-    """Return who waited for whom; None when the log does not show it."""
+def _blocking_table(result: LogResult) -> Table | None:
     return table_if_any(
         "Who waited for whom: lock waits longer than deadlock_timeout, and the holder's last statement",
         result.blocking,
@@ -384,7 +380,7 @@ def overall_facts(result: LogResult) -> Iterator[tuple[str, str]]:
         if value is not None:
             yield name, format_duration(value)
     if result.peak is not None:
-        rate, on = format_count(result.peak.executions), on_server(result, result.peak.server)
+        rate, on = format_count(result.peak.executions), _on_server(result, result.peak.server)
         yield "peak", f"{rate} statements a second{on}, at {instant_text(result.peak.start_us)} UTC"
 
 
@@ -513,8 +509,7 @@ def session_tables(sessions: SessionFacts) -> Iterator[Table]:
             )
 
 
-def checkpoint_tables(server: ServerFacts) -> Iterator[Table]:
-    """Yield why checkpoints started, and what they did."""
+def _checkpoint_tables(server: ServerFacts) -> Iterator[Table]:
     points = server.checkpoints
     mean = format_duration(points.sum_ns / points.count) if points.count else ""
     if server.checkpoint_reasons:
@@ -555,8 +550,7 @@ def checkpoint_tables(server: ServerFacts) -> Iterator[Table]:
     yield facts_table("Work of checkpoints", rows, "what", "amount")
 
 
-def vacuum_tables(work: Sequence[VacuumWork]) -> Iterator[Table]:
-    """Yield what autovacuum and autoanalyze did to each table: rows and pages, then buffers and WAL."""
+def _vacuum_tables(work: Sequence[VacuumWork]) -> Iterator[Table]:
     vacuums = [vacuum_work for vacuum_work in work if not vacuum_work.analyze][:_VACUUMS]
     if vacuums:
         yield table_of(
@@ -623,13 +617,11 @@ def _costliest(server: LogServer, ids: dict[int, str]) -> Value:
     return Value(text, note=share, code=True, link=link, back=False)
 
 
-def on_server(result: LogResult, name: str) -> str:
-    """Return on which server something is: " on server a"; an empty text if there is only one."""
+def _on_server(result: LogResult, name: str) -> str:
     return f" on server {name}" if result.servers and name else ""
 
 
-def server_shares(template: TemplateFacts) -> str:
-    """Return which servers have a template's time: "db1 92 %, db2 8 %"; "" if there is only one."""
+def _server_shares(template: TemplateFacts) -> str:
     if not template.servers or not template.sum_ns:
         return ""
     if len(template.servers) == 1:
@@ -638,7 +630,6 @@ def server_shares(template: TemplateFacts) -> str:
     return shown + (f", {len(template.servers) - _SHARES} more" if len(template.servers) > _SHARES else "")
 
 
-def server_counts(counts: Sequence[NameCount]) -> str:
-    """Return how often something happened on each server, the most frequent first."""
+def _server_counts(counts: Sequence[NameCount]) -> str:
     shown = ", ".join(f"{count.name} {format_count(count.count)}" for count in counts[:_SHOWN])
     return shown + (f", {len(counts) - _SHOWN} more" if len(counts) > _SHOWN else "")

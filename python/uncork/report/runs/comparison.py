@@ -75,10 +75,7 @@ def _terminal_tables(before: RunSide, pair: RunPair) -> Iterator[TerminalPart]:
 
 
 def build_runs_document(result: RunComparison, flames: Sequence[Flame] = ()) -> Document:
-    """Return the report that compares runs with one of them.
-
-    `flames` are the drawn flame graphs of their stacks.
-    """
+    """Return the report that compares runs with one of them, with the drawn `flames`."""
     runs = tuple(pair.after.id for pair in result.pairs)
     return Document(
         title=f"{', '.join(runs)} compared with {result.before.id}",
@@ -116,7 +113,7 @@ def _sections(result: RunComparison, flames: Sequence[Flame]) -> Iterator[Sectio
             blocks = [Legend((pair.after.id,)), chart, *blocks]
         title = side_name(pair.after) if many else "Metrics"
         yield Section(f"figures-{place}" if many else "figures", title, tuple(blocks))
-    yield from charts_sections(result)
+    yield from _charts_sections(result)
     yield from filled_section("stacks", "Where processor time goes", *flames)
     for place, pair in enumerate(result.pairs, start=1):
         of = f": {side_name(pair.after)}" if many else ""
@@ -340,8 +337,7 @@ _MOST_DOTS: Final = 24
 _LONGEST: Final = 34
 
 
-def charts_sections(result: RunComparison) -> Iterator[Section]:
-    """Yield the sections of charts that compare runs; none without data."""
+def _charts_sections(result: RunComparison) -> Iterator[Section]:
     drawn = tuple(_over_time(result))
     if drawn:
         timed = result.series[0].axis == "time"
@@ -442,11 +438,7 @@ def _range_words(line: Line, *, ns: bool) -> str:
 
 
 def _statuses_over_time(series: Sequence[RunSeries]) -> tuple[LineChart, ...]:
-    """Return a chart per status other than 2xx: its share of each run's answers, all on one scale.
-
-    The charts show shares, not rates: failing is often faster than answering, so a rate of failures would
-    reflect the speed of a run rather than how many users saw failures.
-    """
+    """Return each status's share of the answers: a rate would show the speed of a run, not who failed."""
     known = [run for run in series if any(point.statuses for point in run.points)]
     groups = status_groups(
         status

@@ -50,10 +50,7 @@ _OTHER: Final = "different"
 
 
 def claimed(pair: RunPair) -> list[FigureComparison]:
-    """Return the metrics that are reported as different, in the order of the report.
-
-    Metrics that are counted without noise, such as sizes, are excluded: see `counted`.
-    """
+    """Return the metrics that are reported as different, except those without noise: see `counted`."""
     return sorted(
         (comparison for comparison in _judged(pair) if comparison.verdict in _CLAIMS), key=figure_order
     )
@@ -73,8 +70,7 @@ def figure_order(comparison: FigureComparison) -> tuple[int, int]:
     return (1, 0) if comparison.subject else (0, known)
 
 
-def figure_name(comparison: FigureComparison) -> str:
-    """Return the name of a metric for a sentence."""
+def _figure_name(comparison: FigureComparison) -> str:
     subject = (
         comparison.subject
         if len(comparison.subject) <= _SUBJECT
@@ -108,7 +104,7 @@ def _answer(result: RunComparison, pair: RunPair) -> str:
         left = len(found) - _LISTED
         more = f"; and {count_words(left, 'more metric')}" if left > 0 else ""
         whole = f"{_headline(found)} {before}"
-        brief = [f"{figure_name(comparison)} {_effect_only(comparison)}" for comparison in first]
+        brief = [f"{_figure_name(comparison)} {_effect_only(comparison)}" for comparison in first]
         return fitting(
             (f"{whole}: {'; '.join(brief[:many])}", capital(f"{'; '.join(words)}{more}"))
             for many in (3, 2, 1)
@@ -119,7 +115,7 @@ def _answer(result: RunComparison, pair: RunPair) -> str:
     if unknown:
         return join_sentences((f"No verdict against {before}", capital(unknown), f"Measured: {shown}"))
     if alike:
-        named = series_words(figure_name(comparison) for comparison in alike[:_LISTED])
+        named = series_words(_figure_name(comparison) for comparison in alike[:_LISTED])
         return f"No practical difference from {before} in {named}. No metric differs clearly."
     if not shown:
         sizes = _counted_words(pair)
@@ -192,7 +188,7 @@ def _effects(
             if not claims or _verdict_words(claims) == figure.verdict.value
             else f", {figure.verdict.value}"
         )
-        words.append(f"{figure_name(figure)} {_effect(figure, level)}{verdict}")
+        words.append(f"{_figure_name(figure)} {_effect(figure, level)}{verdict}")
         if level is not None and figure.low is not None:
             level = ""
     return words
@@ -289,7 +285,7 @@ def _reasons(result: RunComparison) -> Iterator[str]:
 
 def _counted_words(pair: RunPair) -> str:
     found = counted(pair)
-    words = [f"{figure_name(comparison)} {_effect(comparison)}" for comparison in found[:_LISTED]]
+    words = [f"{_figure_name(comparison)} {_effect(comparison)}" for comparison in found[:_LISTED]]
     more = f"; and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     return "; ".join(words) + more
 
@@ -333,7 +329,7 @@ def _known(pair: RunPair, *, stated: bool) -> str:
     if not known:
         return "Only effects measured side by side within each run have verdicts."
     words = ", ".join(
-        f"{figure_name(comparison)} {format_percent(1 + (comparison.std_dev or 0)).lstrip('+')}"
+        f"{_figure_name(comparison)} {format_percent(1 + (comparison.std_dev or 0)).lstrip('+')}"
         for comparison in known[:_LISTED]
     )
     return (

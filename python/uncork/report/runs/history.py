@@ -116,7 +116,7 @@ def _steps(history: History) -> Iterator[Step]:
 
 def _sections(history: History) -> Iterator[Section]:
     if history.newest is not None:
-        yield newest_section(history, history.newest)
+        yield _newest_section(history, history.newest)
     chart = _chart(history)
     if chart is not None:
         yield Section("chart", "Over time", (Legend((_MEASURED, _LEVEL)), chart))
@@ -154,7 +154,7 @@ def _change_item(history: History, change: HistoryChange) -> str:
     """Return a change as a sentence, for the terminal, where a table would be too wide."""
     before, after = (figure_value(value, history.unit) for value in (change.before, change.after))
     effect = "" if change.ratio is None else f"{effect_text(change.ratio)}, "
-    chance = "not known yet" if change.suspected else chance_words(change.chance)
+    chance = "not known yet" if change.suspected else _chance_words(change.chance)
     commits = f", commit {_commits(change)}" if change.commit else ""
     return (
         f"run {change.number}, {change.since} at {day(change.started_at)}{commits}: {effect}{before} → "
@@ -175,7 +175,7 @@ def _changes_table(history: History) -> Table:
         number("runs before, since", lambda change: f"{change.runs_before}, {change.runs_after}"),
         column(
             "chance by noise alone",
-            lambda change: "not known yet" if change.suspected else chance_words(change.chance),
+            lambda change: "not known yet" if change.suspected else _chance_words(change.chance),
         ),
         column("commit", lambda change: Value(_commits(change), code=True)),
     )
@@ -252,7 +252,7 @@ def _compose_history_answer(history: History) -> str:
     changed = _change_answer(history)
     if history.newest is None:
         return changed
-    return f"{newest_sentence(history, history.newest)} Change points of the whole series: {changed}"
+    return f"{_newest_sentence(history, history.newest)} Change points of the whole series: {changed}"
 
 
 def _change_answer(history: History) -> str:
@@ -286,12 +286,11 @@ def change_words(history: History, change: HistoryChange) -> str:
         became = f"changed{f' by {effect}' if effect else ''} ({change.verdict.value})"
     return (
         f"{became}, {before} → {after}, since {change.since}. That run started {day(change.started_at)}"
-        f"{commit}. The chance that noise alone shows such a change is {chance_words(change.chance)}."
+        f"{commit}. The chance that noise alone shows such a change is {_chance_words(change.chance)}."
     )
 
 
-def chance_words(chance: float) -> str:
-    """Format the probability that noise alone shows such a change."""
+def _chance_words(chance: float) -> str:
     if chance < _SURE:
         return "under 0.01 %"
     return f"{100 * chance:.2g} %"
@@ -310,7 +309,7 @@ def _effect(history: History, change: HistoryChange) -> str:
 
 def _warnings(history: History) -> Iterator[str]:
     if history.newest is not None:
-        yield from newest_warnings(history.newest)
+        yield from _newest_warnings(history.newest)
     if any(not change.suspected for change in history.changes):
         yield (
             f"Of series that are pure noise, at most {100 * history.false_alarms:g} % show any change; each "
@@ -364,8 +363,7 @@ _WORDS: Final = {
 _CHANGES: Final = (RunVerdict.FASTER, RunVerdict.SLOWER, RunVerdict.MORE, RunVerdict.LESS)
 
 
-def newest_sentence(history: History, newest: NewestRun) -> str:
-    """Return whether the newest run is worse than those before it, by how much, and how certain that is."""
+def _newest_sentence(history: History, newest: NewestRun) -> str:
     name = f"{history.metric} of {history.subject}" if history.subject else history.metric
     window = f"the {count_words(newest.runs, 'run')} before it"
     if newest.runs < 2:
@@ -398,8 +396,7 @@ def _figures(history: History, newest: NewestRun) -> str:
     return f"{values} ({percent} interval: {interval_ends(newest.low, newest.high)})"
 
 
-def newest_warnings(newest: NewestRun) -> Iterator[str]:
-    """Yield what makes the judgement doubtful, one sentence each."""
+def _newest_warnings(newest: NewestRun) -> Iterator[str]:
     if 0 < newest.runs < newest.window:
         there = "is" if newest.runs == 1 else "are"
         yield (
@@ -413,8 +410,7 @@ def newest_warnings(newest: NewestRun) -> Iterator[str]:
     yield from (capital(sentence(warning)) for warning in newest.warnings)
 
 
-def newest_section(history: History, newest: NewestRun) -> Section:
-    """Return the judgement as a section."""
+def _newest_section(history: History, newest: NewestRun) -> Section:
     rows = [
         *(("run", newest.id), ("judged against", f"{count_words(newest.runs, 'run')} before it")),
         ("before", "–" if newest.before is None else figure_value(newest.before, history.unit)),
@@ -437,15 +433,12 @@ def newest_section(history: History, newest: NewestRun) -> Section:
 
 
 def history_junit(history: History, newest: NewestRun) -> str:
-    """Return the judgement as JUnit XML: a suite with one test case.
-
-    As in the XML of a guard, a worse run is a *failure*, and an undecided one is *skipped*.
-    """
+    """Return the judgement as JUnit XML: a worse run is a *failure*, an undecided one is *skipped*."""
     subject = f" of {history.subject}" if history.subject else ""
     name = f"uncork history: {history.metric}{subject}"
     broken, undecided = (newest.outcome is outcome for outcome in (GateOutcome.BROKEN, GateOutcome.UNDECIDED))
     counts = {"tests": "1", "failures": str(int(broken)), "errors": "0", "skipped": str(int(undecided))}
-    said = newest_sentence(history, newest)
+    said = _newest_sentence(history, newest)
     facts = {
         "run": newest.id,
         "commit": history.runs[-1].commit or "",

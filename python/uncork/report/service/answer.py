@@ -196,10 +196,7 @@ def _details(result: ServiceResult) -> Iterator[str]:
 
 
 def _disagreement(result: ServiceResult) -> Iterator[str]:
-    """Say which source is right if the saturated resource is not where requests pass most of their time.
-
-    Requests that wait for a free process wait for what the others do, wherever that is.
-    """
+    """Say which source is right if requests do not wait mostly for the saturated resource."""
     places = [place for place in result.time if place.kind != "process queue"]
     if not result.bottlenecks or not places:
         return

@@ -117,22 +117,23 @@ def _facts(result: ServiceResult) -> Iterator[tuple[str, str]]:
 
 
 def _sections(result: ServiceResult) -> Iterator[Section]:
-    yield from filled_section("time", "Where the time goes", places_table(result), pool_table(result))
+    yield from filled_section("time", "Where the time goes", _places_table(result), _pool_table(result))
     folds: list[Block] = []
     for place, request in enumerate(result.requests):
         table = templates_table(request, width=_LINE)
         if table is not None:
             folds.append(
-                Fold(f"Statements of {request.name}", (table,), open=place == 0, id=request_id(place))
+                Fold(f"Statements of {request.name}", (table,), open=place == 0, id=_request_id(place))
             )
-    yield from filled_section("requests", "Requests", requests_table(result), *folds)
-    yield from filled_section("processes", "Processes", workers_table(result))
+    yield from filled_section("requests", "Requests", _requests_table(result), *folds)
+    yield from filled_section("processes", "Processes", _workers_table(result))
     found = None if result.database is None else build_database_document(result.database)
     routes = (
         next((section.blocks for section in found.sections if section.id == "routes"), ()) if found else ()
     )
     yield from filled_section("functions", "Functions of each request", functions_table(result))
-    yield from filled_section("routes", "Routes", routes_table(result), *(routes or (origins_table(result),)))
+    origins = () if routes else (_origins_table(result),)
+    yield from filled_section("routes", "Routes", routes_table(result), *routes, *origins)
 
 
 def _parts(result: ServiceResult, load: Document | None, flames: Sequence[Flame]) -> Iterator[Section]:
@@ -176,14 +177,14 @@ def render_service_terminal(
 
 
 def _terminal_parts(result: ServiceResult, width: int, top: int, *, full: bool) -> Iterator[TerminalPart]:
-    yield places_table(result)
-    yield pool_table(result)
-    yield requests_table(result)
+    yield _places_table(result)
+    yield _pool_table(result)
+    yield _requests_table(result)
     for request in result.requests if full else result.requests[:1]:
         yield templates_table(request, width=max(_LEAST_TEXT, width - _NUMBERS))
-    yield workers_table(result)
+    yield _workers_table(result)
     yield functions_table(result)
-    yield routes_table(result) or origins_table(result)
+    yield routes_table(result) or _origins_table(result)
     if result.code is not None:
         for measure in [measure for measure in result.code.measures if measure.name != "off-cpu"][:1]:
             yield frames_table(measure, top)
@@ -196,8 +197,7 @@ _CONNECTIONS = 0.05
 """Connections to the database for each request from which on the table shows them."""
 
 
-def places_table(result: ServiceResult) -> Table | None:
-    """Return where the requests pass their time; None if nothing was measured."""
+def _places_table(result: ServiceResult) -> Table | None:
     timed = result.mean_ns is not None
     return table_if_any(
         "Where the requests pass their time",
@@ -209,8 +209,7 @@ def places_table(result: ServiceResult) -> Table | None:
     )
 
 
-def pool_table(result: ServiceResult) -> Table | None:
-    """Return what PgBouncer's console counted meanwhile; None if it was not read."""
+def _pool_table(result: ServiceResult) -> Table | None:
     return table_if_any(
         "PgBouncer meanwhile, with all its clients",
         [] if result.pool is None else [result.pool],
@@ -221,8 +220,7 @@ def pool_table(result: ServiceResult) -> Table | None:
     )
 
 
-def requests_table(result: ServiceResult) -> Table | None:
-    """Return the requests with what each sends to the database; None if uncork sent none."""
+def _requests_table(result: ServiceResult) -> Table | None:
     counted = any(request.statements is not None for request in result.requests)
     opened = any((request.connections or 0.0) >= _CONNECTIONS for request in result.requests)
     return table_if_any(
@@ -231,7 +229,7 @@ def requests_table(result: ServiceResult) -> Table | None:
         header(
             "request",
             [
-                Value(request.name, link=request_id(place) if request.templates else "")
+                Value(request.name, link=_request_id(place) if request.templates else "")
                 for place, request in enumerate(result.requests)
             ],
         ),
@@ -246,8 +244,7 @@ def requests_table(result: ServiceResult) -> Table | None:
     )
 
 
-def request_id(place: int) -> str:
-    """Return the link target of a request's statements."""
+def _request_id(place: int) -> str:
     return f"request-{place + 1}"
 
 
@@ -271,8 +268,7 @@ def templates_table(request: RequestFacts, *, width: int) -> Table | None:
     )
 
 
-def workers_table(result: ServiceResult) -> Table | None:
-    """Return the service's processes; None if they were not watched."""
+def _workers_table(result: ServiceResult) -> Table | None:
     return table_if_any(
         "Processes of the service",
         result.workers,
@@ -296,8 +292,7 @@ def _waiting(worker: WorkerFacts) -> Value:
     return Value(many_text(worker.waited_ns / max(1, worker.elapsed_ns)), sort=worker.waited_ns)
 
 
-def origins_table(result: ServiceResult) -> Table | None:
-    """Return busy sessions by the route that their statements name; None if none does."""
+def _origins_table(result: ServiceResult) -> Table | None:
     return table_if_any(
         "Busy sessions by the route that comments in their statements name",
         result.origins,
@@ -308,12 +303,7 @@ def origins_table(result: ServiceResult) -> Table | None:
 
 
 def routes_table(result: ServiceResult) -> Table | None:
-    """Return, by route, the service's hottest function beside the statement with most time.
-
-    Labels in the service's own profile name the route of a function, and comments name the route of a
-    statement. A route has a row even if only labels or only comments name it. Returns None if no function has
-    a route.
-    """
+    """Return each route's hottest function and costliest statement; None if no function has a route."""
     measures = () if result.code is None else result.code.measures
     measure = next((measure for measure in measures if measure.routes), None)
     if measure is None:
@@ -347,10 +337,7 @@ def _statement(text: str) -> Value:
 
 
 def functions_table(result: ServiceResult) -> Table | None:
-    """Return, by request, functions of the service beside the statement with most time, if that was counted.
-
-    The functions ran while only this request was sent. None if they were not recorded.
-    """
+    """Return functions and statements of each request, sent alone; None if they were not recorded."""
     counted = any(request.templates for request in result.requests)
     recorded = [(request, request.functions) for request in result.requests if request.functions is not None]
     return table_if_any(

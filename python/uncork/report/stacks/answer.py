@@ -80,11 +80,8 @@ def frame_text(frame: FrameFacts) -> str:
     return f"{name} (kernel)" if frame.kernel else name
 
 
-def leading_frame(measure: MeasureFacts) -> FrameFacts | None:
-    """Return the innermost frame with at least half of the total, else the frame with the most self time.
-
-    Functions that start a process or a thread, and main loops, have all of the total and are left out.
-    """
+def _leading_frame(measure: MeasureFacts) -> FrameFacts | None:
+    """Return the innermost frame with half of the total, else the one with the most self time."""
     named = [frame for frame in measure.frames if not frame.name.startswith("[") and not _only_calls(frame)]
     half = [frame for frame in named if frame.total >= _HALF]
     calling = [frame for frame in half if frame.own < frame.total]
@@ -159,7 +156,7 @@ def _measure_answer(measure: MeasureFacts, kernel: float | None) -> str:
     top = next(
         (template for template in measure.templates if template.name and template.share >= _LEAST), None
     )
-    leading, what = leading_frame(measure), measure_words(measure)
+    leading, what = _leading_frame(measure), measure_words(measure)
     parts = []
     if measure.samples is not None and measure.samples < LEAST_SAMPLES:
         of = "" if measure.name == "samples" else f" of {what}"

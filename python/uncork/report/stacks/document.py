@@ -81,7 +81,7 @@ def _question(result: StackResult) -> str:
 def _warnings(result: StackResult) -> Iterator[str]:
     method, measure = result.method, shown_measure(result)
     if measure is not None and method.tool in ("perf", "import"):
-        yield from symbol_warning(measure, measure_words(measure))
+        yield from _symbol_warning(measure, measure_words(measure))
     if method.tool == "perf" and 0 < method.samples < _FEW:
         yield f"Only {method.samples} samples: shares are rough. Record for longer, or under load."
     if method.tool == "perf" and method.samples and method.frames < _SHALLOW:
@@ -153,15 +153,15 @@ def _sections(result: StackResult, flames: Sequence[Flame]) -> Iterator[Section]
         title = {"cpu": "CPU", "off-cpu": "Asleep", "sessions": "Sessions"}.get(measure.name, measure.name)
         yield Section(f"measure-{place}", title, tuple(_measure(measure, result, drawn.get(measure.name))))
     yield from filled_section("routes", "Routes", joined_routes_table(result, _MOST))
-    yield from filled_section("syscalls", "System calls", syscalls_table(result, _MOST))
-    yield from filled_section("processes", "Processes", processes_table(result, _MOST))
+    yield from filled_section("syscalls", "System calls", _syscalls_table(result, _MOST))
+    yield from filled_section("processes", "Processes", _processes_table(result, _MOST))
     yield Section("how", "How it was recorded", tuple(_how(result)))
 
 
 def _measure(measure: MeasureFacts, result: StackResult, flame: Flame | None) -> Iterator[Block]:
     sides = (
-        labels_table(f"{measure.name} by application", "application", measure.applications, _MOST),
-        labels_table(f"{measure.name} by process", "process", measure.processes, _MOST),
+        _labels_table(f"{measure.name} by application", "application", measure.applications, _MOST),
+        _labels_table(f"{measure.name} by process", "process", measure.processes, _MOST),
     )
     beside = tuple(side for side in sides if side is not None)
     blocks = (
@@ -169,8 +169,8 @@ def _measure(measure: MeasureFacts, result: StackResult, flame: Flame | None) ->
         changes_table(measure, result.against, _MOST),
         frames_table(measure, _MOST),
         frames_table(measure, _MOST, by="total"),
-        entries_table(measure, _MOST),
-        labels_table(f"{measure.name} by template", "template", measure.templates, _MOST),
+        _entries_table(measure, _MOST),
+        _labels_table(f"{measure.name} by template", "template", measure.templates, _MOST),
         routes_table(measure, _MOST),
         Beside(beside) if beside else None,
     )
@@ -222,11 +222,8 @@ _GENERATED: Final = (
 )
 
 
-def symbol_warning(measure: MeasureFacts, what: str) -> Iterator[str]:
-    """Yield how much of a measure is in frames without names, and the packages or flags that bring them.
-
-    `what` is the measure in words. Frames of the kernel always have names, and are left out.
-    """
+def _symbol_warning(measure: MeasureFacts, what: str) -> Iterator[str]:
+    """Yield how much of a measure is in frames without names, and the packages that bring them."""
     found = [
         frame for frame in measure.frames if not frame.kernel and _OBJECT.fullmatch(frame.name) and frame.own
     ]
@@ -269,16 +266,16 @@ def _tables(result: StackResult, top: int, *, full: bool) -> Iterator[Table | No
             continue
         yield from (changes_table(measure, result.against, top), frames_table(measure, top))
         if full or measure.kernel:
-            yield entries_table(measure, few)
+            yield _entries_table(measure, few)
         if full:
             yield frames_table(measure, top, by="total")
         if full or measure.templates:
-            yield labels_table(f"{measure.name} by template", "template", measure.templates, few)
+            yield _labels_table(f"{measure.name} by template", "template", measure.templates, few)
         yield routes_table(measure, top)
     yield joined_routes_table(result, top)
-    yield syscalls_table(result, top if full else 5)
+    yield _syscalls_table(result, top if full else 5)
     if full:
-        yield processes_table(result, top)
+        yield _processes_table(result, top)
 
 
 _SESSIONS: Final = "sessions"
@@ -320,8 +317,7 @@ def changes_table(measure: MeasureFacts, against: str, most: int) -> Table | Non
     )
 
 
-def entries_table(measure: MeasureFacts, most: int) -> Table | None:
-    """Return which functions entered the kernel, and for what."""
+def _entries_table(measure: MeasureFacts, most: int) -> Table | None:
     if not any(entry.user not in ("", "[kernel]") for entry in measure.entries):
         return None
     return table_of(
@@ -335,8 +331,7 @@ def entries_table(measure: MeasureFacts, most: int) -> Table | None:
     )
 
 
-def labels_table(caption: str, title: str, labels: Sequence[LabelShare], most: int) -> Table | None:
-    """Return shares by process, application or template."""
+def _labels_table(caption: str, title: str, labels: Sequence[LabelShare], most: int) -> Table | None:
     return table_if_any(
         caption,
         labels[:most],
@@ -359,11 +354,7 @@ def routes_table(measure: MeasureFacts, most: int) -> Table | None:
 
 
 def joined_routes_table(result: StackResult, most: int) -> Table | None:
-    """Return, by route, its share of the application and of the sessions, with a function and a statement.
-
-    Labels of the application's profile name the route of a function, comments that of a statement. None
-    unless both were recorded.
-    """
+    """Return each route's function, statement and shares; None unless both were recorded."""
     spent = next(
         (measure.routes for measure in result.measures if measure.routes and measure.name not in _OF_SERVER),
         (),
@@ -403,8 +394,7 @@ def hottest_frame(route: RouteFrames) -> Value:
     return Value(frame_text(first), note=sampled_share(first.own, route.samples), code=True)
 
 
-def processes_table(result: StackResult, most: int) -> Table | None:
-    """Return the processor time of processes, as the kernel counted it."""
+def _processes_table(result: StackResult, most: int) -> Table | None:
     found = [process for process in result.processes if process.user_ns or process.system_ns][:most]
     return table_if_any(
         "Processor time by process, from the kernel's own count",
@@ -417,8 +407,7 @@ def processes_table(result: StackResult, most: int) -> Table | None:
     )
 
 
-def syscalls_table(result: StackResult, most: int) -> Table | None:
-    """Return system calls by time."""
+def _syscalls_table(result: StackResult, most: int) -> Table | None:
     span = format_duration(result.syscalls_ns)
     return table_if_any(
         f"System calls in {span}, counted by {result.syscalls_by}; time includes waiting",

@@ -71,7 +71,7 @@ def html_page(
         return Markup(draw(block, palette, f"chart-{next(numbers)}"))  # noqa: S704 -- draw escapes its input
 
     environment = _environment()
-    later = later_data(document, files, _few)
+    later = _later_data(document, files, _few)
     names = (
         *("theme.js", "tables.js"),
         *(("flame.js",) if _has_flames(document) else ()),
@@ -156,10 +156,7 @@ def _few(table: Table) -> bool:
 
 
 def _widths(table: Table) -> str:
-    """Return the column widths of a tall table, whose rows are laid out one by one when they become visible.
-
-    A browser takes half a second to lay out two thousand rows together, and again for each sort.
-    """
+    """Return the column widths of a tall table: a browser lays out its rows when they become visible."""
     return " ".join(map(_width, table.columns, zip(*table.rows, strict=True)))
 
 
@@ -192,7 +189,7 @@ def _environment() -> Environment:
 Files = Mapping[int, Sequence[tuple[str, str, str]]]
 
 
-def later_data(document: Document, files: Files, few: Callable[[Table], bool]) -> Markup | None:
+def _later_data(document: Document, files: Files, few: Callable[[Table], bool]) -> Markup | None:
     """Return the content of all folds that are drawn later, by their ids; None if there is none.
 
     The JSON stands in a script element, so it has no ``<``. `files` are as in `html_page`; `few` says which

@@ -64,7 +64,7 @@ def step_lines(steps: Sequence[Step], title: str) -> Iterable[str]:
         yield title
         yield ""
         for step in steps:
-            yield f"- {escape(step.text)}" + (f" {code_text(step.command)}" if step.command else "")
+            yield f"- {escape(step.text)}" + (f" {_code_text(step.command)}" if step.command else "")
         yield ""
 
 
@@ -130,7 +130,7 @@ def _table(table: Table) -> Iterable[str]:
 
 
 def _value(value: Value) -> str:
-    text = code_text(value.text) if value.code and value.text else escape(value.text)
+    text = _code_text(value.text) if value.code and value.text else escape(value.text)
     notes = ", ".join(escape(line) for line in (value.note, value.more) if line)
     return f"{text}<br>{notes}" if notes else text
 
@@ -162,7 +162,7 @@ def _fenced(text: str, language: str, title: str) -> Iterable[str]:
     yield ""
 
 
-def code_text(text: str) -> str:
+def _code_text(text: str) -> str:
     """Return a text as inline code."""
     tick = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     space = " " if "`" in text else ""
@@ -170,10 +170,7 @@ def code_text(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape a text so that it is neither read as Markdown or HTML nor notifies anyone.
-
-    References such as ``#12`` are kept.
-    """
+    """Escape a text so that it is neither Markdown, HTML nor a mention; references such as ``#12`` stay."""
     flat = " ".join(text.split("\n"))
     escaped = _SPECIAL.sub(
         lambda match: {"<": "&lt;", ">": "&gt;", "&": "&amp;"}.get(match[1], f"\\{match[1]}"), flat

@@ -141,10 +141,7 @@ def table_width(table: Table) -> int:
 
 
 def _column_widths(table: Table, width: int) -> list[int] | None:
-    """Return the width of each column, in which no word is broken; None if the table does not fit.
-
-    Columns that need less than others get all that they need; the others share the rest.
-    """
+    """Return the width of each column, in which no word is broken; None if the table does not fit."""
     least = [
         max(_longest(column.title), *(_least_width(column, row[place]) for row in table.rows), 0)
         for place, column in enumerate(table.columns)
@@ -261,7 +258,7 @@ def write_answer(console: Console, answer: str) -> None:
 def write_items(console: Console, items: Iterable[str]) -> None:
     """Print a list and an empty line."""
     for item in items:
-        write_item(console, item)
+        _write_item(console, item)
     console.print()
 
 
@@ -272,8 +269,7 @@ def write_list(console: Console, title: str, items: Sequence[str]) -> None:
         write_items(console, items)
 
 
-def write_item(console: Console, item: str) -> None:
-    """Print one item of a list."""
+def _write_item(console: Console, item: str) -> None:
     first, *rest = wrapped(item, console.width - 4)
     write_lines(console, [f"  • {first}", *(f"    {line}" for line in rest)])
 
@@ -283,7 +279,7 @@ def write_steps(console: Console, steps: Sequence[Step]) -> None:
     if steps:
         write_title(console, "What to do next")
     for step in steps:
-        write_item(console, step.text)
+        _write_item(console, step.text)
         if step.command:
             console.print(as_text(console, f"      {step.command}", "bold cyan"), soft_wrap=True)
 
