@@ -218,7 +218,15 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
     chosen = proven_change(result)
     yield from hidden_steps(result.hidden)
     if chosen is not None:
-        yield from _apply(result, chosen)
+        up, down = (handed_path(result, name) for name in ("up.sql", "down.sql"))
+        server = shlex.quote(server_conninfo(result.server))
+        if up:
+            yield Step("Read up.sql, then run it on your server (uncork never does):", _psql(up, server))
+        else:
+            yield Step(f"{chosen.text.rstrip('. ')}.", chosen.sql)
+        if down:
+            yield Step("If anything becomes slower, revert it:", _psql(down, server))
+        yield from _compare(result)
     for change in application_changes(result):
         place = f"{result.folder.rstrip('/')}/handed/application/{change.name}/README.md"
         what = "What to do" if operation_word(change) else "The statements before and after"
@@ -259,18 +267,6 @@ def _unproven(tried: Tried) -> Step:
         )
     change = tried.finding.candidates[0].text if tried.finding.candidates else ""
     return Step(" ".join(filter(None, (f"Not proven on a copy: {_claim(tried)}.", change, why))))
-
-
-def _apply(result: CureResult, chosen: Change) -> Iterator[Step]:
-    up, down = (handed_path(result, name) for name in ("up.sql", "down.sql"))
-    server = shlex.quote(server_conninfo(result.server))
-    if up:
-        yield Step("Read up.sql, then run it on your server (uncork never does):", _psql(up, server))
-    else:
-        yield Step(f"{chosen.text.rstrip('. ')}.", chosen.sql)
-    if down:
-        yield Step("If anything becomes slower, revert it:", _psql(down, server))
-    yield from _compare(result)
 
 
 def _compare(result: CureResult) -> Iterator[Step]:

@@ -250,7 +250,14 @@ def _detail(template_activity: TemplateActivity, result: DatabaseResult) -> Iter
     ]
     if facts:
         yield Facts(tuple(facts))
-    yield from _plan_blocks(template_activity, result)
+    for plan in result.plans:
+        if plan.template != template_activity.number:
+            continue
+        if plan.text:
+            yield Code(plan.text, "text", _TITLES.get(plan.source, "Generic plan"))
+            yield Paragraph(_WITH_VALUES.get(plan.source, _GENERIC))
+        else:
+            yield Paragraph(_no_plan(plan, result))
     figures = template_activity.statements
     if figures is None:
         return
@@ -299,17 +306,6 @@ def _no_plan(plan: PlanFacts, result: DatabaseResult) -> str:
             "planned. Run EXPLAIN with the values of a call."
         )
     return f'There is no plan: the server reports "{plan.reason}".'
-
-
-def _plan_blocks(template_activity: TemplateActivity, result: DatabaseResult) -> Iterator[Block]:
-    for plan in result.plans:
-        if plan.template != template_activity.number:
-            continue
-        if plan.text:
-            yield Code(plan.text, "text", _TITLES.get(plan.source, "Generic plan"))
-            yield Paragraph(_WITH_VALUES.get(plan.source, _GENERIC))
-        else:
-            yield Paragraph(_no_plan(plan, result))
 
 
 # ---- in the terminal ----

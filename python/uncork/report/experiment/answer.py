@@ -368,7 +368,29 @@ def _reasons(scene: _Scene, measured: Sequence[Comparison], noise: NoiseFloor) -
     if measured and ranked:
         yield from _decides(scene, ranked[0])
         yield from _not_told_apart(scene, ranked[0])
-    yield from _doubtful(scene, noise)
+    if noise.sentence:
+        yield sentence(noise.sentence)
+    clear = [c for c in (*scene.having(Verdict.FASTER), *scene.having(Verdict.SLOWER)) if c.ratio is not None]
+    floor = noise.floor
+    if floor is not None:
+        under = sum(abs(math.log(c.ratio)) < math.log1p(floor) for c in clear if c.ratio)
+        if under:
+            yield (
+                f"Caution: {count_words(under, 'difference')} reported as faster or slower "
+                f"{'is' if under == 1 else 'are'} smaller than this noise floor."
+            )
+    leaning = [*scene.so_far("faster"), *scene.so_far("slower")]
+    if leaning:
+        yield (
+            f"The direction is known but not the size in {count_words(len(leaning), 'comparison')}; "
+            "more rounds will settle it."
+        )
+    unsure = [c for c in scene.having(Verdict.NOT_ENOUGH_EVIDENCE) if known_so_far(c) is None]
+    if unsure:
+        yield (
+            f"Not enough evidence in {count_words(len(unsure), 'comparison')}: the interval there still "
+            "includes both a practical difference and no difference. More rounds will narrow it."
+        )
     yield from _quoted(scene.having(Verdict.REFUSED), "refused")
     yield from _quoted(scene.having(Verdict.SKIPPED), "skipped")
 
@@ -459,32 +481,6 @@ def _ends(comparison: Comparison) -> tuple[float | None, float | None]:
     if comparison.difference is not None:
         return comparison.difference_low, comparison.difference_high
     return comparison.low, comparison.high
-
-
-def _doubtful(scene: _Scene, noise: NoiseFloor) -> Iterable[str]:
-    if noise.sentence:
-        yield sentence(noise.sentence)
-    clear = [c for c in (*scene.having(Verdict.FASTER), *scene.having(Verdict.SLOWER)) if c.ratio is not None]
-    floor = noise.floor
-    if floor is not None:
-        under = sum(abs(math.log(c.ratio)) < math.log1p(floor) for c in clear if c.ratio)
-        if under:
-            yield (
-                f"Caution: {count_words(under, 'difference')} reported as faster or slower "
-                f"{'is' if under == 1 else 'are'} smaller than this noise floor."
-            )
-    leaning = [*scene.so_far("faster"), *scene.so_far("slower")]
-    if leaning:
-        yield (
-            f"The direction is known but not the size in {count_words(len(leaning), 'comparison')}; "
-            "more rounds will settle it."
-        )
-    unsure = [c for c in scene.having(Verdict.NOT_ENOUGH_EVIDENCE) if known_so_far(c) is None]
-    if unsure:
-        yield (
-            f"Not enough evidence in {count_words(len(unsure), 'comparison')}: the interval there still "
-            "includes both a practical difference and no difference. More rounds will narrow it."
-        )
 
 
 def _quoted(comparisons: Sequence[Comparison], word: str) -> Iterable[str]:

@@ -303,34 +303,26 @@ def next_bottleneck_steps(result: RunResult) -> Iterator[Step]:
         better = next((one.better for one in result.workloads if one.name == workload), "lower")
         ranked = sorted(faster, key=lambda one: (one.ratio or 1.0) * (1 if better == "lower" else -1))
         for comparison in ranked:
-            found = _evidence(result, comparison)
+            known = [
+                evidence
+                for evidence in result.evidence
+                if evidence.workload == comparison.workload and evidence.variant == comparison.variant
+            ]
+            found = next(
+                (evidence for evidence in known if evidence.cell == comparison.cell),
+                known[0] if known else None,
+            )
             if found is not None and found.waits:
                 yield _step(result, comparison, found, found.waits[0])
                 break
 
 
-def _service_ns(result: RunResult, found: EvidenceFacts) -> float:
-    place = (found.cell, found.workload, found.variant)
-    costs = (cost for cost in result.costs if (cost.cell, cost.workload, cost.variant) == place)
-    return sum((cost.service_user_ns or 0.0) + (cost.service_system_ns or 0.0) for cost in costs)
-
-
-def _evidence(result: RunResult, comparison: Comparison) -> EvidenceFacts | None:
-    """Return the evidence of a comparison's variant in its cell, else in any cell of the workload."""
-    known = [
-        evidence
-        for evidence in result.evidence
-        if evidence.workload == comparison.workload and evidence.variant == comparison.variant
-    ]
-    return next(
-        (evidence for evidence in known if evidence.cell == comparison.cell), known[0] if known else None
-    )
-
-
 def _step(result: RunResult, comparison: Comparison, found: EvidenceFacts, top: WaitShare) -> Step:
     where = f" at {cell_words(found.cell, result.factors)}" if found.cell else ""
     begin = f"With {comparison.variant} on {comparison.workload}{where}, the next bottleneck is"
-    service_ns = _service_ns(result, found)
+    place = (found.cell, found.workload, found.variant)
+    costs = (cost for cost in result.costs if (cost.cell, cost.workload, cost.variant) == place)
+    service_ns = sum((cost.service_user_ns or 0.0) + (cost.service_system_ns or 0.0) for cost in costs)
     if service_ns > top.operation_ns:
         return Step(
             f"{begin} computing in the service: {format_duration(service_ns)} of processor time for each "

@@ -444,7 +444,16 @@ def evidence_sections(result: RunResult, flames: Sequence[Flame] = ()) -> Iterat
     if findings:
         blocks.append(Bullets(tuple(findings)))
     blocks += flames
-    calls = _calls_table(result)
+    calls = table_if_any(
+        "System calls per operation, counted in a separate load",
+        [(evidence, call) for evidence in result.evidence for call in evidence.calls],
+        header("workload", lambda counted: counted[0].workload),
+        header("variant", lambda counted: counted[0].variant),
+        column("system call", lambda counted: Value(counted[1].name, code=True)),
+        number("calls per operation", lambda counted: count_cell(counted[1].operation_calls)),
+        number("time per operation", lambda counted: duration_cell(counted[1].operation_ns)),
+        sortable=True,
+    )
     if calls is not None:
         blocks.append(calls)
     missing = dict.fromkeys(
@@ -481,19 +490,6 @@ def _calls(evidence: EvidenceFacts) -> str:
 
 def _waits(evidence: EvidenceFacts) -> str:
     return ", ".join(f"{wait.name} {format_duration(wait.operation_ns)}" for wait in evidence.waits[:3])
-
-
-def _calls_table(result: RunResult) -> Table | None:
-    return table_if_any(
-        "System calls per operation, counted in a separate load",
-        [(evidence, call) for evidence in result.evidence for call in evidence.calls],
-        header("workload", lambda counted: counted[0].workload),
-        header("variant", lambda counted: counted[0].variant),
-        column("system call", lambda counted: Value(counted[1].name, code=True)),
-        number("calls per operation", lambda counted: count_cell(counted[1].operation_calls)),
-        number("time per operation", lambda counted: duration_cell(counted[1].operation_ns)),
-        sortable=True,
-    )
 
 
 def growth_sections(view: View) -> Iterable[Section]:

@@ -396,7 +396,13 @@ def _setting_texts(difference: EnvironmentDifference) -> tuple[str, str]:
 
 
 def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
-    yield from _plan_lines(result, check)
+    plans = plans_at(result, check.cell, check.workload)
+    for plan in plans:
+        of = f" of {plan.statement}" if plan.statement != check.workload else ""
+        if plan.kind == "changed":
+            yield f"plan{of}: changed, {_heads(plan.text)}"
+        else:
+            yield f"plan{of}: unchanged, but its statistics differ: {plan.text.partition(chr(10))[0]}"
     for kind, name in KINDS.items():
         known = _differences_at(result, check.cell, check.workload, kind)
         notable = [
@@ -409,16 +415,6 @@ def _lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
         elif known and not any(map(_differs, known)):
             least = "a point" if kind == "frame" else f"{_NOTABLE * 100:.0f} %"
             yield f"{name}: nothing differs by {least} or more"
-
-
-def _plan_lines(result: GuardResult, check: GateCheck) -> Iterator[str]:
-    plans = plans_at(result, check.cell, check.workload)
-    for plan in plans:
-        of = f" of {plan.statement}" if plan.statement != check.workload else ""
-        if plan.kind == "changed":
-            yield f"plan{of}: changed, {_heads(plan.text)}"
-        else:
-            yield f"plan{of}: unchanged, but its statistics differ: {plan.text.partition(chr(10))[0]}"
 
 
 def _heads(difference: str) -> str:

@@ -219,17 +219,14 @@ def _lines(result: GuardResult, environment: Mapping[str, Mapping[str, str]]) ->
         yield f"# {side.role} is {' '.join(side_words(side).split())}"
         yield f"side: {side.role}"
         for check in measured.values():
-            yield from _side(result, check, place)
-
-
-def _side(result: GuardResult, check: GateCheck, place: int) -> Iterator[str]:
-    values = [pair[place] for _, *pair in check.by_round] or [(check.baseline, check.candidate)[place]]
-    keys = {"workload": check.workload or "all", **dict(check.cell)}
-    parts = [f"{bench_word(key)}={bench_word(value)}" for key, value in keys.items()]
-    name = "/".join([f"BenchmarkGuard{_camel(result.name)}", *parts])
-    for value in values:
-        if value is not None:
-            yield f"{name} 1 {bench_number(value * _scale(check))} {_unit(check.gate.metric)}"
+            values = [pair[place] for _, *pair in check.by_round]
+            values = values or [(check.baseline, check.candidate)[place]]
+            keys = {"workload": check.workload or "all", **dict(check.cell)}
+            parts = [f"{bench_word(key)}={bench_word(value)}" for key, value in keys.items()]
+            name = "/".join([f"BenchmarkGuard{_camel(result.name)}", *parts])
+            for value in values:
+                if value is not None:
+                    yield f"{name} 1 {bench_number(value * _scale(check))} {_unit(check.gate.metric)}"
 
 
 def _has_value(check: GateCheck) -> bool:

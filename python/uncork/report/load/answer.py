@@ -36,7 +36,14 @@ def _compose_load_answer(result: LoadResult) -> str:
     counts, elapsed = result.counts, result.run.elapsed_ns
     outcome = result.run.outcome
     if outcome is LoadOutcome.REFUSED:
-        return _refused(result)
+        refused = sum(result.counts.connect_errors.values())
+        many = (
+            f"{count_words(refused, 'connection')} could not be opened"
+            if refused
+            else "no connection was opened"
+        )
+        reason = result.run.message or result.counts.first_error or codes_words(result.counts.connect_errors)
+        return join_sentences((f"Nothing was measured, because {many}", capital(reason)))
     word = operation_word(result)
     opening = {
         LoadOutcome.INTERRUPTED: "Interrupted: ",
@@ -84,15 +91,6 @@ def _compose_load_warnings(result: LoadResult) -> tuple[str, ...]:
     missing = (text.rstrip(".") for text in result.missing)
     parts = (_went_wrong(result), answers, missing, _too_late(result), _thin(result))
     return tuple(_sentence(text) for part in parts for text in part)
-
-
-def _refused(result: LoadResult) -> str:
-    refused = sum(result.counts.connect_errors.values())
-    many = (
-        f"{count_words(refused, 'connection')} could not be opened" if refused else "no connection was opened"
-    )
-    reason = result.run.message or result.counts.first_error or codes_words(result.counts.connect_errors)
-    return join_sentences((f"Nothing was measured, because {many}", capital(reason)))
 
 
 def _worst_trouble(result: LoadResult) -> str:

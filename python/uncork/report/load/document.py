@@ -208,7 +208,13 @@ def _sections(result: LoadResult) -> Iterable[Section]:
         yield Section("bottlenecks", "Bottlenecks", (lines,))
     yield from finding_sections(result.findings or ())
     yield from filled_section("parts", "Parts of the load", parts_table(result))
-    yield from _what_and_where(result)
+    sent = tuple(_sent(result))
+    if sent:
+        yield Section("scripts", "Scripts and statements" if result.http is None else "Requests", sent)
+    steps = steps_table(result)
+    if steps is not None:
+        gaps = step_gap_sentences(result)
+        yield Section("steps", "Where the time goes", (steps, *([Bullets(gaps)] if gaps else [])))
     distribution = distribution_chart(result)
     names = () if distribution is None else tuple(line.variant for line in distribution.lines)
     yield from filled_section(
@@ -237,16 +243,6 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     )
     yield from filled_section("environment", "Environment", *environment)
     yield Section("reproduce", "How to repeat this load", (Code(result.run.reproduce, "sh"),))
-
-
-def _what_and_where(result: LoadResult) -> Iterator[Section]:
-    sent = tuple(_sent(result))
-    if sent:
-        yield Section("scripts", "Scripts and statements" if result.http is None else "Requests", sent)
-    steps = steps_table(result)
-    if steps is not None:
-        gaps = step_gap_sentences(result)
-        yield Section("steps", "Where the time goes", (steps, *([Bullets(gaps)] if gaps else [])))
 
 
 def _drawn_statuses(result: LoadResult) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from uncork.model.results.load import (
     Distribution,
-    HttpFacts,
     LoadResult,
     LoadStep,
     LoadStepName,
@@ -247,7 +246,17 @@ def _counts(result: LoadResult) -> Iterator[tuple[str, int, str]]:
     yield "succeeded", counts.succeeded, part_text(counts.succeeded, counts.started)
     yield "failed", counts.failed, part_text(counts.failed, counts.started)
     if http is not None:
-        yield from _failures(http)
+        yield "… bad answer", http.failed, "wrong status, or a check failed"
+        yield "… no answer", http.errored, "refused, reset, closed, …: see the kinds of errors"
+        yield "… timed out", http.timed_out, "answer not complete in time (--timeout)"
+        yield "… cut short", http.cut_short, "under way when the load ended"
+        yield (
+            "not processed",
+            http.unprocessed,
+            "certainly; other requests without an answer may have been processed",
+        )
+        if http.stalls.answers:
+            yield "paused", http.stalls.answers, "answers that paused midway for 35 to 50 ms"
     if counts.arrivals is not None:
         yield "skipped", counts.skipped, "late by more than the latency limit before they could start"
         yield "never sent", counts.unsent, "no connection became free before the end"
@@ -260,20 +269,6 @@ def _counts(result: LoadResult) -> Iterator[tuple[str, int, str]]:
         return
     yield "statements", counts.statements, f"in {format_count(counts.round_trips)} round trips"
     yield "rows", counts.rows, "returned or changed"
-
-
-def _failures(http: HttpFacts) -> Iterator[tuple[str, int, str]]:
-    yield "… bad answer", http.failed, "wrong status, or a check failed"
-    yield "… no answer", http.errored, "refused, reset, closed, …: see the kinds of errors"
-    yield "… timed out", http.timed_out, "answer not complete in time (--timeout)"
-    yield "… cut short", http.cut_short, "under way when the load ended"
-    yield (
-        "not processed",
-        http.unprocessed,
-        "certainly; other requests without an answer may have been processed",
-    )
-    if http.stalls.answers:
-        yield "paused", http.stalls.answers, "answers that paused midway for 35 to 50 ms"
 
 
 def answers_table(result: LoadResult) -> Table | None:
@@ -332,7 +327,13 @@ def parts_reasons(result: LoadResult) -> Iterator[str]:
         if part.start_late_ns is not None and part.start_late_ns > _LATE_NS:
             late = format_duration(part.start_late_ns)
             yield f"{_part_name(part)} started {late} after its start time: it was not ready before."
-    yield from _clocks(found)
+    for part in found.parts:
+        drift, bound = part.clock_drift_ns, part.clock_bound_ns
+        if drift is not None and bound is not None and abs(drift) > _STEP_NS + bound:
+            yield (
+                f"{_part_name(part)} had its clock set by {format_duration(abs(drift))} during the load: its "
+                "seconds may not coincide with those of the others."
+            )
     apart = max((part.began_after_ns or 0 for part in found.parts if part.start_late_ns is None), default=0)
     if apart > _APART_NS:
         yield (
@@ -374,16 +375,6 @@ def _lost_sentence(part: PartFacts, found: PartsFacts, word: str) -> str:
         f"{count_words(part.started, word)} are counted, {unknown}. "
         f"From then on, the load came from {found.count - len(gone)} of {found.count} nodes."
     )
-
-
-def _clocks(found: PartsFacts) -> Iterator[str]:
-    for part in found.parts:
-        drift, bound = part.clock_drift_ns, part.clock_bound_ns
-        if drift is not None and bound is not None and abs(drift) > _STEP_NS + bound:
-            yield (
-                f"{_part_name(part)} had its clock set by {format_duration(abs(drift))} during the load: its "
-                "seconds may not coincide with those of the others."
-            )
 
 
 def _limits(found: PartsFacts) -> Iterator[str]:

@@ -28,7 +28,13 @@ def _compose_log_answer(result: LogResult) -> str:
     if not result.executions.count and result.pool is not None:
         return pool_answer(result.pool)
     if not result.executions.count:
-        return _without_durations(result)
+        hint = "Set log_min_duration_statement = 0 to log durations"
+        if result.errors:
+            error = result.errors[0]
+            times = "once" if error.count == 1 else f"{format_count(error.count)} times"
+            found = f"The most frequent error occurred {times}: {error.message}"
+            return join_sentences(("The log has no durations, so only its errors are known", found, hint))
+        return join_sentences(("The log has no durations and no errors", hint))
     total = format_duration(result.executions.sum_ns)
     top = result.templates[0]
     if top.share >= _STANDS_OUT:
@@ -57,16 +63,6 @@ def _often(template: TemplateFacts) -> str:
     if template.executions == 1:
         return "1 execution"
     return f"{format_count(template.executions)} executions of {format_duration(template.mean_ns)} on average"
-
-
-def _without_durations(result: LogResult) -> str:
-    hint = "Set log_min_duration_statement = 0 to log durations"
-    if result.errors:
-        top = result.errors[0]
-        times = "once" if top.count == 1 else f"{format_count(top.count)} times"
-        found = f"The most frequent error occurred {times}: {top.message}"
-        return join_sentences(("The log has no durations, so only its errors are known", found, hint))
-    return join_sentences(("The log has no durations and no errors", hint))
 
 
 def _reasons(result: LogResult) -> Iterator[str]:

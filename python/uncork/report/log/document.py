@@ -42,15 +42,13 @@ from uncork.report.log.routes import route_folds, route_tables, routes_table
 from uncork.report.log.tables import (
     activity_tables,
     contributions_tables,
-    errors_table,
     files_table,
     histogram_table,
     hours_table,
     lines_words,
-    notices_table,
+    messages_table,
     one_line,
     overall_facts,
-    overall_words,
     protocol_table,
     rejected_table,
     server_hours_table,
@@ -77,6 +75,7 @@ from uncork.report.write.terminal_text import (
 )
 
 _LINE: Final = 100
+_ERRORS: Final = "Errors and warnings by kind"
 _SLOWEST: Final = 50
 
 
@@ -187,9 +186,13 @@ def _sections(result: LogResult, parts: int) -> Iterator[Section]:
     if result.sessions is not None:
         whole, *named = session_tables(result.sessions)
         yield from filled_section("sessions", "Sessions", whole, Beside(tuple(named)) if named else None)
-    yield from filled_section("errors", "Errors", errors_table(result.errors, 200), *_error_folds(result))
+    yield from filled_section(
+        "errors", "Errors", messages_table(_ERRORS, result.errors, 200), *_error_folds(result)
+    )
     yield from filled_section("server", "Locks, files, checkpoints, autovacuum", *activity_tables(result))
-    yield from filled_section("notices", "Other messages", notices_table(result.notices, 100))
+    yield from filled_section(
+        "notices", "Other messages", messages_table("Other messages", result.notices, 100)
+    )
     yield from filled_section("files", "Files read", files_table(result), rejected_table(result))
     yield Section("reproduce", "How to repeat this profile", (Code(result.run.reproduce, "sh"),))
     yield from filled_section("details", "Template by template", *template_folds(result, parts))
@@ -326,9 +329,10 @@ def _terminal_parts(
     if servers is not None:
         yield servers
     if result.executions.count:
-        overall = overall_words(result)
+        overall = ", ".join(f"{name} {value}" for name, value in overall_facts(result))
         if overall:
-            yield partial(write_paragraph, text=overall)
+            text = f"All {count_words(result.executions.count, 'statement')}: {overall}."
+            yield partial(write_paragraph, text=text)
         yield partial(_write_templates, result, top=top)
         yield from route_tables(result, top, full=full)
         origins = [table for table in contributions_tables(result) if len(table.rows) > 1]
@@ -340,7 +344,7 @@ def _terminal_parts(
             yield hours_table(result.hours, result.hour_s)
     if result.pool is not None:
         yield from pool_tables(result.pool, top)
-    yield errors_table(result.errors, top)
+    yield messages_table(_ERRORS, result.errors, top)
     if full:
         if result.sessions is not None:
             yield from session_tables(result.sessions)
@@ -397,7 +401,21 @@ def _detail(template: TemplateFacts, result: LogResult, *, whole: bool) -> Itera
             tables.append(_contributions(name, found))
     sparks = [] if len(template.timeline) < _LEAST_STEPS else [_timeline(template, result)]
     yield Beside((*tables, *sparks))
-    yield from _examples(template.examples, whole=whole)
+    kinds: dict[tuple[bool, str, int], list[Example]] = {}
+    for one in template.examples:
+        if whole or one.kind in ("slowest", "plan"):
+            kinds.setdefault((one.kind == "plan", one.file, one.offset), []).append(one)
+    for (is_plan, file, offset), same in kinds.items():
+        one = same[0]
+        text = one.text if whole else _cut(one.text)
+        if one.parameters:
+            text += f"\n-- {one.parameters if whole else _cut(one.parameters)}"
+        yield Code(
+            text,
+            "text" if is_plan else "sql",
+            f"{series_words(example.kind for example in same)}: {format_duration(one.duration_ns)}, "
+            f"{instant_text(one.time_us)}, {file} at byte {offset}",
+        )
 
 
 def _figures(template: TemplateFacts) -> Iterator[tuple[str, str]]:
@@ -475,25 +493,6 @@ def _timeline(template: TemplateFacts, result: LogResult) -> Spark:
         tuple(map(float, template.timeline)),
         (instant_text(begin), instant_text(last)),
     )
-
-
-def _examples(examples: Sequence[Example], *, whole: bool) -> Iterator[Code]:
-    """Yield the examples; an execution of several kinds (slowest and newest) appears once."""
-    kinds: dict[tuple[bool, str, int], list[Example]] = {}
-    for one in examples:
-        if whole or one.kind in ("slowest", "plan"):
-            kinds.setdefault((one.kind == "plan", one.file, one.offset), []).append(one)
-    for (is_plan, file, offset), same in kinds.items():
-        one = same[0]
-        text = one.text if whole else _cut(one.text)
-        if one.parameters:
-            text += f"\n-- {one.parameters if whole else _cut(one.parameters)}"
-        yield Code(
-            text,
-            "text" if is_plan else "sql",
-            f"{series_words(example.kind for example in same)}: {format_duration(one.duration_ns)}, "
-            f"{instant_text(one.time_us)}, {file} at byte {offset}",
-        )
 
 
 def _cut(text: str) -> str:

@@ -9,13 +9,14 @@ from uncork.model.results.log import (
     DURATION_PARTS,
     Contribution,
     ErrorFacts,
+    Incident,
     LogResult,
     NameCount,
     ServerFacts,
     Tally,
     TemplateFacts,
 )
-from uncork.model.results.log_activity import HourFacts, LogServer, SessionFacts, SlowStatement, VacuumWork
+from uncork.model.results.log_activity import HourFacts, LogServer, SessionFacts, VacuumWork
 from uncork.model.template_words import short_template, short_templates
 from uncork.model.units import count_words, format_bytes, format_count, format_duration, share_text
 from uncork.report.blocks import Table, Value
@@ -77,9 +78,8 @@ def templates_table(result: LogResult, most: int, *, width: int) -> Table:
     )
 
 
-def _before_share(template: TemplateFacts) -> float:
-    whole = _before_ns(template) + template.sum_ns
-    return _before_ns(template) / whole if whole else 0.0
+def _part(part: float, rest: float) -> float:
+    return part / (part + rest) if part + rest else 0.0
 
 
 def _before_ns(template: TemplateFacts) -> float:
@@ -99,7 +99,7 @@ def protocol_table(result: LogResult, most: int, *, width: int) -> Table | None:
         number("parse", lambda template: duration_cell(template.parse.sum_ns)),
         number("bind", lambda template: duration_cell(template.bind.sum_ns)),
         number("execute", lambda template: duration_cell(template.sum_ns)),
-        number("before", lambda template: share_cell(_before_share(template))),
+        number("before", lambda template: share_cell(_part(_before_ns(template), template.sum_ns))),
         header(
             "template",
             [
@@ -174,17 +174,8 @@ def histogram_table(result: LogResult) -> Table | None:
     )
 
 
-def errors_table(errors: Sequence[ErrorFacts], most: int) -> Table | None:
-    """Return errors and warnings by kind, the most frequent first; None if there are none."""
-    return _messages("Errors and warnings by kind", errors, most)
-
-
-def notices_table(notices: Sequence[ErrorFacts], most: int) -> Table | None:
-    """Return other messages by kind; None if there are none."""
-    return _messages("Other messages", notices, most)
-
-
-def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | None:
+def messages_table(title: str, found: Sequence[ErrorFacts], most: int) -> Table | None:
+    """Return errors or other messages by kind, the most frequent first; None if there are none."""
     return table_if_any(
         f"{title}{not_shown(len(found) - most, 'more kind')}",
         found[:most],
@@ -194,9 +185,7 @@ def _messages(title: str, found: Sequence[ErrorFacts], most: int) -> Table | Non
         header("message", lambda error: short_template(error.message, 120)),
         column("first", lambda error: instant_cell(error.first_us)),
         column("last", lambda error: instant_cell(error.last_us)),
-        column(
-            "servers", lambda error: _server_counts(error.servers), when=any(error.servers for error in found)
-        ),
+        column("servers", lambda error: _server_counts(error.servers), when=any(e.servers for e in found)),
         sortable=True,
     )
 
@@ -226,9 +215,21 @@ def activity_tables(result: LogResult) -> Iterator[Table]:
     tables = (
         _tallies("Completed lock waits longer than deadlock_timeout", "lock", server.lock_waits),
         _blocking_table(result),
-        _longest_waits(result),
+        _incidents(
+            result,
+            "Longest lock waits, and the last statement of the session that held the lock",
+            server.longest_waits,
+            number("waited", lambda wait: duration_cell(wait.amount)),
+            "lock",
+        ),
         _tallies("Temporary files", "statement", server.temporary_files, size=True),
-        _largest_files(result),
+        _incidents(
+            result,
+            "Largest temporary files",
+            server.largest_files,
+            number("size", lambda file: bytes_cell(file.amount)),
+            "what",
+        ),
         *_checkpoint_tables(server),
         *_vacuum_tables(server.vacuum_work),
         table_if_any(
@@ -254,32 +255,21 @@ def _tallies(title: str, of: str, found: Sequence[Tally], *, size: bool = False)
     )
 
 
-def _longest_waits(result: LogResult) -> Table | None:
+def _incidents(
+    result: LogResult, title: str, found: Sequence[Incident], amount: BoundColumn[Incident], what: str
+) -> Table | None:
+    locks = what == "lock"
     return table_if_any(
-        "Longest lock waits, and the last statement of the session that held the lock",
-        result.server.longest_waits[:_INCIDENTS],
-        number("waited", lambda wait: duration_cell(wait.amount)),
-        column("when", lambda wait: instant_cell(wait.time_us)),
-        number("process", lambda wait: Value(str(wait.pid), sort=wait.pid)),
-        header("lock", lambda wait: Value(short_template(wait.what), note=wait.detail)),
-        column("relation", lambda wait: wait.relation),
-        column("statement", lambda wait: Value(short_template(wait.statement), code=True)),
-        column("holder's statement", lambda wait: Value(short_template(wait.holder), code=True)),
-        column("server", lambda wait: wait.server, when=result.servers),
-        sortable=True,
-    )
-
-
-def _largest_files(result: LogResult) -> Table | None:
-    return table_if_any(
-        "Largest temporary files",
-        result.server.largest_files[:_INCIDENTS],
-        number("size", lambda file: bytes_cell(file.amount)),
-        column("when", lambda file: instant_cell(file.time_us)),
-        number("process", lambda file: Value(str(file.pid), sort=file.pid)),
-        header("what", lambda file: Value(short_template(file.what), note=file.detail)),
-        column("statement", lambda file: Value(short_template(file.statement), code=True)),
-        column("server", lambda file: file.server, when=result.servers),
+        title,
+        found[:_INCIDENTS],
+        amount,
+        column("when", lambda incident: instant_cell(incident.time_us)),
+        number("process", lambda incident: Value(str(incident.pid), sort=incident.pid)),
+        header(what, lambda incident: Value(short_template(incident.what), note=incident.detail)),
+        column("relation", lambda incident: incident.relation, when=locks),
+        column("statement", lambda incident: Value(short_template(incident.statement), code=True)),
+        column("holder's statement", lambda wait: Value(short_template(wait.holder), code=True), when=locks),
+        column("server", lambda incident: incident.server, when=result.servers),
         sortable=True,
     )
 
@@ -292,7 +282,10 @@ def files_table(result: LogResult) -> Table:
         header("file", lambda file: file.name),
         number("size", lambda file: bytes_cell(file.bytes)),
         column("dialect", lambda file: file.dialect or "unknown"),
-        column("log_line_prefix", lambda file: Value(_quoted(file.prefix), code=True)),
+        column(
+            "log_line_prefix",
+            lambda file: Value("" if file.prefix is None else f"'{file.prefix}'", code=True),
+        ),
         number("entries", lambda file: count_cell(file.entries)),
         number("lines", lambda file: count_cell(file.lines)),
         number("continuation lines", lambda file: count_cell(file.continuations)),
@@ -300,10 +293,6 @@ def files_table(result: LogResult) -> Table:
         column("server", lambda file: file.server, when=result.servers),
         sortable=True,
     )
-
-
-def _quoted(prefix: str | None) -> str:
-    return "" if prefix is None else f"'{prefix}'"
 
 
 def lines_words(result: LogResult) -> str:
@@ -371,7 +360,7 @@ def _statement(text: str) -> Value:
 _SERVERS: Final = 6
 """Servers whose hours stand side by side."""
 _VACUUMS: Final = 50
-_STATEMENT_WIDTH: Final = 100
+_WIDTH: Final = 100
 
 
 def overall_facts(result: LogResult) -> Iterator[tuple[str, str]]:
@@ -380,14 +369,9 @@ def overall_facts(result: LogResult) -> Iterator[tuple[str, str]]:
         if value is not None:
             yield name, format_duration(value)
     if result.peak is not None:
-        rate, on = format_count(result.peak.executions), _on_server(result, result.peak.server)
+        rate, server = format_count(result.peak.executions), result.peak.server
+        on = f" on server {server}" if result.servers and server else ""
         yield "peak", f"{rate} statements a second{on}, at {instant_text(result.peak.start_us)} UTC"
-
-
-def overall_words(result: LogResult) -> str:
-    """Return the same as one line; an empty text if nothing was executed."""
-    found = ", ".join(f"{name} {value}" for name, value in overall_facts(result))
-    return f"All {count_words(result.executions.count, 'statement')}: {found}." if found else ""
 
 
 def slowest_table(result: LogResult, most: int) -> Table | None:
@@ -401,17 +385,14 @@ def slowest_table(result: LogResult, most: int) -> Table | None:
         column("user", lambda statement: statement.user),
         column("application", lambda statement: statement.application),
         column("host", lambda statement: statement.host),
-        header("statement", _slow_statement),
+        header(
+            "statement",
+            lambda statement: Value(
+                one_line(statement.text, _WIDTH), code=True, note=one_line(statement.parameters, _WIDTH)
+            ),
+        ),
         column("server", lambda statement: statement.server, when=result.servers),
         sortable=True,
-    )
-
-
-def _slow_statement(statement: SlowStatement) -> Value:
-    return Value(
-        one_line(statement.text, _STATEMENT_WIDTH),
-        code=True,
-        note=one_line(statement.parameters, _STATEMENT_WIDTH),
     )
 
 
@@ -615,10 +596,6 @@ def _costliest(server: LogServer, ids: dict[int, str]) -> Value:
     text, share = short_template(server.template_text, _TEMPLATE_WIDTH), share_text(server.template_share)
     link = "" if server.template_number is None else ids.get(server.template_number, "")
     return Value(text, note=share, code=True, link=link, back=False)
-
-
-def _on_server(result: LogResult, name: str) -> str:
-    return f" on server {name}" if result.servers and name else ""
 
 
 def _server_shares(template: TemplateFacts) -> str:

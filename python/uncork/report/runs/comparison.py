@@ -113,7 +113,13 @@ def _sections(result: RunComparison, flames: Sequence[Flame]) -> Iterator[Sectio
             blocks = [Legend((pair.after.id,)), chart, *blocks]
         title = side_name(pair.after) if many else "Metrics"
         yield Section(f"figures-{place}" if many else "figures", title, tuple(blocks))
-    yield from _charts_sections(result)
+    drawn = tuple(_over_time(result))
+    if drawn:
+        timed = result.series[0].axis == "time"
+        yield Section("over-time", "Over time" if timed else "By level", (_legend(result), *drawn))
+    costs = tuple(_costs(result))
+    if costs:
+        yield Section("costs", "Costs per operation", (_legend(result), Gallery(costs)))
     yield from filled_section("stacks", "Where processor time goes", *flames)
     for place, pair in enumerate(result.pairs, start=1):
         of = f": {side_name(pair.after)}" if many else ""
@@ -335,16 +341,6 @@ _COSTS: Final = (
 )
 _MOST_DOTS: Final = 24
 _LONGEST: Final = 34
-
-
-def _charts_sections(result: RunComparison) -> Iterator[Section]:
-    drawn = tuple(_over_time(result))
-    if drawn:
-        timed = result.series[0].axis == "time"
-        yield Section("over-time", "Over time" if timed else "By level", (_legend(result), *drawn))
-    costs = tuple(_costs(result))
-    if costs:
-        yield Section("costs", "Costs per operation", (_legend(result), Gallery(costs)))
 
 
 def _legend(result: RunComparison) -> Legend:

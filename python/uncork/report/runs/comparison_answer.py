@@ -89,7 +89,16 @@ def _compose_runs_answer(result: RunComparison) -> str:
         return join_sentences(text for pair in result.pairs for text in changed_answer(pair))
     if len(result.pairs) == 1:
         return _answer(result, result.pairs[0])
-    return _answers(result)
+    runs_of: dict[str, list[str]] = {}
+    for pair in sorted(result.pairs, key=lambda pair: not claimed(pair)):
+        found = claimed(pair)
+        effects = _effects(_failures_first(found)[:2], None, found)
+        shown = f" ({'; '.join(effects)})" if effects else ""
+        verdict = _verdict_words(found) if found else _open_words(pair)
+        runs_of.setdefault(verdict, []).append(f"{side_name(pair.after)}{shown}")
+    counts = series_words(f"{len(runs)} {verdict}" for verdict, runs in runs_of.items())
+    parts = [f"{capital(verdict)}: {series_words(runs)}" for verdict, runs in runs_of.items()]
+    return join_sentences((f"Compared with {side_name(result.before)}: {counts}", *parts))
 
 
 # ---- the answer ----
@@ -125,19 +134,6 @@ def _answer(result: RunComparison, pair: RunPair) -> str:
             else f"The same as {before} in every metric that both have."
         )
     return f"Not enough evidence of a difference from {before}. {capital(shown)}."
-
-
-def _answers(result: RunComparison) -> str:
-    runs_of: dict[str, list[str]] = {}
-    for pair in sorted(result.pairs, key=lambda pair: not claimed(pair)):
-        found = claimed(pair)
-        effects = _effects(_failures_first(found)[:2], None, found)
-        shown = f" ({'; '.join(effects)})" if effects else ""
-        verdict = _verdict_words(found) if found else _open_words(pair)
-        runs_of.setdefault(verdict, []).append(f"{side_name(pair.after)}{shown}")
-    counts = series_words(f"{len(runs)} {verdict}" for verdict, runs in runs_of.items())
-    parts = [f"{capital(verdict)}: {series_words(runs)}" for verdict, runs in runs_of.items()]
-    return join_sentences((f"Compared with {side_name(result.before)}: {counts}", *parts))
 
 
 def _headline(found: list[FigureComparison]) -> str:

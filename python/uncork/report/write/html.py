@@ -274,7 +274,14 @@ def _rows(table: Table, sortable: bool) -> Iterator[str]:
 
 def _table_cell(column: Column, value: Value, *, sortable: bool, repeated: bool) -> str:
     heads = column.header and value.text
-    names = _classes(column, value, repeated)
+    classes = (
+        "long" if column.header and len(value.text) >= _LONG else "",
+        "number" if column.number else "",
+        f"tone-{value.tone}" if value.tone != "plain" else "",
+        "repeated" if repeated else "",
+        "bar" if value.bar else "",
+    )
+    names = " ".join(filter(None, classes))
     opening = "<th scope=row" if heads else "<td"
     if names:
         opening += f' class="{names}"'
@@ -290,14 +297,3 @@ def _table_cell(column: Column, value: Value, *, sortable: bool, repeated: bool)
         note = hold(", ".join(filter(None, (value.note, value.more))))
         text = f"{text}<small>{escape(note)}</small>"
     return f"{opening}>{text}</{'th' if heads else 'td'}>"
-
-
-def _classes(column: Column, value: Value, repeated: bool) -> str:
-    names = (
-        "long" if column.header and len(value.text) >= _LONG else "",
-        "number" if column.number else "",
-        f"tone-{value.tone}" if value.tone != "plain" else "",
-        "repeated" if repeated else "",
-        "bar" if value.bar else "",
-    )
-    return " ".join(filter(None, names))
