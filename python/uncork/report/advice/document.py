@@ -45,17 +45,14 @@ def answer_advice(result: AdviceResult) -> AdviceResult:
     elif first is None:
         answer = nothing_found_words(result.sessions, result.costliest, hidden=bool(hidden))
     else:
-        answer = join_sentences((finding_headline(first), _also(len(rest))))
+        more = f"{count_words(len(rest), 'more finding')} below" if rest else ""
+        answer = join_sentences((finding_headline(first), more))
     reasons = [*map(finding_sentence, rest), *costly_words(result.costliest)]
     return replace(
         result,
         answer=join_sentences((*hidden, answer)),
         reasons=(*reasons, *looked_at_words(result.looked_at, result.sessions)),
     )
-
-
-def _also(more: int) -> str:
-    return f"{count_words(more, 'more finding')} below" if more else ""
 
 
 def build_advice_document(result: AdviceResult) -> Document:
@@ -70,7 +67,10 @@ def build_advice_document(result: AdviceResult) -> Document:
         reasons=(*result.reasons, *missing_words(result.missing)),
         steps=careful_last(_steps(result)),
         facts=tuple((source.kind, source.run) for source in result.sources),
-        sections=tuple(_sections(result)),
+        sections=(
+            *finding_sections(result.findings),
+            Section("reproduce", "How to repeat this", (Code(result.reproduce, "sh"),)),
+        ),
         version=result.uncork_version,
     )
 
@@ -97,11 +97,6 @@ def _steps(result: AdviceResult) -> Iterator[Step]:
                 prove if shown[0] == 1 else f"Write an experiment about finding {shown[0]}:",
                 f"uncork advise {first.run}{address} --experiment {shown[0]} > question.toml",
             )
-
-
-def _sections(result: AdviceResult) -> Iterator[Section]:
-    yield from finding_sections(result.findings)
-    yield Section("reproduce", "How to repeat this", (Code(result.reproduce, "sh"),))
 
 
 def render_advice_terminal(result: AdviceResult, console: Console) -> None:

@@ -83,7 +83,9 @@ def _answer(result: CureResult) -> str:
     tried = f"{many} of {total} {'was' if len(measured) == 1 else 'were'} tried on a copy"
     again = result.chosen
     lost = "" if again is None else f"Measured again, the best change is {again.state}: {again.reason}"
-    return join_sentences((f"No change was proven to help; {tried}", lost, _harm(result)))
+    harmful = sum(change.state == "harmful" for _, _, change in named_changes(result))
+    harm = f"{count_words(harmful, 'change')} would do harm" if harmful else ""
+    return join_sentences((f"No change was proven to help; {tried}", lost, harm))
 
 
 def proven_change(result: CureResult) -> Change | None:
@@ -118,15 +120,11 @@ def _together(text: str) -> str:
     return f"Create indexes {series_words([f'on {one}' for one in each])}" if alike else text.rstrip(". ")
 
 
-def _harm(result: CureResult) -> str:
-    harmful = [change for _, _, change in named_changes(result) if change.state == "harmful"]
-    return f"{count_words(len(harmful), 'change')} would do harm" if harmful else ""
-
-
 def _reasons(result: CureResult) -> Iterator[str]:
     chosen = proven_change(result)
     if chosen is not None and chosen.net is not None:
-        yield f"That {saved_words(chosen.net)}. {_confirmed(chosen)}".strip()
+        again = " uncork measured it again, apart from the trials that chose it." if chosen.runs else ""
+        yield f"That {saved_words(chosen.net)}.{again}"
         worst = worst_effect(chosen)
         if worst is not None:
             yield f"It harms one statement most, {effect_sentence(worst)}."
@@ -180,10 +178,6 @@ def _application(change: Change) -> Iterator[str]:
             *(change.assumed[-1:] if operation_word(change) else change.assumed),
         )
     )
-
-
-def _confirmed(chosen: Change) -> str:
-    return "uncork measured it again, apart from the trials that chose it." if chosen.runs else ""
 
 
 def _claim(tried: Tried) -> str:

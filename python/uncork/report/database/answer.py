@@ -8,7 +8,7 @@ from typing import Final
 
 from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.costly_parts import unexplained_part
-from uncork.model.results.database import BlockerFacts, DatabaseResult, TemplateActivity, TimeNode
+from uncork.model.results.database import DatabaseResult, TemplateActivity, TimeNode
 from uncork.model.template_words import short_template
 from uncork.model.units import (
     count_words,
@@ -168,18 +168,12 @@ def _blockers(result: DatabaseResult) -> Iterator[str]:
     for blocker in result.blockers[:_TOLD]:
         if blocker.sessions < max(_LEAST_HELD, _LEAST_PART * held):
             continue
-        yield f"{_held(blocker)} waited behind {blocker_words(blocker)}{_open(blocker)}."
-
-
-def _held(blocker: BlockerFacts) -> str:
-    chain = f", in chains of up to {blocker.chain}" if blocker.chain > 1 else ""
-    return f"{sessions_text(blocker.sessions)} sessions on average (at most {blocker.most}{chain})"
-
-
-def _open(blocker: BlockerFacts) -> str:
-    if blocker.transaction_ns is None:
-        return ""
-    return f"; its transaction was open for up to {format_duration(blocker.transaction_ns)}"
+        chain = f", in chains of up to {blocker.chain}" if blocker.chain > 1 else ""
+        many = f"{sessions_text(blocker.sessions)} sessions on average (at most {blocker.most}{chain})"
+        until = ""
+        if blocker.transaction_ns is not None:
+            until = f"; its transaction was open for up to {format_duration(blocker.transaction_ns)}"
+        yield f"{many} waited behind {blocker_words(blocker)}{until}."
 
 
 def _waits(result: DatabaseResult) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from statistics import median
 from typing import Final
 
@@ -24,7 +23,10 @@ def recording_answer(recording: Recording) -> tuple[str, ...]:
         f"over {format_duration(recording.seconds * 1e9)}, {rate:.4g} a second."
     ]
     took = sum(transaction.took_us for transaction in sent)
-    paused = sum(_pauses_us(transaction.values) for transaction in sent)
+    paused = sum(
+        sum(int(value or 0) for name, value in transaction.values.items() if name.startswith("w"))
+        for transaction in sent
+    )
     if took:
         found.append(
             f"Transactions were open for {format_duration(took * _US)} in all; for "
@@ -70,10 +72,6 @@ def recording_readme(recording: Recording, folder: str) -> str:
             for reason, count in sorted(recording.missing.items(), key=lambda item: -item[1])
         ]
     return "\n".join(lines) + "\n"
-
-
-def _pauses_us(values: Mapping[str, str | None]) -> int:
-    return sum(int(value or 0) for name, value in values.items() if name.startswith("w"))
 
 
 def _reasons(recording: Recording) -> list[tuple[str, int]]:

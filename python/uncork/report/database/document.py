@@ -84,29 +84,24 @@ _MOST: Final = 1_000
 
 def build_database_document(result: DatabaseResult) -> Document:
     """Return the report on a watched server, without empty sections."""
+    span = span_text(result.watch.begun_us, result.watch.ended_us)
+    reasons = (
+        *result.reasons,
+        *result.warnings,
+        unplanned_words(result.unplanned),
+        *missing_words(result.missing),
+    )
+    where = f"{result.server_version} at {result.run.server}, {span}"
     return Document(
         title=result.run.id,
-        question=_question(result),
+        question=f"Where does the time of this database go? {where}",
         answer=result.answer,
-        reasons=tuple(_reasons(result)),
+        reasons=tuple(filter(None, reasons)),
         steps=careful_last(_steps(result)),
         facts=tuple(_facts(result)),
         sections=tuple(_sections(result)),
         version=result.run.uncork_version,
     )
-
-
-def _reasons(result: DatabaseResult) -> Iterator[str]:
-    yield from (*result.reasons, *result.warnings)
-    if result.unplanned:
-        yield unplanned_words(result.unplanned)
-    yield from missing_words(result.missing)
-
-
-def _question(result: DatabaseResult) -> str:
-    watch = result.watch
-    span = span_text(watch.begun_us, watch.ended_us)
-    return f"Where does the time of this database go? {result.server_version} at {result.run.server}, {span}"
 
 
 def _facts(result: DatabaseResult) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,6 @@ from uncork.model.results.database import (
     BlockerFacts,
     DatabaseResult,
     RouteActivity,
-    StatementFacts,
     StepName,
     TemplateActivity,
     TimeNode,
@@ -195,7 +194,10 @@ def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table 
         number("share", [share_cell(template.execution_share) for template in shown]),
         number("calls", lambda figures: count_cell(figures.calls)),
         number("mean", [_mean(template) for template in shown]),
-        number("rows per call", _rows_each),
+        number(
+            "rows per call",
+            lambda figures: count_cell(figures.rows / figures.calls if figures.calls else None),
+        ),
         number("in memory", lambda figures: bytes_cell(figures.shared_hit * block)),
         number("read", lambda figures: bytes_cell(figures.shared_read * block)),
         number("temporary", lambda figures: bytes_cell((figures.temp_read + figures.temp_written) * block)),
@@ -205,10 +207,6 @@ def statements_table(result: DatabaseResult, most: int, *, width: int) -> Table 
         header("template", _template_cells(shown, width, linked, back=False)),
         sortable=True,
     )
-
-
-def _rows_each(figures: StatementFacts) -> Value:
-    return count_cell(figures.rows / figures.calls if figures.calls else None)
 
 
 def kernel_table(result: DatabaseResult, most: int, *, width: int) -> Table | None:

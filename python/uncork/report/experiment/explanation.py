@@ -142,7 +142,10 @@ def _distribution(view: View, place: Place) -> LineChart | None:
             curves,
             header("variant", lambda curve: curve.variant),
             *(
-                number(_percentile(quantile), [format_duration(_at(curve, quantile)) for curve in curves])
+                number(
+                    "max" if quantile == 1 else f"p{quantile * 100:g}",
+                    [format_duration(_at(curve, quantile)) for curve in curves],
+                )
                 for quantile in _PERCENTILES
             ),
             number("operations", lambda curve: format_count(curve.executions)),
@@ -152,10 +155,6 @@ def _distribution(view: View, place: Place) -> LineChart | None:
 
 def _at(curve: LatencyCurve, quantile: float) -> float:
     return next((ns for q, ns in curve.points if q >= quantile), curve.points[-1][1])
-
-
-def _percentile(quantile: float) -> str:
-    return "max" if quantile == 1 else f"p{quantile * 100:g}"
 
 
 def _rounds(view: View, place: Place) -> LineChart | None:

@@ -97,7 +97,7 @@ class View:
     @cached_property
     def table_factors(self) -> tuple[FactorFacts, ...]:
         """Return the factors in column order: numeric ones last, because they change fastest."""
-        return tuple(sorted(self.factors, key=_steady))
+        return tuple(sorted(self.factors, key=lambda factor: factor.numeric))
 
     @cached_property
     def workloads(self) -> tuple[str, ...]:
@@ -164,10 +164,6 @@ class View:
 
 def _rank(order: list[str], item: str) -> int:
     return order.index(item) if item in order else len(order)
-
-
-def _steady(factor: FactorFacts) -> bool:
-    return factor.numeric
 
 
 def improvement(comparison: Comparison, better: str) -> float:

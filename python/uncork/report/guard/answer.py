@@ -99,7 +99,7 @@ def guard_steps(result: GuardResult, *, within: bool = False) -> Iterator[Step]:
     changes = [
         check for check in broken if check.gate.metric != "answer"
     ]  # wrong answers cannot be acknowledged
-    gathers = beside and _of_a_file(result)
+    gathers = beside and any(word.endswith(".toml") for word in shlex.split(result.reproduce))
     if (
         changes
         and gathers
@@ -120,10 +120,6 @@ def guard_steps(result: GuardResult, *, within: bool = False) -> Iterator[Step]:
         yield Step(
             "If the change is intended, acknowledge it with a reason; it then passes:", shlex.join(words)
         )
-
-
-def _of_a_file(result: GuardResult) -> bool:
-    return any(word.endswith(".toml") for word in shlex.split(result.reproduce))
 
 
 def _with(result: GuardResult, option: str) -> str:
@@ -201,7 +197,9 @@ def _closest(found: Sequence[GateCheck], confidence: float) -> str:
     known = [
         check
         for check in found
-        if check.gate.bound == "ratio" and _bad_end(check) is not None and _varies(check)
+        if check.gate.bound == "ratio"
+        and _bad_end(check) is not None
+        and (check.low != check.high or check.low != (0.0 if check.unit == "share" else 1.0))
     ]
     if not known:
         return ""
@@ -211,10 +209,6 @@ def _closest(found: Sequence[GateCheck], confidence: float) -> str:
     effect = f"{points_text(ratio)} points" if close.unit == "share" else effect_text(ratio)
     interval = interval_clause(close, confidence, signed=True)
     return f". Closest to its gate, {close.gate.text}: {name}, {effect}{interval}"
-
-
-def _varies(check: GateCheck) -> bool:
-    return check.low != check.high or check.low != (0.0 if check.unit == "share" else 1.0)
 
 
 def _bad_end(check: GateCheck) -> float | None:

@@ -90,7 +90,11 @@ def build_guard_document(
         facts=tuple(guard_facts(result)),
         variants=tuple(dict.fromkeys((*_SIDES, *(of_run.variants if of_run is not None else ())))),
         baseline=_SIDES[0],
-        sections=(*_sections(result, flames), *(of_run.sections if of_run is not None else ())),
+        sections=(
+            Section("gates", "Gates", tuple(_gates(result))),
+            *filled_section("why", "What differs between the sides", *_why(result, flames)),
+            *(of_run.sections if of_run is not None else ()),
+        ),
         version=result.uncork_version,
         heading="Why",
     )
@@ -229,11 +233,6 @@ def difference_tables(result: GuardResult) -> Iterator[Table]:
 
 
 # ---- sections ----
-
-
-def _sections(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Section]:
-    yield Section("gates", "Gates", tuple(_gates(result)))
-    yield from filled_section("why", "What differs between the sides", *_why(result, flames))
 
 
 def _gates(result: GuardResult) -> Iterator[Block]:

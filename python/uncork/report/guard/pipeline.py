@@ -209,7 +209,9 @@ def guard_gobench(result: GuardResult, environment: Mapping[str, Mapping[str, st
 def _lines(result: GuardResult, environment: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     yield from bench_environment(environment.get("machine", {}), "uncork/guard")
     measured = {
-        (check.cell, check.workload, check.gate.metric): check for check in result.checks if _has_value(check)
+        (check.cell, check.workload, check.gate.metric): check
+        for check in result.checks
+        if (check.gate.metric != "plan" and (check.baseline is not None or check.candidate is not None))
     }
     for metric in dict.fromkeys(check.gate.metric for check in measured.values()):
         facts = GATE_METRICS.get(metric)
@@ -227,10 +229,6 @@ def _lines(result: GuardResult, environment: Mapping[str, Mapping[str, str]]) ->
             for value in values:
                 if value is not None:
                     yield f"{name} 1 {bench_number(value * _scale(check))} {_unit(check.gate.metric)}"
-
-
-def _has_value(check: GateCheck) -> bool:
-    return check.gate.metric != "plan" and (check.baseline is not None or check.candidate is not None)
 
 
 def _scale(check: GateCheck) -> float:

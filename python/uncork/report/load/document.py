@@ -86,6 +86,7 @@ _STEADY_SHARE = 0.7
 
 def build_load_document(result: LoadResult) -> Document:
     """Return the report on a load, without empty sections."""
+    statuses = statuses_chart(result)
     return Document(
         title=result.run.id,
         question=_question(result),
@@ -93,7 +94,7 @@ def build_load_document(result: LoadResult) -> Document:
         reasons=tuple(_reasons(result)),
         steps=careful_last(_steps(result)),
         facts=tuple(_facts(result)),
-        variants=(*SERIES, *_drawn_statuses(result)),
+        variants=(*SERIES, *(() if statuses is None else statuses.variants)),
         sections=tuple(_sections(result)),
         version=result.run.uncork_version,
     )
@@ -125,21 +126,11 @@ def _question(result: LoadResult) -> str:
         scripts = f"{count_words(len(result.scripts), 'script')} of a recording"
     if result.http is not None:
         scripts = f"{scripts} of {result.run.server}"
-    return (
-        f"{scripts} by {clients_words(settings)} for {stop_words(settings)}{_warm_up(result)}, "
-        f"{_protocol(result)}; "
-        f"{arrivals_words(settings)}"
-    )
-
-
-def _warm_up(result: LoadResult) -> str:
-    warmup_ns = result.settings.warmup_ns
-    return f" (a warm-up of {format_duration(warmup_ns)} before is not counted)" if warmup_ns else ""
-
-
-def _protocol(result: LoadResult) -> str:
-    protocol = result.settings.protocol
-    return f"{protocol} protocol" if result.http is None else protocol
+    length, warmup_ns = stop_words(settings), settings.warmup_ns
+    if warmup_ns:
+        length += f" (a warm-up of {format_duration(warmup_ns)} before is not counted)"
+    protocol = f"{settings.protocol} protocol" if result.http is None else settings.protocol
+    return f"{scripts} by {clients_words(settings)} for {length}, {protocol}; {arrivals_words(settings)}"
 
 
 def _steps(result: LoadResult) -> Iterator[Step]:
@@ -243,11 +234,6 @@ def _sections(result: LoadResult) -> Iterable[Section]:
     )
     yield from filled_section("environment", "Environment", *environment)
     yield Section("reproduce", "How to repeat this load", (Code(result.run.reproduce, "sh"),))
-
-
-def _drawn_statuses(result: LoadResult) -> tuple[str, ...]:
-    chart = statuses_chart(result)
-    return () if chart is None else chart.variants
 
 
 def _remote(result: LoadResult) -> Iterator[Block]:

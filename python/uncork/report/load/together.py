@@ -83,12 +83,13 @@ def _warnings(result: TogetherResult) -> Iterator[str]:
 def build_together_document(result: TogetherResult) -> Document:
     """Return the report on loads that started together, without empty sections."""
     names = tuple(load.name for load in result.loads)
+    said = [(load.name, load.load.generator.sentence) for load in result.loads]
     variants = dict.fromkeys((*names, *(name for load in result.loads for name in _document(load).variants)))
     return Document(
         title=result.run.id,
         question=f"{' and '.join(names)}, at the same time",
         answer=result.answer,
-        reasons=(*_generators(result), *result.warnings),
+        reasons=(*(f"{name}: {text}" for name, text in said if text), *result.warnings),
         steps=(),
         facts=tuple(_facts(result)),
         variants=tuple(variants),
@@ -120,12 +121,6 @@ def _tables(result: TogetherResult) -> Iterator[Table | None]:
 
 def _document(together: LoadOfTogether) -> Document:
     return build_load_document(together.load)
-
-
-def _generators(result: TogetherResult) -> Iterator[str]:
-    for load in result.loads:
-        if load.load.generator.sentence:
-            yield f"{load.name}: {load.load.generator.sentence}"
 
 
 def _facts(result: TogetherResult) -> Iterator[tuple[str, str]]:

@@ -94,9 +94,12 @@ def build_log_document(result: LogResult, *, parts: int | None = None, has_secti
     shown, left_out = result.templates[:MOST_TEMPLATES], result.templates[MOST_TEMPLATES:]
     result = replace(result, templates=shown, templates_more=result.templates_more + len(left_out))
     parts = len(result.templates) if parts is None else parts
+    span = span_text(result.first_us, result.last_us)
+    files = ", ".join(file.name for file in result.files[:3])
+    more = f" and {len(result.files) - 3} more" if len(result.files) > 3 else ""
     return Document(
         title=result.run.id,
-        question=_question(result),
+        question=f"Where did the time go? {files}{more}{f', {span}' if span else ''}",
         answer=result.answer,
         reasons=(*result.reasons, *result.warnings, *missing_words(result.missing)),
         steps=careful_last(_steps(result)),
@@ -105,13 +108,6 @@ def build_log_document(result: LogResult, *, parts: int | None = None, has_secti
         sections=tuple(_sections(result, parts)) if has_sections else (),
         version=result.run.uncork_version,
     )
-
-
-def _question(result: LogResult) -> str:
-    span = span_text(result.first_us, result.last_us)
-    files = ", ".join(file.name for file in result.files[:3])
-    more = f" and {len(result.files) - 3} more" if len(result.files) > 3 else ""
-    return f"Where did the time go? {files}{more}{f', {span}' if span else ''}"
 
 
 def _steps(result: LogResult) -> Iterator[Step]:

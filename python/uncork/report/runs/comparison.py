@@ -60,15 +60,11 @@ _MOST_GLANCED: Final = 30
 
 def render_runs_terminal(result: RunComparison, console: Console) -> None:
     """Print the comparison: the answer, the caveats, the metrics, and how to compare the runs properly."""
-    tables = (table for pair in result.pairs for table in _terminal_tables(result.before, pair))
-    write_report(console, build_runs_document(result), tables)
-
-
-def _terminal_tables(before: RunSide, pair: RunPair) -> Iterator[TerminalPart]:
-    if pair.changed:
-        yield partial(write_changed, pair)
-    else:
-        yield _figures_table(before, pair)
+    parts: Iterator[TerminalPart] = (
+        partial(write_changed, pair) if pair.changed else _figures_table(result.before, pair)
+        for pair in result.pairs
+    )
+    write_report(console, build_runs_document(result), parts)
 
 
 # ---- the document ----

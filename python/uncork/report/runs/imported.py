@@ -26,14 +26,16 @@ def render_import_terminal(run: RunFigures, console: Console) -> None:
 
 def build_import_document(run: RunFigures) -> Document:
     """Return the report on an imported result."""
-    many = count_words(len(run.figures), "metric")
+    many, first = count_words(len(run.figures), "metric"), run.figures[0]
+    of = ["--of", first.subject] if first.subject else []
+    history = shlex.join(["uncork", "history", first.name, *of, "--like", run.id])
     return Document(
         title=run.id,
         question=run.question,
         answer=f"Imported {many}, measured at {run.started_at[:16].replace('T', ' ')}.",
         reasons=tuple(_reasons(run)),
         steps=(
-            Step("See how a metric changed over comparable runs:", _history(run)),
+            Step("See how a metric changed over comparable runs:", history),
             Step("List the runs that `uncork compare` can compare it with:", "uncork runs"),
         ),
         facts=tuple(_facts(run)),
@@ -57,12 +59,6 @@ def _reasons(run: RunFigures) -> Iterator[str]:
     named = ", ".join(dict.fromkeys(figure.name for figure in noisy if not figure.better))
     if named and run.asked.get("tool") == "CSV":
         yield f"Whether more or less is better is unknown for {named}: add the column better to the table."
-
-
-def _history(run: RunFigures) -> str:
-    first = run.figures[0]
-    of = ["--of", first.subject] if first.subject else []
-    return shlex.join(["uncork", "history", first.name, *of, "--like", run.id])
 
 
 def _facts(run: RunFigures) -> Iterator[tuple[str, str]]:

@@ -58,23 +58,20 @@ PLACES: Final[Mapping[PlaceKind, tuple[str, str]]] = {
 
 def answer_service(result: ServiceResult) -> ServiceResult:
     """Return the result with its answer, its reasons and its warnings."""
+    database = result.database
+    hidden = () if database is None else hidden_sentences(database.hidden, database.unplanned)
+    logged = "" if result.log is None else f"From the logs: {split_answer(result.log.answer)[0]}"
     return replace(
         result,
-        answer=_answer(result),
+        answer=join_sentences((*hidden, _bottleneck(result))),
         reasons=(
             *_details(result),
             *_disagreement(result),
-            *_logged(result),
+            *filter(None, [logged]),
             *costly_words(_costliest(result)),
         ),
         warnings=tuple(_warnings(result)),
     )
-
-
-def _answer(result: ServiceResult) -> str:
-    database = result.database
-    hidden = () if database is None else hidden_sentences(database.hidden, database.unplanned)
-    return join_sentences((*hidden, _bottleneck(result)))
 
 
 def _bottleneck(result: ServiceResult) -> str:
@@ -113,7 +110,9 @@ def _headlines(result: ServiceResult, found: ServiceFinding) -> Iterator[str]:
         yield capital(found.sentence.partition("; ")[0])
         yield f"{_short(request)} opens a connection to the database for each request"
     elif found.name == "idle in transaction":
-        place = _share_of(result, "idle in transaction")
+        place = percent_text(
+            next((place.share for place in result.time if place.kind == "idle in transaction"), 0.0)
+        )
         yield f"Requests pass {place} of their time between statements of open transactions"
     elif found.name == "service code":
         share = percent_text(found.share)
@@ -177,10 +176,6 @@ def _unindexed(found: ServiceFinding, request: RequestFacts) -> Iterator[str]:
     yield f"{table}, which causes {took} (statements of {_short(request)})"
 
 
-def _share_of(result: ServiceResult, kind: PlaceKind) -> str:
-    return percent_text(next((place.share for place in result.time if place.kind == kind), 0.0))
-
-
 def _rest(result: ServiceResult) -> str:
     parts = ", ".join(f"{percent_text(place.share)} {PLACES[place.kind][1]}" for place in result.time[:3])
     if result.mean_ns:
@@ -212,11 +207,6 @@ def _disagreement(result: ServiceResult) -> Iterator[str]:
         f"only {percent_text(waiting)} of their time there and {percent_text(place.share)} "
         f"{PLACES[place.kind][1]}: change that first."
     )
-
-
-def _logged(result: ServiceResult) -> Iterator[str]:
-    if result.log is not None:
-        yield f"From the logs: {split_answer(result.log.answer)[0]}"
 
 
 def _warnings(result: ServiceResult) -> Iterator[str]:

@@ -53,22 +53,20 @@ _LEFT_OUT: Final = frozenset(
 def build_service_document(result: ServiceResult, flames: Sequence[Flame] = ()) -> Document:
     """Return the report on a profiled service, without empty sections."""
     load = None if result.load is None else build_load_document(result.load)
+    behind = f" with the database {result.run.database}" if result.run.database else ""
+    again = Code(result.run.reproduce, "sh") if result.run.reproduce else None
+    end = filled_section("reproduce", "How to repeat this profile", again)
     return Document(
         title=result.run.id,
-        question=_question(result),
+        question=f"What is the bottleneck of {result.run.server}{behind}?",
         answer=result.answer,
         reasons=(*result.reasons, *result.warnings),
         steps=careful_last(_steps(result)),
         facts=tuple(_facts(result)),
         variants=() if load is None else load.variants,
-        sections=(*_sections(result), *_parts(result, load, flames), *_end(result)),
+        sections=(*_sections(result), *_parts(result, load, flames), *end),
         version=result.run.uncork_version,
     )
-
-
-def _question(result: ServiceResult) -> str:
-    behind = f" with the database {result.run.database}" if result.run.database else ""
-    return f"What is the bottleneck of {result.run.server}{behind}?"
 
 
 def _steps(result: ServiceResult) -> Iterator[Step]:
@@ -153,11 +151,6 @@ def _of(name: str, title: str, document: Document) -> Iterator[Section]:
             continue
         shown = f"{title}: {uncapital(section.title)}"
         yield replace(section, id=f"{name}-{section.id}", title=shown)
-
-
-def _end(result: ServiceResult) -> Iterator[Section]:
-    if result.run.reproduce:
-        yield Section("reproduce", "How to repeat this profile", (Code(result.run.reproduce, "sh"),))
 
 
 # ---- in the terminal ----

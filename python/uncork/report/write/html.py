@@ -88,14 +88,14 @@ def html_page(
         region=_regions(),
         flame=lambda block: Markup(block.svg),  # noqa: S704 -- the core escapes names of frames
         table_rows=table_rows,
-        kind=_kind,
+        kind=lambda block: type(block).__name__,
         palette=palette,
         mark=lambda variant: MARKS[SHAPES[palette.number(variant)]],
         symbols=SYMBOLS,
         layer_number=layer_number,
         rest_opacity=REST_OPACITY,
         tall_table=_TALL_TABLE,
-        widths=_widths,
+        widths=lambda table: " ".join(map(_width, table.columns, zip(*table.rows, strict=True))),
         few=_few,
         spark_path=spark_path,
         spark_height=SPARK_HEIGHT,
@@ -147,20 +147,12 @@ def _has_flames(document: Document) -> bool:
     return any(isinstance(block, Flame) for section in document.sections for block in section.blocks)
 
 
-def _kind(block: Block) -> str:
-    return type(block).__name__
-
-
 def _few(table: Table) -> bool:
     return len(table.columns) <= _FEW_COLUMNS and not any(column.header for column in table.columns)
 
 
-def _widths(table: Table) -> str:
-    """Return the column widths of a tall table: a browser lays out its rows when they become visible."""
-    return " ".join(map(_width, table.columns, zip(*table.rows, strict=True)))
-
-
 def _width(column: Column, values: Sequence[Value]) -> str:
+    """Return the width of a column of a tall table, whose rows are laid out when they become visible."""
     if column.header:
         return "minmax(14rem,4fr)"
     if not column.number:
