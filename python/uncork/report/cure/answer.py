@@ -460,9 +460,9 @@ def bill_span(bill: Bill) -> str:
     return f"{low} to {seconds_text(bill.high)} s" if bill.high is not None else f"over {low}"
 
 
-def effect_cell(effect: StatementEffect) -> str:
+def effect_cell(effect: StatementEffect | None) -> str:
     """Format the effect on a statement: ``−98 % [−99, −97]``; empty if it was not measured."""
-    if effect.ratio is None:
+    if effect is None or effect.ratio is None:
         return ""
     return effect_with_interval(effect.ratio, effect.low, effect.high)
 

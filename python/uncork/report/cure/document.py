@@ -178,11 +178,6 @@ def _usual(result: CureResult) -> Iterator[Block]:
         yield Fold(words, tuple(_change_blocks(change, with_reason=True)))
 
 
-def _worst(change: Change) -> str:
-    worst = worst_effect(change)
-    return "" if worst is None else effect_cell(worst)
-
-
 def _gain(change: Change) -> Value:
     return Value(gain_cell(change.net), sort=None if change.net is None else net_ratio(change.net)[0])
 
@@ -204,7 +199,7 @@ def _changes_table(
             when=tried,
         ),
         column("workload's time", _gain, whole=True),
-        column("worst statement", _worst, whole=True),
+        column("worst statement", lambda change: effect_cell(worst_effect(change)), whole=True),
         number("WAL", lambda change: _wal(change.effects), when=tried),
         number("size", lambda change: "" if change.size is None else bytes_cell(change.size)),
     )
@@ -442,14 +437,11 @@ def _write_section(console: Console, section: Section) -> None:
                 console.print()
             write_block(console, block, 0)
         elif isinstance(block, Fold):
-            write_block(console, Fold(block.summary, _brief(block)), _INDENT)
+            brief = tuple(inner for inner in block.blocks if isinstance(inner, Paragraph))
+            write_block(console, Fold(block.summary, brief), _INDENT)
         else:
             write_block(console, block, _INDENT)
     console.print()
-
-
-def _brief(fold: Fold) -> tuple[Block, ...]:
-    return tuple(block for block in fold.blocks if isinstance(block, Paragraph))
 
 
 def render_cure_short(result: CureResult, console: Console) -> None:

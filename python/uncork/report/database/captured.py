@@ -34,7 +34,8 @@ def recording_answer(recording: Recording) -> tuple[str, ...]:
         )
     if recording.missing:
         many = sum(recording.missing.values())
-        listed = "; ".join(f"{format_count(count)}: {reason}" for reason, count in _reasons(recording))
+        ordered = sorted(recording.missing.items(), key=lambda item: -item[1])[:_MOST_REASONS]
+        listed = "; ".join(f"{format_count(count)}: {reason}" for reason, count in ordered)
         found.append(f"Missing: {count_words(many, 'transaction')} ({listed}).")
     return tuple(found)
 
@@ -72,11 +73,6 @@ def recording_readme(recording: Recording, folder: str) -> str:
             for reason, count in sorted(recording.missing.items(), key=lambda item: -item[1])
         ]
     return "\n".join(lines) + "\n"
-
-
-def _reasons(recording: Recording) -> list[tuple[str, int]]:
-    ordered = sorted(recording.missing.items(), key=lambda item: -item[1])
-    return ordered[:_MOST_REASONS]
 
 
 _WORDS: Final[dict[ValueOrigin, str]] = {

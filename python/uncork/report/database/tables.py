@@ -62,18 +62,9 @@ def _sessions(number: float) -> Value:
 
 def tree_table(result: DatabaseResult, *, width: int, least: float = _LEAST_SHARE) -> Table:
     """Return the time of busy sessions as a tree: each part is the sum of the indented parts below it."""
-    return _tree(
-        f"Where the time of busy sessions went{_left_out(least)}",
-        result.tree,
-        result,
-        width,
-        least,
-        "busy sessions",
-    )
-
-
-def _left_out(least: float) -> str:
-    return f"; parts under {share_text(least)} are left out" if least else ""
+    left_out = f"; parts under {share_text(least)} are left out" if least else ""
+    title = f"Where the time of busy sessions went{left_out}"
+    return _tree(title, result.tree, result, width, least, "busy sessions")
 
 
 def background_table(result: DatabaseResult, *, width: int) -> Table | None:

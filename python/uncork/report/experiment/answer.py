@@ -290,15 +290,11 @@ def _winner(scene: _Scene, variant: str) -> str:
     if not any(scene.matters(c) for c in wins):
         sentences.append(_immaterial(scene))
     if losses:
-        sentences.append(_lost(scene, losses, own))
+        worst, total = min(losses, key=scene.gain), count_words(len(own), "comparison")
+        phrase = scene.words(worst, losses)[0]
+        sentences.append(f"But it {phrase} in {len(losses)} of {total} {scene.detail(worst)}.")
     sentences += _rest(scene, rest, region.elsewhere(own) if pure and not losses else "")
     return " ".join(sentences)
-
-
-def _lost(scene: _Scene, losses: Sequence[Comparison], own: Sequence[Comparison]) -> str:
-    worst = min(losses, key=scene.gain)
-    phrase = scene.words(worst, losses)[0]
-    return f"But it {phrase} in {len(losses)} of {count_words(len(own), 'comparison')} {scene.detail(worst)}."
 
 
 def _rest(scene: _Scene, rest: Sequence[Comparison], elsewhere: str) -> Iterable[str]:

@@ -318,15 +318,11 @@ def _plain(number: float) -> str:
 
 
 def _switches(part: ProcessUse) -> int | None:
-    if part.voluntary_switches is None or part.involuntary_switches is None:
-        return None
-    return part.voluntary_switches + part.involuntary_switches
+    return _sum(part.voluntary_switches, part.involuntary_switches)
 
 
-def _faults(part: ProcessUse) -> int | None:
-    if part.minor_faults is None or part.major_faults is None:
-        return None
-    return part.minor_faults + part.major_faults
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 _COLUMNS: Final[tuple[tuple[str, _Read, Callable[[float], str]], ...]] = (
@@ -342,8 +338,12 @@ _COLUMNS: Final[tuple[tuple[str, _Read, Callable[[float], str]], ...]] = (
     ("server system", _each(SERVER, lambda part: part.system_ns), format_duration),
     ("generator user", _each(GENERATOR, lambda part: part.user_ns), format_duration),
     ("generator system", _each(GENERATOR, lambda part: part.system_ns), format_duration),
-    ("server switches", _each(SERVER, _switches), _plain),
-    ("server faults", _each(SERVER, _faults), _plain),
+    (
+        "server switches",
+        _each(SERVER, lambda part: _sum(part.voluntary_switches, part.involuntary_switches)),
+        _plain,
+    ),
+    ("server faults", _each(SERVER, lambda part: _sum(part.minor_faults, part.major_faults)), _plain),
     ("server reads", _each(SERVER, lambda part: part.read_bytes), format_bytes),
     ("server writes", _each(SERVER, lambda part: part.written_bytes), format_bytes),
 )

@@ -59,14 +59,12 @@ def compose_cost_answer(found: ObserverCosts) -> str:
             f"Judged by processor time, {series_words(bounded)} {many} less than {limit} of throughput if "
             "the load has all processors"
         )
-    if found.catalogue is not None:
-        parts.append(_catalogue_answer(found.catalogue))
+    cost = found.catalogue
+    if cost is not None:
+        whose = "of a processor" if cost.server_ns is not None else "of a processor in uncork"
+        took = f"{cost.share * 100:.2g} % {whose}"
+        parts.append(f"Reading the catalogue once takes {took} over a watch of {_watch(cost)}")
     return join_sentences(parts or ["Nothing was measured"])
-
-
-def _catalogue_answer(cost: CatalogueCost) -> str:
-    whose = "of a processor" if cost.server_ns is not None else "of a processor in uncork"
-    return f"Reading the catalogue once takes {cost.share * 100:.2g} % {whose} over a watch of {_watch(cost)}"
 
 
 def _watch(cost: CatalogueCost) -> str:
@@ -108,10 +106,12 @@ def render_costs(found: ObserverCosts, console: Console) -> None:
         here = [cost for cost in found.costs if (cost.workload, cost.cell) == (workload, cell)]
         say(f"\nUnder load: {_place(workload, cell)}; change compared with no observer")
         console.print(_load_table(here, found))
+        own = "; own CPU is that of the observer's process or thread, as a share of one processor"
+        own = ", which includes the agent" if found.pushes is not None else own
         rounds = max((cost.throughput.rounds for cost in here if cost.throughput), default=0)
         say(
             f"{found.confidence:.0%} intervals over {rounds} rounds, valid at every look. CPU/op is the "
-            f"{_whose(found)}'s processor time per operation{_own_words(found)}. "
+            f"{_whose(found)}'s processor time per operation{own}. "
             "Verdicts use wider intervals that hold for all observers together. "
             f"{capitalised(found.noise)}."
         )
@@ -153,12 +153,6 @@ def _lock_words(cost: CatalogueCost) -> str:
 
 def _whose(found: ObserverCosts) -> str:
     return "server" if found.pushes is None else "service"
-
-
-def _own_words(found: ObserverCosts) -> str:
-    if found.pushes is not None:
-        return ", which includes the agent"
-    return "; own CPU is that of the observer's process or thread, as a share of one processor"
 
 
 def _load_table(costs: Sequence[ObserverCost], found: ObserverCosts) -> Table:

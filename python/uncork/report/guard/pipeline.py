@@ -58,13 +58,14 @@ def guard_junit(result: GuardResult) -> str:
     totals = {"tests": str(len(result.checks)), "failures": str(failures), "errors": "0"}
     suite = {"name": name, **totals, "skipped": str(skipped), "time": seconds}
     suite["timestamp"] = result.started_at[:19]
+    steps = [f"{step.text} {step.command}".strip() for step in guard_steps(result)]
     lines = [
         HEAD,
         f"<testsuites{attributes({'name': name, **totals, 'time': seconds})}>",
         f"<testsuite{attributes(suite)}>",
         *_properties(result),
         *(line for check in result.checks for line in _case(result, check, name)),
-        element("system-out", _words(result)),
+        element("system-out", "\n".join([result.answer, *result.reasons, *result.warnings, *steps])),
         "</testsuite>",
         "</testsuites>",
     ]
@@ -115,11 +116,6 @@ def _evidence(result: GuardResult, check: GateCheck) -> Iterator[str]:
     for difference in plans_at(result, check.cell, check.workload):
         if difference.kind == "changed":
             yield f"\n{difference.workload}, {difference.statement}:\n{difference.text}"
-
-
-def _words(result: GuardResult) -> str:
-    steps = [f"{step.text} {step.command}".strip() for step in guard_steps(result)]
-    return "\n".join([result.answer, *result.reasons, *result.warnings, *steps])
 
 
 MOST: Final = 60_000

@@ -86,13 +86,6 @@ def _mostly_paused(result: LoadResult) -> bool:
     return waits_for_acknowledgements(stalls, answers) and stalls.answers >= _HALF * answers
 
 
-def _compose_load_warnings(result: LoadResult) -> tuple[str, ...]:
-    answers = _answers(result, result.http) if result.http else iter(())
-    missing = (text.rstrip(".") for text in result.missing)
-    parts = (_went_wrong(result), answers, missing, _too_late(result), _thin(result))
-    return tuple(_sentence(text) for part in parts for text in part)
-
-
 def _worst_trouble(result: LoadResult) -> str:
     counts = result.counts
     arrivals = counts.arrivals or counts.started
@@ -294,7 +287,11 @@ def _sentence(text: str) -> str:
 
 def answer_load(result: LoadResult) -> LoadResult:
     """Return the result with its answer and warnings."""
-    return replace(result, answer=_compose_load_answer(result), warnings=_compose_load_warnings(result))
+    answers = _answers(result, result.http) if result.http else iter(())
+    missing = (text.rstrip(".") for text in result.missing)
+    parts = (_went_wrong(result), answers, missing, _too_late(result), _thin(result))
+    warnings = tuple(_sentence(text) for part in parts for text in part)
+    return replace(result, answer=_compose_load_answer(result), warnings=warnings)
 
 
 _LEAST: Final = 20

@@ -335,6 +335,8 @@ _COSTS: Final = (
     ("B", "Bytes per operation", "number"),
     ("", "Blocks, queries and round trips per operation", "number"),
 )
+_P50: Final = "half of the operations ending then took longer"
+_P99: Final = "one in a hundred operations ending then took longer"
 _MOST_DOTS: Final = 24
 _LONGEST: Final = 34
 
@@ -350,31 +352,22 @@ def _over_time(result: RunComparison) -> Iterator[Block]:
     axes = {series.axis for series in result.series}
     if len(axes) != 1 or len(result.series) < 2:
         return
-    charts = (
-        ("Throughput", "successful operations a second", lambda one: one.throughput, "number"),
+    charts: list[tuple[str, str, Callable[[SeriesPoint], float | None], bool]] = [
+        ("Throughput", "successful operations a second", lambda point: point.throughput, False),
         (
             "Median latency",
             "half of the operations ending then took longer",
-            lambda one: one.p50_ns,
-            "ns",
+            lambda point: point.p50_ns,
+            True,
         ),
-        (
-            "99th percentile",
-            "one in a hundred operations ending then took longer",
-            lambda one: one.p99_ns,
-            "ns",
-        ),
-    )
-    for title, y_title, read, unit in charts:
-        chart = _chart_over_time(result, title, y_title, read, ns=unit == "ns")
+        ("99th percentile", _P99, lambda point: point.p99_ns, True),
+    ]
+    if any(point.failed for series in result.series for point in series.points):
+        charts.append(("Failures", "failed operations a second", lambda point: point.failed, False))
+    for title, y_title, read, ns in charts:
+        chart = _chart_over_time(result, title, y_title, read, ns=ns)
         if chart is not None:
             yield chart
-    if any(point.failed for series in result.series for point in series.points):
-        failures = _chart_over_time(
-            result, "Failures", "failed operations a second", lambda one: one.failed, ns=False
-        )
-        if failures is not None:
-            yield failures
     over_time = _statuses_over_time(result.series)
     if len(over_time) == 1:
         yield replace(over_time[0], wide=True)

@@ -112,7 +112,8 @@ def _answer(result: RunComparison, pair: RunPair) -> str:
         words = _effects(first, result.confidence, found)
         left = len(found) - _LISTED
         more = f"; and {count_words(left, 'more metric')}" if left > 0 else ""
-        whole = f"{_headline(found)} {before}"
+        verdict = _verdict_words(found)
+        whole = f"{capital(verdict)} {'from' if verdict == _OTHER else 'than'} {before}"
         brief = [f"{_figure_name(comparison)} {_effect_only(comparison)}" for comparison in first]
         return fitting(
             (f"{whole}: {'; '.join(brief[:many])}", capital(f"{'; '.join(words)}{more}"))
@@ -134,12 +135,6 @@ def _answer(result: RunComparison, pair: RunPair) -> str:
             else f"The same as {before} in every metric that both have."
         )
     return f"Not enough evidence of a difference from {before}. {capital(shown)}."
-
-
-def _headline(found: list[FigureComparison]) -> str:
-    """Return the verdict on a run as a whole, up to the name of the run that it is compared with."""
-    verdict = _verdict_words(found)
-    return f"{capital(verdict)} {'from' if verdict == _OTHER else 'than'}"
 
 
 def _verdict_words(found: list[FigureComparison]) -> str:

@@ -205,12 +205,6 @@ def _used_ns(result: StackResult) -> int:
     return (result.user_ns or 0) + (result.system_ns or 0)
 
 
-def _compose_stack_reasons(result: StackResult) -> tuple[str, ...]:
-    if is_idle(result):
-        return ()
-    return tuple([*(finding.text for finding in result.findings), *_changes(result), *_others(result)])
-
-
 def _changes(result: StackResult) -> Iterator[str]:
     measure = shown_measure(result)
     if measure is None or not measure.changes:
@@ -256,4 +250,6 @@ def _others(result: StackResult) -> Iterator[str]:
 
 def answer_stacks(result: StackResult) -> StackResult:
     """Return the result with its answer and reasons."""
-    return replace(result, answer=_compose_stack_answer(result), reasons=_compose_stack_reasons(result))
+    reasons = (*(finding.text for finding in result.findings), *_changes(result), *_others(result))
+    answer = _compose_stack_answer(result)
+    return replace(result, answer=answer, reasons=() if is_idle(result) else reasons)
