@@ -224,10 +224,7 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
     for change in application_changes(result):
         place = f"{result.folder.rstrip('/')}/handed/application/{change.name}/README.md"
         what = "What to do" if operation_word(change) else "The statements before and after"
-        yield Step(
-            f"Change the application: {change.text} {what}:",
-            f"cat {shlex.quote(place)}",
-        )
+        yield Step(f"Change the application: {change.text} {what}:", f"cat {shlex.quote(place)}")
     if chosen is None and application_changes(result):
         yield from _compare(result)
     if "--dry-run" in result.reproduce:

@@ -219,9 +219,7 @@ def _bad_end(check: GateCheck) -> float | None:
 
 
 def _reasons(
-    found: Sequence[GateCheck],
-    plans: Sequence[PlanDifference],
-    reference: _Reference,
+    found: Sequence[GateCheck], plans: Sequence[PlanDifference], reference: _Reference
 ) -> Iterator[str]:
     if len(found) > 1:
         tally = [

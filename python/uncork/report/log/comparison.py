@@ -136,9 +136,7 @@ def _applications_table(comparison: LogComparison) -> Table | None:
         return None
 
     def pair(
-        read: Callable[[Part], float | None],
-        shown: Any,
-        of: Callable[[Part], float] | None = None,
+        read: Callable[[Part], float | None], shown: Any, of: Callable[[Part], float] | None = None
     ) -> Callable[[ApplicationChange], Value]:
         def cell(change: ApplicationChange) -> Value:
             parts = (change.before, change.after)

@@ -32,12 +32,7 @@ from uncork.report.draw.spark import spark_text
 from uncork.report.headline import capital, join_sentences
 from uncork.report.words import effect_text, figure_value, interval_ends, sentence
 from uncork.report.write.junit import HEAD, attributes, element
-from uncork.report.write.terminal_text import (
-    TerminalPart,
-    write_lines,
-    write_list,
-    write_report,
-)
+from uncork.report.write.terminal_text import TerminalPart, write_lines, write_list, write_report
 from uncork.stats.steps import LEAST_POINTS, LEAST_STRETCH
 
 _MEASURED: Final = "measured"

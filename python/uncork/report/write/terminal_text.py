@@ -177,12 +177,7 @@ def _longest(text: str) -> int:
 
 
 def _drawn(table: Table, widths: Sequence[int], console: Console) -> RichTable:
-    found = RichTable(
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
+    found = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column, width in zip(table.columns, widths, strict=True):
         found.add_column(
             as_text(console, _in_column(column.title, width)),
