@@ -266,9 +266,6 @@ def times_number(number: float) -> str:
     )
 
 
-# ---- quantities ----
-
-
 def duration_text(nanoseconds: float | None) -> str:
     """Format a duration; empty for None."""
     return "" if nanoseconds is None else format_duration(nanoseconds)

@@ -198,9 +198,6 @@ def _copy_sentence(result: CureResult) -> str:
     return f"Measured on a sample: {many} {has} only a part of the rows. On whole tables, gains can differ."
 
 
-# ---- what to do next ----
-
-
 def handed_path(result: CureResult, name: str) -> str:
     """Return the path of a file that was handed over, as typed from here; empty if there is none."""
     path = next((handed.path for handed in result.handed if handed.path.rpartition("/")[2] == name), "")

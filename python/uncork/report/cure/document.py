@@ -114,9 +114,6 @@ def _sections(result: CureResult) -> Iterator[Section]:
     yield Section("reproduce", "How to repeat this", tuple(_reproduce(result)))
 
 
-# ---- what was proven ----
-
-
 def _proven_blocks(result: CureResult) -> Iterator[Block]:
     chosen = proven_change(result)
     if chosen is None or chosen.net is None:
@@ -138,9 +135,6 @@ def _proven_blocks(result: CureResult) -> Iterator[Block]:
         column("95 % interval", lambda bill: bill[2], whole=True),
     )
     yield from _change_blocks(chosen)
-
-
-# ---- all changes ----
 
 
 def _changes(result: CureResult) -> Iterator[Block]:
@@ -220,9 +214,6 @@ def _marks(result: CureResult) -> Iterator[ForestMark]:
         if change.net is not None and change.net.before > 0:
             ratio, low, high = net_ratio(change.net)
             yield ForestMark(label, change.state, VERDICTS[change.state], ratio, low, high, None)
-
-
-# ---- findings ----
 
 
 def _finding_title(number: int, tried: Tried) -> str:
@@ -317,9 +308,6 @@ def _effect_note(effect: StatementEffect) -> str:
     return ", ".join(filter(None, parts))
 
 
-# ---- how it was measured ----
-
-
 def _copy(result: CureResult) -> Iterator[Block]:
     copy = result.copy
     if copy is None:
@@ -409,8 +397,6 @@ def _reproduce(result: CureResult) -> Iterator[Block]:
         text = "\n".join(f"uncork report {shlex.quote(run)}" for run in runs)
         yield Code(text, "sh", f"The evidence and the trials are {many}")
 
-
-# ---- in the terminal ----
 
 _INDENT: Final = 2
 

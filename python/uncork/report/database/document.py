@@ -303,8 +303,6 @@ def _no_plan(plan: PlanFacts, result: DatabaseResult) -> str:
     return f'There is no plan: the server reports "{plan.reason}".'
 
 
-# ---- in the terminal ----
-
 _TREE: Final = 20
 """Characters of a line of the tree that its numbers take."""
 _ROOTS: Final = 3

@@ -67,9 +67,6 @@ def draw(chart: Chart, palette: Palette, id: str) -> str:
     )
 
 
-# ---- dot charts ----
-
-
 _WIDTH: Final = 340
 _LABEL_WIDTH: Final = 110
 _FAR: Final = 20.0
@@ -329,9 +326,6 @@ def _points(chart: LineChart, one: Line) -> Points:
     return [(-math.log10(1 - x), y) for x, y in one.points if x < 1]
 
 
-# ---- marks ----
-
-
 def _symbols(one: Line, points: Points, palette: Palette) -> Iterator[str]:
     colour = palette.colour(one.variant)
     for x, y in points:
@@ -357,9 +351,6 @@ def _limits(chart: LineChart, up: Axis, plot: Plot) -> Iterator[str]:
     y = plot.y(up)
     yield group("rule", (line(0, y(at), plot.width, y(at), INK, 1.4, "6,4") for at, _ in chart.limits))
     yield group("text", (text(name, 4, y(at) - 5, INK, "start") for at, name in chart.limits))
-
-
-# ---- axes ----
 
 
 def _x_ticks(chart: LineChart, found: list[float]) -> tuple[list[float], list[str]]:

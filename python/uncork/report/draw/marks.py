@@ -110,9 +110,6 @@ def text(
     )
 
 
-# ---- shapes ----
-
-
 def symbol(shape: str, x: float, y: float, size: float, facts: str) -> str:
     """Return a shape with its middle at a point. `size` is the area of the square around it, in pixels."""
     radius = math.sqrt(size) / 2

@@ -167,9 +167,6 @@ class _Scene(View):
         return comparison.ratio is None or abs(math.log(comparison.ratio)) > math.log1p(practical)
 
 
-# ---- one comparison ----
-
-
 def _one(scene: _Scene, comparison: Comparison) -> str:
     variant, baseline, place = comparison.variant, scene.baseline, scene.where(comparison)
     there = f" {place}" if place else ""
@@ -211,9 +208,6 @@ def _faster_than(comparisons: Sequence[Comparison]) -> str:
     if shares <= {False}:
         return "is faster than"
     return "lets more requests succeed than" if shares == {True} else "does better than"
-
-
-# ---- many comparisons ----
 
 
 def _many(scene: _Scene, measured: Sequence[Comparison]) -> str:
@@ -351,9 +345,6 @@ def _ranked(scene: _Scene) -> list[str]:
         return (1 if wins else 0 if not losses else -1, sum(clear))
 
     return sorted(scene.others, key=merit, reverse=True)
-
-
-# ---- reasons ----
 
 
 def _reasons(scene: _Scene, measured: Sequence[Comparison], noise: NoiseFloor) -> Iterable[str]:

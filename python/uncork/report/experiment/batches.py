@@ -86,9 +86,6 @@ def _verb(word: str, names: Sequence[str]) -> str:
     return f"{word}s" if len(names) == 1 else word
 
 
-# ---- costs per row ----
-
-
 def _costs_a_row(view: View, workload: str) -> Iterable[Table]:
     known = {(b.cell, b.variant): b for b in view.result.batches if b.workload == workload}
     costs = {(c.cell, c.variant): c for c in view.result.costs if c.workload == workload}
@@ -151,9 +148,6 @@ def _sum(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
 
 
-# ---- what a batch is ----
-
-
 def _units(view: View, workload: str) -> Table:
     largest: dict[str, BatchFacts] = {}
     for batch in view.result.batches:
@@ -191,9 +185,6 @@ def _failure(batch: BatchFacts) -> str:
     if batch.implicit and batch.executions > 1:
         return "no row stays: the batch is one implicit transaction up to its Sync, and the rest is skipped"
     return "no row stays"
-
-
-# ---- published values ----
 
 
 def figures_table(view: View, of: str) -> Table:

@@ -184,9 +184,6 @@ def _facts(result: RunResult) -> Iterable[tuple[str, str]]:
         yield "stopped", run.stopped_because.rstrip(".")
 
 
-# ---- the metrics of the experiment file, as a table ----
-
-
 def _own_metric_sections(view: View) -> Iterable[Section]:
     if view.result.own_metrics:
         yield Section("own-metrics", "Metrics of the file", (_table(view),))
@@ -213,9 +210,6 @@ def _value(metric: OwnMetricFacts | None) -> Value:
         return Value("", tone="muted")
     ends = "" if metric.least == metric.most else f"{number_text(metric.least)} to {number_text(metric.most)}"
     return Value(number_text(metric.mean), note=ends)
-
-
-# ---- the section on several engines in one experiment ----
 
 
 def _engine_sections(view: View) -> Iterable[Section]:
@@ -338,9 +332,6 @@ def _step(result: RunResult, comparison: Comparison, found: EvidenceFacts, top: 
     return Step(
         f"{begin} {what}: {each} of each operation, {share} of its sessions' time. To go on, {remedy}."
     )
-
-
-# ---- in the terminal ----
 
 
 def render_terminal(result: RunResult, console: Console) -> None:

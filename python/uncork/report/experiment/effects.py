@@ -135,9 +135,6 @@ def _forest(view: View, workload: str) -> ForestChart:
     )
 
 
-# ---- along a numeric factor ----
-
-
 def _along(view: View, factor: FactorFacts) -> Iterable[LineChart]:
     groups: dict[tuple[str, Levels], list[Place]] = {}
     for place in view.places:

@@ -117,9 +117,6 @@ def _charts(view: View, charts: list[LineChart], note: str) -> tuple[Block, ...]
     return tuple(blocks)
 
 
-# ---- distributions and rounds ----
-
-
 def _distribution(view: View, place: Place) -> LineChart | None:
     curves = [c for c in view.result.latencies if (c.cell, c.workload) == place and c.points]
     curves.sort(
@@ -180,9 +177,6 @@ def _rounds(view: View, place: Place) -> LineChart | None:
         ),
         variants=view.variants,
     )
-
-
-# ---- costs ----
 
 
 def cost_highlights(view: View, limit: int = 3) -> tuple[str, ...]:
@@ -290,9 +284,6 @@ def _cost(view: View, place: Place, variant: str) -> Cost | None:
     return next(found, None)
 
 
-# ---- plans ----
-
-
 def _plans(view: View) -> tuple[Block, ...]:
     plans = view.result.plans
     if not plans:
@@ -355,9 +346,6 @@ def _cells_words(view: View, cells: list[Levels]) -> str:
     if len(names) > 2:
         return f"in {len(names)} cells, such as {names[-1]}"
     return f"at {' and at '.join(names)}" if names != ["all"] else "everywhere"
-
-
-# ---- sizes ----
 
 
 def _sizes(view: View) -> tuple[Block, ...]:

@@ -108,8 +108,6 @@ def _failures(counts: RequestCounts) -> str:
     return ", ".join(parts) + (", …" if len(kinds) > _MOST_KINDS else "")
 
 
-# ---- charts ----
-
 _Read = Callable[[RequestCounts], float | None]
 
 

@@ -134,9 +134,6 @@ def acknowledgement_words(acknowledgement: Acknowledgement) -> str:
     return f"acknowledged on {acknowledgement.date}{by}{until}: {acknowledgement.reason.rstrip('.')}"
 
 
-# ---- the answer ----
-
-
 def _answer(found: Sequence[GateCheck], reference: _Reference) -> str:
     if not found:
         return "No gate was checked, so there is no verdict."
@@ -213,9 +210,6 @@ def _closest(found: Sequence[GateCheck], confidence: float) -> str:
 
 def _bad_end(check: GateCheck) -> float | None:
     return check.low if check.gate.relation.startswith(">") else check.high
-
-
-# ---- what supports it ----
 
 
 def _reasons(

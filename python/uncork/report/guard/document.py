@@ -232,9 +232,6 @@ def difference_tables(result: GuardResult) -> Iterator[Table]:
                 )
 
 
-# ---- sections ----
-
-
 def _gates(result: GuardResult) -> Iterator[Block]:
     yield gates_table(result.checks, f"{count_words(len(result.checks), 'gate')}, the most urgent first")
     known = [check.acknowledgement for check in result.checks if check.acknowledgement is not None]
@@ -285,8 +282,6 @@ def _why(result: GuardResult, flames: Sequence[Flame]) -> Iterator[Block]:
     if tables:
         yield Fold("Costs, waits, system calls and frames of both sides", tables)
 
-
-# ---- in the terminal ----
 
 _MOST_EXPLAINED: Final = 6
 """Gates that are explained individually."""

@@ -158,9 +158,6 @@ def _beside_words(side: GuardSide, against: str, *, of: bool = False) -> str:
     return f"{_PREPOSITIONS.get(first, 'with')} {series_words(side.what)}"
 
 
-# ---- what was found ----
-
-
 def _found(check: GateCheck, baseline: GuardSide, against: str, confidence: float | None) -> str:
     name = metric_name(check.gate.metric)
     subject = " of ".join(filter(None, (name, check.workload)))

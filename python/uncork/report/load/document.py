@@ -281,9 +281,6 @@ def _sent(result: LoadResult) -> Iterator[Block]:
         )
 
 
-# ---- in the terminal ----
-
-
 def render_load_terminal(result: LoadResult, console: Console, *, statements: bool = False) -> None:
     """Print the report on a load; `statements` adds a table of statements."""
     write_report(console, build_load_document(result), _tables(result, statements))

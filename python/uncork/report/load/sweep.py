@@ -373,9 +373,6 @@ def _steps(result: SweepResult) -> Iterator[Step]:
     )
 
 
-# ---- in the terminal ----
-
-
 def render_sweep_terminal(result: SweepResult, console: Console) -> None:
     """Print the report on a sweep: the answer, its warnings, the levels, the next steps."""
     levels = replace(levels_table(result, brief=True), caption="")

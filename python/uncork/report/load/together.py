@@ -140,9 +140,6 @@ def _sections(together: LoadOfTogether) -> Iterator[Section]:
             yield replace(section, id=f"{together.name}-{section.id}", title=title)
 
 
-# ---- side by side ----
-
-
 def _side_by_side(result: TogetherResult) -> Table:
     loads = [together.load for together in result.loads]
     rows: list[tuple[str, Callable[[LoadResult], str]]] = [

@@ -234,8 +234,6 @@ def _error_folds(result: LogResult) -> Iterator[Block]:
         yield Fold(f"{format_count(error.count)} × {short_template(error.message, 120)}", (Code(text),))
 
 
-# ---- in the terminal ----
-
 _INDENT: Final = 4
 _PROTOCOL_FIGURES: Final = 42
 """Characters that the times of a template's steps take."""

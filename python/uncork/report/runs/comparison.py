@@ -67,9 +67,6 @@ def render_runs_terminal(result: RunComparison, console: Console) -> None:
     write_report(console, build_runs_document(result), parts)
 
 
-# ---- the document ----
-
-
 def build_runs_document(result: RunComparison, flames: Sequence[Flame] = ()) -> Document:
     """Return the report that compares runs with one of them, with the drawn `flames`."""
     runs = tuple(pair.after.id for pair in result.pairs)
@@ -158,9 +155,6 @@ def _runs_table(result: RunComparison) -> Table:
         column("commit", lambda side: Value((side.commit or "")[:12], code=True)),
         column("command", lambda side: Value(side.command, code=True)),
     )
-
-
-# ---- metrics ----
 
 
 def _glance(result: RunComparison) -> Table:
@@ -345,9 +339,6 @@ def _legend(result: RunComparison) -> Legend:
     return Legend((result.before.id, *(pair.after.id for pair in result.pairs)))
 
 
-# ---- over time ----
-
-
 def _over_time(result: RunComparison) -> Iterator[Block]:
     axes = {series.axis for series in result.series}
     if len(axes) != 1 or len(result.series) < 2:
@@ -417,9 +408,6 @@ def _range_words(line: Line, *, ns: bool) -> str:
     values = [y for _, y in line.points]
     low, high = (format_duration(y) if ns else format_count(round(y)) for y in (min(values), max(values)))
     return f"{line.variant}: from {low} to {high}."
-
-
-# ---- statuses ----
 
 
 def _statuses_over_time(series: Sequence[RunSeries]) -> tuple[LineChart, ...]:
@@ -494,9 +482,6 @@ def _statuses(result: RunComparison) -> DotChart | None:
         marks=tuple(marks),
         variants=names,
     )
-
-
-# ---- costs ----
 
 
 def _costs(result: RunComparison) -> Iterator[DotChart]:

@@ -101,9 +101,6 @@ def _compose_runs_answer(result: RunComparison) -> str:
     return join_sentences((f"Compared with {side_name(result.before)}: {counts}", *parts))
 
 
-# ---- the answer ----
-
-
 def _answer(result: RunComparison, pair: RunPair) -> str:
     before = side_name(result.before)
     found = claimed(pair)
@@ -238,9 +235,6 @@ def _counts(comparison: FigureComparison) -> tuple[tuple[int, int], tuple[int, i
     return (comparison.before_count, comparison.before_of), (comparison.after_count, comparison.after_of)
 
 
-# ---- what to know ----
-
-
 def _reasons(result: RunComparison) -> Iterator[str]:
     if result.cure:
         yield f"Before is the watch that {result.cure} began with, {result.before.id}."
@@ -371,9 +365,6 @@ def _change(section: str, name: str, before: str, after: str) -> str:
     else:
         values = [text if len(text) <= _VALUE else f"{text[: _VALUE - 1]}…" for text in (before, after)]
     return f"{title} {values[0] or 'unknown'} → {values[1] or 'unknown'}"
-
-
-# ---- what to do ----
 
 
 def _steps(result: RunComparison) -> Iterator[NextStep]:

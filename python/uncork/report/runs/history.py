@@ -59,9 +59,6 @@ def _terminal_parts(history: History) -> Iterator[TerminalPart]:
         yield _runs_table(history, history.runs[-_LAST:])
 
 
-# ---- the document ----
-
-
 def build_history_document(history: History) -> Document:
     """Return the report on a history."""
     return Document(

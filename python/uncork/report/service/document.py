@@ -153,8 +153,6 @@ def _of(name: str, title: str, document: Document) -> Iterator[Section]:
         yield replace(section, id=f"{name}-{section.id}", title=shown)
 
 
-# ---- in the terminal ----
-
 _NUMBERS: Final = 44
 """Characters that the numbers of a statement take."""
 _LEAST_TEXT: Final = 30

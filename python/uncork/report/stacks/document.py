@@ -248,9 +248,6 @@ def _package(name: str) -> str:
     return next(known, _OTHER.format(file))
 
 
-# ---- in the terminal ----
-
-
 def render_stack_terminal(
     result: StackResult, console: Console, *, top: int = 10, full: bool = False
 ) -> None:

@@ -129,9 +129,6 @@ def _forms(block: Drawn | Table) -> tuple[str, ...]:
     return tuple(FORMS) if isinstance(block, Chart) else tuple(form for form in FORMS if form != "csv")
 
 
-# ---- values ----
-
-
 def _csv(rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
@@ -251,9 +248,6 @@ def sheet(block: Drawn, document: Document, theme: Theme) -> str:
     return re.sub(r"var\(--([\w-]+)\)", lambda match: _colours(theme).get(match[1], "#808080"), text)
 
 
-# ---- what is drawn ----
-
-
 def _size(svg: str) -> tuple[float, float]:
     tag = svg[: svg.index(">")]
     sizes = [re.search(rf'\b{name}="([\d.]+)"', tag) for name in ("width", "height")]
@@ -294,9 +288,6 @@ def _keys(block: Drawn, palette: Palette) -> Iterator[tuple[str, str]]:
                 f'<path d="{MARKS[palette.shape(name)]}" fill="var(--v{number})"/>'
             )
             yield mark, baseline_text(name) if name == palette.baseline else name
-
-
-# ---- laying out ----
 
 
 def _legend(keys: Sequence[tuple[str, str]], width: float, y: float) -> tuple[list[str], float]:
