@@ -16,8 +16,7 @@ from uncork.report.cure.answer import answer_cure, cure_steps
 from uncork.report.findings import server_conninfo
 from uncork.report.headline import fits, split_answer
 from uncork.report.runs.comparison import build_runs_document, render_runs_terminal
-from uncork.report.runs.comparison_answer import answer_runs
-from uncork.report.runs.statements import interval_words, speed_words, statements_table
+from uncork.report.runs.comparison_answer import answer_runs, interval_words, speed_words, statements_table
 from uncork.report.words import effect_with_interval, interval_ends, interval_text
 
 ORDERS = "select count(*) from orders where customer = ?"

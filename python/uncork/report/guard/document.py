@@ -40,12 +40,12 @@ from uncork.report.blocks import (
 )
 from uncork.report.cells import column, header, number, table_of
 from uncork.report.experiment.explanation import UNTOLD_COSTS
-from uncork.report.guard.answer import guard_steps
-from uncork.report.guard.words import (
+from uncork.report.guard.answer import (
     by_urgency,
     check_place,
     confirmation_text,
     effect_figures,
+    guard_steps,
     metric_name,
     outcome_text,
     side_words,

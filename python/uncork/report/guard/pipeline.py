@@ -23,7 +23,16 @@ from uncork.model.results.gate_metrics import GATE_METRICS
 from uncork.model.results.guard import GateCheck, GateOutcome, GuardResult
 from uncork.model.units import count_words
 from uncork.report.blocks import Block, Bullets, Code, Fold
-from uncork.report.guard.answer import acknowledgement_words, guard_steps
+from uncork.report.guard.answer import (
+    OUTCOME_SIGNS,
+    acknowledgement_words,
+    check_place,
+    check_sentence,
+    effect_figures,
+    guard_steps,
+    side_words,
+    values_text,
+)
 from uncork.report.guard.document import (
     difference_tables,
     explanations,
@@ -33,14 +42,6 @@ from uncork.report.guard.document import (
     plans_at,
     settings_lines,
     why_lines,
-)
-from uncork.report.guard.words import (
-    OUTCOME_SIGNS,
-    check_place,
-    check_sentence,
-    effect_figures,
-    side_words,
-    values_text,
 )
 from uncork.report.headline import split_answer
 from uncork.report.load.gobench import bench_environment, bench_number, bench_word

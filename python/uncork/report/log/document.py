@@ -38,7 +38,6 @@ from uncork.report.cells import count_cell, header, number, share_cell, table_of
 from uncork.report.findings import careful_last, finding_sections, finding_steps, missing_words
 from uncork.report.log.charts import EXECUTIONS, busy_charts, executions_chart, rate_charts
 from uncork.report.log.pool import pool_tables
-from uncork.report.log.routes import route_folds, route_tables, routes_table
 from uncork.report.log.tables import (
     activity_tables,
     contributions_tables,
@@ -51,6 +50,9 @@ from uncork.report.log.tables import (
     overall_facts,
     protocol_table,
     rejected_table,
+    route_folds,
+    route_tables,
+    routes_table,
     server_hours_table,
     servers_table,
     session_tables,

@@ -44,8 +44,14 @@ from uncork.report.blocks import (
 )
 from uncork.report.cells import column, header, number, table_if_any, table_of
 from uncork.report.load.charts import status_groups
-from uncork.report.runs.comparison_answer import figure_order, side_name
-from uncork.report.runs.statements import SIGNS, TONES, statements_table, write_changed
+from uncork.report.runs.comparison_answer import (
+    SIGNS,
+    TONES,
+    figure_order,
+    side_name,
+    statements_table,
+    write_changed,
+)
 from uncork.report.words import effect_text, exact_share_text, figure_value, interval_text, is_useless
 from uncork.report.write.terminal_text import TerminalPart, write_report
 
