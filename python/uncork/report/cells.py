@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from uncork.model.template_words import short_templates
 from uncork.model.units import count_words, format_bytes, format_count, format_duration, share_text
 from uncork.report.blocks import Block, Column, Fold, Table, Value
 from uncork.report.words import instant_text
@@ -133,6 +134,15 @@ def share_cell(share: float) -> Value:
 def instant_cell(micros: int | None) -> Value:
     """Return a cell with a point in time, to the second; empty for None."""
     return _cell(micros, instant_text(micros))
+
+
+def template_cells(
+    texts: Sequence[str], width: int, links: Sequence[str] | None = None, *, back: bool = True
+) -> list[Value]:
+    """Return cells with templates in `width` characters, which link to folds by the ids in `links`."""
+    shown = short_templates(texts, width)
+    ids = [""] * len(shown) if links is None else links
+    return [Value(text, code=True, link=link, back=back) for text, link in zip(shown, ids, strict=True)]
 
 
 def rank_cells(count: int) -> list[Value]:

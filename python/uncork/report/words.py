@@ -221,6 +221,12 @@ def metric_unit(metric: str) -> Literal["ns", "number"]:
     return "number" if metric in ("throughput", "success") else "ns"
 
 
+def with_option(command: str, option: str) -> str:
+    """Return a command with one option, such as ``--budget 30min``, added or replaced."""
+    name = option.partition(" ")[0]
+    return f"{re.sub(rf' {name}[ =][^ ]+', '', command)} {option}"
+
+
 def hold_together(text: str) -> str:
     """Put no-break spaces within numbers, units and intervals, so that no line breaks there."""
     text = _LOOSE.sub("\N{NO-BREAK SPACE}", text)

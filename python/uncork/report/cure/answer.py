@@ -40,7 +40,7 @@ from uncork.report.findings import (
     server_conninfo,
 )
 from uncork.report.headline import capital, fitting, join_sentences
-from uncork.report.words import SYMBOLS, effect_with_interval, exact_share_text, interval_ends
+from uncork.report.words import SYMBOLS, effect_with_interval, exact_share_text, interval_ends, with_option
 
 _MOST_REASONS: Final = 6
 """Findings without a cure that get a sentence each; each has its section below."""
@@ -235,13 +235,13 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
     unclear = "unclear" in states
     if unclear or "not tried" in states:
         what = "decide the unclear changes" if unclear else "try the rest"
-        again = _with(_again(result), "--budget 60min")
-        again = again if not result.id else _with(again, f"--resume {shlex.quote(result.id)}")
+        again = with_option(_again(result), "--budget 60min")
+        again = again if not result.id else with_option(again, f"--resume {shlex.quote(result.id)}")
         yield Step(f"Give uncork more time to {what}:", again)
     for tried in [tried for tried in result.tried if not tried.changes][:_MOST_BY_HAND]:
         yield _unproven(tried)
     if not result.tried:
-        again = _with(result.reproduce, "--for 10min")
+        again = with_option(result.reproduce, "--for 10min")
         yield Step("Run it again while the server is slow, or for longer:", again)
     if result.watched and chosen is None and result.tried:
         yield Step("See where the time goes:", f"uncork report {shlex.quote(result.watched)}")
@@ -278,11 +278,6 @@ def _again(result: CureResult) -> str:
     if not result.watched or result.watched in command or not command.startswith(verb):
         return command
     return f"{verb}{shlex.quote(result.watched)} {command.removeprefix(verb)}"
-
-
-def _with(command: str, option: str) -> str:
-    name = option.partition(" ")[0]
-    return f"{re.sub(rf' {name}[ =][^ ]+', '', command)} {option}"
 
 
 VERDICTS: Final[dict[ChangeState, Verdict]] = {

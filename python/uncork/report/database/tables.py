@@ -15,7 +15,7 @@ from uncork.model.results.database import (
     TimeNode,
     Usage,
 )
-from uncork.model.template_words import short_template, short_templates
+from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration, share_text
 from uncork.report.blocks import Table, Value
 from uncork.report.cells import (
@@ -33,6 +33,7 @@ from uncork.report.cells import (
     share_cell,
     table_if_any,
     table_of,
+    template_cells,
 )
 from uncork.report.database.words import blocker_words, class_words, node_words, sessions_text
 from uncork.report.words import number_text
@@ -150,12 +151,9 @@ def _template_cells(
     shown: Sequence[TemplateActivity], width: int, linked: Sequence[TemplateActivity], *, back: bool = True
 ) -> list[Value]:
     """Return the texts of templates in `width` characters; `linked` ones have a section."""
-    texts = short_templates([activity.text for activity in shown], width)
     links = {activity.number: template_id(activity) for activity in linked}
-    return [
-        Value(text, code=True, link=links.get(activity.number, ""), back=back)
-        for activity, text in zip(shown, texts, strict=True)
-    ]
+    ids = [links.get(activity.number, "") for activity in shown]
+    return template_cells([activity.text for activity in shown], width, ids, back=back)
 
 
 def _calls(template_activity: TemplateActivity) -> Value:
@@ -270,13 +268,13 @@ def routes_table(result: DatabaseResult, most: int) -> Table | None:
 
 def route_templates_table(route_activity: RouteActivity, *, width: int) -> Table:
     """Return the statements of a route."""
-    texts = short_templates([template.name for template in route_activity.templates], width)
+    texts = [template.name for template in route_activity.templates]
     return table_of(
         f"Statements of {_route(route_activity)}",
         route_activity.templates,
         number("sessions", lambda template: _sessions(template.sessions)),
         number("share", lambda template: share_cell(template.share)),
-        header("template", [Value(text, code=True) for text in texts]),
+        header("template", template_cells(texts, width)),
         sortable=True,
     )
 

@@ -151,39 +151,21 @@ def _draw_forest(chart: ForestChart, palette: Palette) -> tuple[Plot, str]:
         for i, label in enumerate(labels)
         for j, name in enumerate(names)
     }
-    place = plot.x(axis)
+    place, published, marks = plot.x(axis), [], []
+    for mark in chart.marks:
+        y, colour = middle[mark.label, mark.variant], palette.colour(mark.variant)
+        if mark.published:
+            facts = f'fill="{PAGE}" stroke="{colour}" stroke-width="1.2"'
+            published.append(symbol("diamond", place(math.log(mark.published)), y, 44, facts))
+        shape, x = palette.shape(mark.variant), place(math.log(mark.ratio))
+        marks.append(symbol(shape, x, y, 46, _look(mark, palette)))
     parts = [
         x_axis(axis, plot),
         y_labels(labels, [start + row / 2 for start in rows], _FOREST_LABEL_WIDTH),
         *_thresholds(chart, axis, plot),
         group("rule", (_interval(mark, axis, plot, middle, palette) for mark in chart.marks)),
-        group(
-            "symbol",
-            (
-                symbol(
-                    "diamond",
-                    place(math.log(mark.published)),
-                    middle[mark.label, mark.variant],
-                    44,
-                    f'fill="{PAGE}" stroke="{palette.colour(mark.variant)}" stroke-width="1.2"',
-                )
-                for mark in chart.marks
-                if mark.published
-            ),
-        ),
-        group(
-            "symbol",
-            (
-                symbol(
-                    palette.shape(mark.variant),
-                    place(math.log(mark.ratio)),
-                    middle[mark.label, mark.variant],
-                    46,
-                    _look(mark, palette),
-                )
-                for mark in chart.marks
-            ),
-        ),
+        group("symbol", published),
+        group("symbol", marks),
     ]
     return plot, "".join(parts)
 

@@ -31,6 +31,7 @@ from uncork.report.words import (
     level_text,
     points_text,
     ratio_span,
+    with_option,
 )
 from uncork.stats.compare import MINIMUM_ROUNDS
 
@@ -106,14 +107,17 @@ def guard_steps(result: GuardResult, *, within: bool = False) -> Iterator[Step]:
         and gathers
         and not any(difference.kind in ("wait", "frame") for difference in result.differences)
     ):
-        yield Step("See what the server waits for and computes:", _with(result, "--evidence waits,stacks"))
+        yield Step(
+            "See what the server waits for and computes:",
+            with_option(result.reproduce, "--evidence waits,stacks"),
+        )
     if undecided:
         many = count_words(len(undecided), "gate")
         if beside:
-            yield Step(f"Measure longer to decide {many}:", _with(result, "--budget 30min"))
+            yield Step(f"Measure longer to decide {many}:", with_option(result.reproduce, "--budget 30min"))
         else:
-            again = replace(result, reproduce=result.reproduce.replace(" --stored", ""))
-            yield Step(f"Make more comparable runs to decide {many}:", _with(again, "--times 5"))
+            again = with_option(result.reproduce.replace(" --stored", ""), "--times 5")
+            yield Step(f"Make more comparable runs to decide {many}:", again)
     elif broken:
         yield Step("Measure again:", result.reproduce)
     if changes:
@@ -121,11 +125,6 @@ def guard_steps(result: GuardResult, *, within: bool = False) -> Iterator[Step]:
         yield Step(
             "If the change is intended, acknowledge it with a reason; it then passes:", shlex.join(words)
         )
-
-
-def _with(result: GuardResult, option: str) -> str:
-    name = option.partition(" ")[0]
-    return f"{re.sub(rf' {name}[ =][^ ]+', '', result.reproduce)} {option}"
 
 
 def acknowledgement_words(acknowledgement: Acknowledgement) -> str:

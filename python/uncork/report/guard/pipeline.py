@@ -45,7 +45,7 @@ from uncork.report.guard.document import (
 )
 from uncork.report.headline import split_answer
 from uncork.report.load.gobench import bench_environment, bench_number, bench_word
-from uncork.report.write.junit import HEAD, attributes, element
+from uncork.report.write.junit import attributes, element, suite_xml
 from uncork.report.write.markdown import block_lines, escape, footer, step_lines
 
 
@@ -60,25 +60,10 @@ def guard_junit(result: GuardResult) -> str:
     suite = {"name": name, **totals, "skipped": str(skipped), "time": seconds}
     suite["timestamp"] = result.started_at[:19]
     steps = [f"{step.text} {step.command}".strip() for step in guard_steps(result)]
-    lines = [
-        HEAD,
-        f"<testsuites{attributes({'name': name, **totals, 'time': seconds})}>",
-        f"<testsuite{attributes(suite)}>",
-        *_properties(result),
-        *(line for check in result.checks for line in _case(result, check, name)),
-        element("system-out", "\n".join([result.answer, *result.reasons, *result.warnings, *steps])),
-        "</testsuite>",
-        "</testsuites>",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _properties(result: GuardResult) -> Iterator[str]:
-    yield "<properties>"
     facts = [*guard_facts(result), ("guard", result.id), ("status", str(result.status))]
-    for name, value in facts:
-        yield f"<property{attributes({'name': name, 'value': value})}/>"
-    yield "</properties>"
+    cases = (line for check in result.checks for line in _case(result, check, name))
+    output = "\n".join([result.answer, *result.reasons, *result.warnings, *steps])
+    return suite_xml({"name": name, **totals, "time": seconds}, suite, facts, cases, output)
 
 
 def _case(result: GuardResult, check: GateCheck, suite: str) -> Iterator[str]:

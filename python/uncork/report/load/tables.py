@@ -532,36 +532,27 @@ def step_gap_sentences(result: LoadResult) -> tuple[str, ...]:
 
 
 def _gap_sentence(gap: StepGap) -> str:
+    sent = f"{format_count(gap.seen or 0)} statements, the load sent {format_count(gap.sent or 0)}"
     if gap.name == "pool":
-        source, step = "PgBouncer counted", "The wait for a connection of the pooler"
-    else:
-        source, step = "The log has", "The time of parsing"
-    part = f"{source} {format_count(gap.seen or 0)} statements, the load sent {format_count(gap.sent or 0)}"
-    return {
-        (
-            "pool",
-            "no source",
-        ): f"{step} is part of the unknown rest: to see it, add --pooler with the console of "
-        "PgBouncer, and --postgres with the server behind it.",
-        (
-            "pool",
-            "incomplete",
-        ): f"{step} is part of the unknown rest. {part}: check that the load connects to "
-        "the PgBouncer whose console --pooler names.",
-        (
-            "pool",
-            "others",
-        ): f"{step} is part of the unknown rest. {part}: repeat the load while no other clients "
-        "use this database of PgBouncer.",
-        ("parse", "no source"): f"{step} is not a step of its own: to see it, add --logs with "
-        "the server's log. It needs log_min_duration_statement = 0, which takes time from the server too.",
-        ("parse", "simple protocol"): f"{step} is not a step of its own: with the simple protocol, the "
-        "server's log has one duration for parsing and executing. -M extended with "
-        "--logs separates them.",
-        ("parse", "incomplete"): f"{step} is not a step of its own. {part}: set "
-        "log_min_duration_statement = 0 and log_statement_sample_rate = 1.",
-        ("parse", "others"): f"{step} is not a step of its own. {part}: repeat the load while no other "
-        "clients use the server.",
-        ("parse", "unlabelled"): f"{step} is not a step of its own: log_duration does not write what took "
-        "the time. Set log_min_duration_statement = 0 instead.",
-    }[gap.name, gap.reason]
+        begin = "The wait for a connection of the pooler is part of the unknown rest"
+        part = f"PgBouncer counted {sent}"
+        end = {
+            "no source": ": to see it, add --pooler with the console of PgBouncer, and --postgres with the "
+            "server behind it.",
+            "incomplete": f". {part}: check that the load connects to the PgBouncer whose console --pooler "
+            "names.",
+            "others": f". {part}: repeat the load while no other clients use this database of PgBouncer.",
+        }
+        return begin + end[gap.reason]
+    begin, part = "The time of parsing is not a step of its own", f"The log has {sent}"
+    end = {
+        "no source": ": to see it, add --logs with the server's log. It needs log_min_duration_statement = "
+        "0, which takes time from the server too.",
+        "simple protocol": ": with the simple protocol, the server's log has one duration for parsing and "
+        "executing. -M extended with --logs separates them.",
+        "incomplete": f". {part}: set log_min_duration_statement = 0 and log_statement_sample_rate = 1.",
+        "others": f". {part}: repeat the load while no other clients use the server.",
+        "unlabelled": ": log_duration does not write what took the time. Set log_min_duration_statement = 0 "
+        "instead.",
+    }
+    return begin + end[gap.reason]

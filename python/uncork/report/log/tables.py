@@ -36,6 +36,7 @@ from uncork.report.cells import (
     share_cell,
     table_if_any,
     table_of,
+    template_cells,
 )
 from uncork.report.words import instant_text, step_text
 
@@ -92,7 +93,7 @@ def protocol_table(result: LogResult, most: int, *, width: int) -> Table | None:
     found = [template for template in result.templates if template.parse.count or template.bind.count]
     found.sort(key=lambda template: -_before_ns(template))
     shown = found[:most]
-    texts = short_templates([template.text for template in shown], width)
+    texts, ids = [template.text for template in shown], [template_id(template) for template in shown]
     return table_if_any(
         "Templates by time before they execute: parse, and bind with planning"
         f"{not_shown(len(found) - most, 'other template')}",
@@ -101,13 +102,7 @@ def protocol_table(result: LogResult, most: int, *, width: int) -> Table | None:
         number("bind", lambda template: duration_cell(template.bind.sum_ns)),
         number("execute", lambda template: duration_cell(template.sum_ns)),
         number("before", _before_cell),
-        header(
-            "template",
-            [
-                Value(text, code=True, link=template_id(template), back=False)
-                for template, text in zip(shown, texts, strict=True)
-            ],
-        ),
+        header("template", template_cells(texts, width, ids, back=False)),
         sortable=True,
     )
 
@@ -671,7 +666,8 @@ def _share_of_whole(part: float, whole: float | None) -> float:
 
 
 def _statements(route: RouteFacts, ids: dict[int, str]) -> Table:
-    texts = short_templates([statement.text for statement in route.statements], _LINE)
+    texts = [statement.text for statement in route.statements]
+    links = [ids.get(statement.number, "") for statement in route.statements]
     return table_of(
         f"Statements of {_sender_name(route)}",
         route.statements,
@@ -692,13 +688,7 @@ def _statements(route: RouteFacts, ids: dict[int, str]) -> Table:
             lambda statement: _rows(statement.rows),
             when=any(statement.rows is not None for statement in route.statements),
         ),
-        header(
-            "template",
-            [
-                Value(text, code=True, link=ids.get(statement.number, ""), back=False)
-                for statement, text in zip(route.statements, texts, strict=True)
-            ],
-        ),
+        header("template", template_cells(texts, _LINE, links, back=False)),
         sortable=True,
     )
 

@@ -31,7 +31,7 @@ from uncork.report.cells import column, facts_table, header, number, table_of
 from uncork.report.draw.spark import spark_text
 from uncork.report.headline import capital, join_sentences
 from uncork.report.words import effect_text, figure_value, interval_ends, sentence
-from uncork.report.write.junit import HEAD, attributes, element
+from uncork.report.write.junit import attributes, element, suite_xml
 from uncork.report.write.terminal_text import TerminalPart, write_lines, write_list, write_report
 from uncork.stats.steps import LEAST_POINTS, LEAST_STRETCH
 
@@ -442,23 +442,12 @@ def history_junit(history: History, newest: NewestRun) -> str:
     }
     case = {"name": f"{history.metric}{subject} is not worse", "classname": name.replace(".", "_")}
     suite = {"name": name, **counts, "time": "0", "timestamp": history.runs[-1].started_at[:19]}
-    lines = [
-        HEAD,
-        f"<testsuites{attributes({'name': name, **counts, 'time': '0'})}>",
-        f"<testsuite{attributes(suite)}>",
-        "<properties>",
-        *(f"<property{attributes({'name': key, 'value': value})}/>" for key, value in facts.items() if value),
-        "</properties>",
-        f"<testcase{attributes(case)}>",
-        *([element("failure", said, {"type": "worse", "message": said})] if broken else ()),
-        *(
-            [element("skipped", "", {"type": "not decided", "message": f"not decided: {said}"})]
-            if undecided
-            else ()
-        ),
-        "</testcase>",
-        element("system-out", "\n".join([history.answer, *history.warnings])),
-        "</testsuite>",
-        "</testsuites>",
-    ]
-    return "\n".join(lines) + "\n"
+    cases = [f"<testcase{attributes(case)}>"]
+    if broken:
+        cases.append(element("failure", said, {"type": "worse", "message": said}))
+    if undecided:
+        cases.append(element("skipped", "", {"type": "not decided", "message": f"not decided: {said}"}))
+    cases.append("</testcase>")
+    known = [(key, value) for key, value in facts.items() if value]
+    output = "\n".join([history.answer, *history.warnings])
+    return suite_xml({"name": name, **counts, "time": "0"}, suite, known, cases, output)

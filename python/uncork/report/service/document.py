@@ -13,7 +13,7 @@ from uncork.model.database.finding import Finding
 from uncork.model.database.index import within_transaction
 from uncork.model.results.service import RequestFacts, ServiceResult, WorkerFacts
 from uncork.model.results.stacks import FrameFacts, RouteFrames
-from uncork.model.template_words import short_template, short_templates
+from uncork.model.template_words import short_template
 from uncork.model.units import format_count, format_duration
 from uncork.report.blocks import (
     Block,
@@ -27,7 +27,7 @@ from uncork.report.blocks import (
     Value,
     filled_section,
 )
-from uncork.report.cells import column, count_cell, header, number, table_if_any, table_of
+from uncork.report.cells import column, count_cell, header, number, table_if_any, table_of, template_cells
 from uncork.report.database.document import build_database_document
 from uncork.report.findings import careful_last, finding_step, hidden_steps
 from uncork.report.headline import capital, uncapital
@@ -241,7 +241,7 @@ def _request_id(place: int) -> str:
 
 def templates_table(request: RequestFacts, *, width: int) -> Table | None:
     """Return the statements that one kind of request sends; None if they are unknown."""
-    texts = short_templates([template.text for template in request.templates], width)
+    texts = [template.text for template in request.templates]
     traced = any(template.traced for template in request.templates)
     return table_if_any(
         f"Statements of each request: {request.name}",
@@ -254,7 +254,7 @@ def templates_table(request: RequestFacts, *, width: int) -> Table | None:
         number("a call", lambda template: _time(template.call_ns)),
         number("each request", lambda template: _time(template.ns)),
         column("counted by", lambda template: "trace" if template.traced else "slices", when=traced),
-        header("statement", [Value(text, code=True) for text in texts]),
+        header("statement", template_cells(texts, width)),
         sortable=True,
     )
 
