@@ -338,11 +338,7 @@ _COLUMNS: Final[tuple[tuple[str, _Read, Callable[[float], str]], ...]] = (
     ("server system", _each(SERVER, lambda part: part.system_ns), format_duration),
     ("generator user", _each(GENERATOR, lambda part: part.user_ns), format_duration),
     ("generator system", _each(GENERATOR, lambda part: part.system_ns), format_duration),
-    (
-        "server switches",
-        _each(SERVER, lambda part: _sum(part.voluntary_switches, part.involuntary_switches)),
-        _plain,
-    ),
+    ("server switches", _each(SERVER, _switches), _plain),
     ("server faults", _each(SERVER, lambda part: _sum(part.minor_faults, part.major_faults)), _plain),
     ("server reads", _each(SERVER, lambda part: part.read_bytes), format_bytes),
     ("server writes", _each(SERVER, lambda part: part.written_bytes), format_bytes),

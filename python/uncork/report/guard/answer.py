@@ -98,19 +98,14 @@ def guard_steps(result: GuardResult, *, within: bool = False) -> Iterator[Step]:
         return
     if (broken or undecided) and not within:
         yield Step("See all measurements:", f"uncork report {shlex.quote(kept)}")
-    changes = [
-        check for check in broken if check.gate.metric != "answer"
-    ]  # wrong answers cannot be acknowledged
+    # Wrong answers cannot be acknowledged.
+    changes = [check for check in broken if check.gate.metric != "answer"]
+    # Evidence can be gathered for an experiment file.
     gathers = beside and any(word.endswith(".toml") for word in shlex.split(result.reproduce))
-    if (
-        changes
-        and gathers
-        and not any(difference.kind in ("wait", "frame") for difference in result.differences)
-    ):
-        yield Step(
-            "See what the server waits for and computes:",
-            with_option(result.reproduce, "--evidence waits,stacks"),
-        )
+    gathered = any(difference.kind in ("wait", "frame") for difference in result.differences)
+    if changes and gathers and not gathered:
+        again = with_option(result.reproduce, "--evidence waits,stacks")
+        yield Step("See what the server waits for and computes:", again)
     if undecided:
         many = count_words(len(undecided), "gate")
         if beside:

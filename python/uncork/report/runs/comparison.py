@@ -351,12 +351,7 @@ def _over_time(result: RunComparison) -> Iterator[Block]:
         return
     charts: list[tuple[str, str, Callable[[SeriesPoint], float | None], bool]] = [
         ("Throughput", "successful operations a second", lambda point: point.throughput, False),
-        (
-            "Median latency",
-            "half of the operations ending then took longer",
-            lambda point: point.p50_ns,
-            True,
-        ),
+        ("Median latency", _P50, lambda point: point.p50_ns, True),
         ("99th percentile", _P99, lambda point: point.p99_ns, True),
     ]
     if any(point.failed for series in result.series for point in series.points):
