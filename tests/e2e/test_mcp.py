@@ -146,19 +146,20 @@ def test_hostile_calls_are_refused_with_a_sentence(uncork, store):
 def test_a_query_that_does_not_end_is_ended(uncork, store, monkeypatch):
     """DuckDB cannot interrupt this query for half a minute, so the process must be ended."""
     from uncork.mcp import calls
-    from uncork.mcp.job import Tool
     from uncork.mcp.tools import TOOLS
 
     monkeypatch.setattr(calls, "_GRACE_S", 0.5)
-    tool = TOOLS["query_run"]
-    brief = Tool(tool.name, tool.title, tool.description, tool.arguments, tool.answer, limit_s=3.0)
+
+    class Brief(TOOLS["query_run"]):
+        limit_s = 3.0
+
     sql = "SELECT length(repeat('x', 900000000)) + length(repeat('y', 900000000)) FROM range(50)"
 
     async def quiet(_line):
         pass
 
     async def ask():
-        return await calls.Calls(str(store)).answer(brief, {"sql": sql}, quiet)
+        return await calls.Calls(str(store)).answer(Brief, {"sql": sql}, quiet)
 
     begun = time.monotonic()
     assert anyio.run(ask) == {"error": "query_run took longer than 3 s and was ended; ask for less"}

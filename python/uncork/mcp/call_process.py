@@ -17,7 +17,6 @@ from types import FrameType
 from typing import Any
 
 from uncork.errors import UncorkError
-from uncork.mcp.arguments import AdviseDatabaseArguments, read_arguments
 from uncork.mcp.job import Job, Tool
 from uncork.mcp.tools import TOOLS
 from uncork.model.redaction import without_password
@@ -41,9 +40,9 @@ def main() -> None:
         json.dump(answer, result, ensure_ascii=False, allow_nan=False)
 
 
-def answered(tool: Tool, given: dict[str, Any], runs: str | None) -> dict[str, Any]:
+def answered(tool: type[Tool], given: dict[str, Any], runs: str | None) -> dict[str, Any]:
     """Return the result of a tool, or its error in one text, which never shows a password that was given."""
-    dsn = str(given.get("dsn", "")) if tool.arguments is AdviseDatabaseArguments else ""
+    dsn = str(given.get("dsn", "")) if "dsn" in tool.model_fields else ""
 
     def tell(line: str) -> None:
         sys.stderr.write(f"{without_password(line, dsn)}\n")
@@ -51,7 +50,7 @@ def answered(tool: Tool, given: dict[str, Any], runs: str | None) -> dict[str, A
 
     answer: dict[str, Any]
     try:
-        answer = {"result": tool.answer(Job(read_arguments(tool.arguments, given), runs, tell))}
+        answer = {"result": tool.read(given).answer(Job(runs, tell))}
     except UncorkError as error:
         notes = getattr(error, "__notes__", ())
         answer = {"error": "; ".join([str(error), *notes])}

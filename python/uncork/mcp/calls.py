@@ -50,7 +50,7 @@ class Calls:
         self._measuring = ""
         self._reading = anyio.CapacityLimiter(_READING)
 
-    async def answer(self, tool: Tool, arguments: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+    async def answer(self, tool: type[Tool], arguments: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         """Return ``{"result": {...}}`` or ``{"error": "..."}``. A cancelled call has ended."""
         if not tool.measures:
             async with self._reading:
@@ -73,12 +73,14 @@ class Calls:
 
     # ---- steps ----
 
-    async def _within_limit(self, tool: Tool, arguments: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+    async def _within_limit(
+        self, tool: type[Tool], arguments: Mapping[str, Any], tell: Tell
+    ) -> dict[str, Any]:
         with anyio.move_on_after(tool.limit_s):
             return await self._answered(tool, arguments, tell)
         return {"error": f"{tool.name} took longer than {tool.limit_s:.0f} s and was ended; ask for less"}
 
-    async def _answered(self, tool: Tool, arguments: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+    async def _answered(self, tool: type[Tool], arguments: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         call = json.dumps({"tool": tool.name, "arguments": arguments, "runs": self._runs}).encode()
         child = start(
             _COMMAND,
@@ -162,7 +164,7 @@ async def _in_thread(function: Callable[[], Any]) -> Any:
     return await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
 
 
-def _crash(tool: Tool, status: int) -> str:
+def _crash(tool: type[Tool], status: int) -> str:
     if status == -signal.SIGKILL:
         return f"{tool.name} was killed, perhaps because it needed too much memory"
     return f"{tool.name} ended without a result (exit status {status}); standard error of the server says why"

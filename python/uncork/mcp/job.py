@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+import uncork
 from uncork.errors import SetupError, UsageError
-from uncork.mcp.arguments import Arguments
 from uncork.mcp.bounded import LIMIT, bounded, plain
 
 if TYPE_CHECKING:
@@ -20,12 +22,11 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A call of a tool.
+    """What a call is given besides its arguments.
 
     `runs` is where runs are stored, None for the default of `uncork.api`. `tell` takes a line of progress.
     """
 
-    arguments: Any
     runs: str | None
     tell: Callable[[str], None]
 
@@ -37,25 +38,61 @@ class Job:
         return runs_folder(self.runs)
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool: what it is called and does, in words for a language model, and the function that answers.
+class Tool(BaseModel):
+    """A tool; its fields are the arguments of a call, and unknown ones are refused.
 
-    Tools that measure (`measures`) start servers and programs, or connect to a server, and store runs. They
-    exist only with --allow-run, and one call of them runs at a time. `starts_programs` is true if a file
-    decides what they start. `limit_s` is the longest time of a call; None if the arguments bound it.
-    `memory` limits the memory of a call, in bytes.
+    The docstring of each tool is its description, in words for a language model. Tools that measure
+    (`measures`) start servers and programs, or connect to a server, and store runs. They exist only with
+    --allow-run, and one call of them runs at a time. `starts_programs` is true if a file decides what they
+    start. `limit_s` is the longest time of a call; None if the arguments bound it. `memory` limits the memory
+    of a call, in bytes.
     """
 
-    name: str
-    title: str
-    description: str
-    arguments: type[Arguments]
-    answer: Callable[[Job], Result]
-    limit_s: float | None = 300.0
-    memory: int | None = None
-    measures: bool = False
-    starts_programs: bool = False
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    name: ClassVar[str]
+    title: ClassVar[str]
+    limit_s: ClassVar[float | None] = 300.0
+    memory: ClassVar[int | None] = None
+    measures: ClassVar[bool] = False
+    starts_programs: ClassVar[bool] = False
+
+    @classmethod
+    def read(cls, given: dict[str, Any]) -> Self:
+        """Return a call with the arguments that a client gave.
+
+        Raises:
+            UsageError: if some are wrong; the message names each, without its value.
+        """
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise UsageError("; ".join(map(_sentence, error.errors(include_input=False)))) from None
+
+    @classmethod
+    def described(cls) -> tuple[str, dict[str, Any]]:
+        """Return the description, and the JSON Schema of the arguments without titles, which repeat names."""
+        schema: dict[str, Any] = _untitled(cls.model_json_schema())
+        return " ".join(schema.pop("description").split()), schema
+
+    def answer(self, job: Job) -> Result:
+        """Carry out the call."""
+        raise NotImplementedError
+
+
+def _sentence(error: Any) -> str:
+    name, kind = ".".join(map(str, error["loc"])), error["type"]
+    if kind == "missing":
+        return f"{name} is required"
+    if kind == "extra_forbidden":
+        return f"there is no argument {name}"
+    return f"{name}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+
+
+def _untitled(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        titled = isinstance(schema.get("title"), str)
+        return {name: _untitled(value) for name, value in schema.items() if name != "title" or not titled}
+    return [_untitled(part) for part in schema] if isinstance(schema, list) else schema
 
 
 def opened(job: Job, word: str) -> Run:
@@ -64,8 +101,6 @@ def opened(job: Job, word: str) -> Run:
     Raises:
         SetupError: if there is no such run.
     """
-    import uncork  # noqa: PLC0415 -- as above
-
     absent = SetupError(f'there is no run "{word}"; list_runs lists the ids of runs')
     if "/" in word or "\0" in word or word.startswith("."):
         raise absent

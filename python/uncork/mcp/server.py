@@ -28,7 +28,6 @@ from mcp_types import Tool as ListedTool
 
 from uncork import __version__
 from uncork.errors import UsageError
-from uncork.mcp.arguments import read_arguments, schema_of
 from uncork.mcp.calls import Calls, note
 from uncork.mcp.job import Tool
 from uncork.mcp.tools import TOOLS
@@ -99,7 +98,7 @@ def _server(calls: Calls, allow_run: bool) -> Server[Any]:
             )
         given = params.arguments or {}
         try:
-            read_arguments(tool.arguments, given)
+            tool.read(given)
         except UsageError as error:
             return _refused(str(error))
         told = 0
@@ -126,12 +125,13 @@ def _server(calls: Calls, allow_run: bool) -> Server[Any]:
     )
 
 
-def _listed(tool: Tool) -> ListedTool:
+def _listed(tool: type[Tool]) -> ListedTool:
+    description, schema = tool.described()
     return ListedTool(
         name=tool.name,
         title=tool.title,
-        description=tool.description,
-        input_schema=schema_of(tool.arguments),
+        description=description,
+        input_schema=schema,
         annotations=ToolAnnotations(
             title=tool.title,
             read_only_hint=not tool.measures,

@@ -8,19 +8,17 @@ import jsonschema
 import pytest
 
 from uncork.errors import SetupError, UsageError
-from uncork.mcp.arguments import read_arguments, schema_of
 from uncork.mcp.call_process import answered
-from uncork.mcp.experiments import file_within
-from uncork.mcp.job import Job, Tool, opened
-from uncork.mcp.tools import TOOLS
+from uncork.mcp.job import Job, opened
+from uncork.mcp.tools import TOOLS, file_within
 
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 def test_each_tool_and_argument_is_described_in_whole_sentences(tool):
-    schema = schema_of(tool.arguments)
+    description, schema = tool.described()
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object" and schema["additionalProperties"] is False
-    for text in (tool.description, *(one["description"] for one in schema["properties"].values())):
+    for text in (description, *(one["description"] for one in schema["properties"].values())):
         assert text[0].isupper() and text.endswith(".") and "  " not in text
     assert "title" not in json.dumps(schema)
     assert tool.measures == (tool.name in {"run_experiment", "advise_database"})
@@ -39,7 +37,7 @@ def test_each_tool_and_argument_is_described_in_whole_sentences(tool):
 )  # fmt: skip
 def test_wrong_arguments_are_named_without_their_values(tool, given, message):
     with pytest.raises(UsageError) as refused:
-        read_arguments(TOOLS[tool].arguments, given)
+        TOOLS[tool].read(given)
     assert str(refused.value) == message
 
 
@@ -50,7 +48,7 @@ def test_only_listed_runs_are_opened(tmp_path, monkeypatch, word):
     for folder in (tmp_path / "etc", runs / "one"):
         folder.mkdir(parents=True)
         (folder / "manifest.json").write_text("{}")
-    job = Job(None, str(runs), print)
+    job = Job(str(runs), print)
     with pytest.raises(SetupError, match="there is no run"):
         opened(job, word)
 
@@ -70,11 +68,12 @@ def test_experiment_files_are_within_the_folder(tmp_path, word):
 
 
 def failing(error):
-    def fail(job):
-        job.tell("step")
-        raise error
+    class Failing(TOOLS["advise_database"]):
+        def answer(self, job):
+            job.tell("step")
+            raise error
 
-    return Tool("fail", "Fail", "Fails.", TOOLS["advise_database"].arguments, fail)
+    return Failing
 
 
 def test_errors_are_one_text_and_never_show_the_password_that_was_given(capsys):
