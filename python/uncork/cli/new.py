@@ -10,7 +10,7 @@ from uncork.cli import console
 from uncork.errors import UsageError
 from uncork.experiment.draft import experiment_text
 from uncork.experiment.service_draft import service_text
-from uncork.experiment.spec.placeholders import places_to_fill
+from uncork.experiment.spec.raw_file import places_to_fill
 from uncork.model.units import count_words
 from uncork.requests.connection import measured_server
 from uncork.requests.experiment_options import NewOptions

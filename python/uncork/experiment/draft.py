@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from uncork.experiment.draft_text import comment, multiline, toml
-from uncork.experiment.spec.placeholders import fill_in
+from uncork.experiment.spec.raw_file import fill_in
 from uncork.model.database.names import literal, quoted, sql_name
 from uncork.model.source_table import SourceColumn, SourceTable
 

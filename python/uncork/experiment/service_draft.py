@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from uncork.experiment.draft_text import comment, multiline, toml
 from uncork.experiment.service_start import DROPPED, ServiceStart
-from uncork.experiment.spec.placeholders import fill_in
+from uncork.experiment.spec.raw_file import fill_in
 from uncork.model.database.names import literal
 from uncork.model.http_trial import names_in_braces
 from uncork.model.units import count_words

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 
-from uncork.experiment.spec.placeholders import fill_in
+from uncork.experiment.spec.raw_file import fill_in
 from uncork.experiment.spec.services import RESERVED, text_names
 from uncork.model.services.program import HIDDEN, RunningProgram
 

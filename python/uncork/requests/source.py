@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from uncork import cases, experiment
 from uncork.errors import SpecError, UsageError
 from uncork.experiment.plan.order import least_ns
-from uncork.experiment.spec.limits import too_many_comparisons
+from uncork.experiment.spec.checks import too_many_comparisons
 from uncork.experiment.spec.problems import hint, refuse
 from uncork.experiment.spec.schema import Server, Spec, parse_spec
 from uncork.experiment.spec.time_zones import TimeZones, offset_values

@@ -6,7 +6,7 @@ import pytest
 
 from uncork.errors import SpecError
 from uncork.experiment.draft import Draft, DraftParameter, DraftTable, experiment_text, table_sql
-from uncork.experiment.spec.placeholders import places_to_fill
+from uncork.experiment.spec.raw_file import places_to_fill
 from uncork.model.source_table import SourceColumn, SourceTable
 from uncork.requests.source import Options, made_source
 from uncork.workbench.experiment.checking import sql_problems

@@ -5,7 +5,7 @@ from time import process_time
 import pytest
 
 from uncork.errors import SpecError
-from uncork.experiment.spec.limits import MOST_VARIANTS
+from uncork.experiment.spec.raw_file import MOST_VARIANTS
 from uncork.requests.source import Options, made_source
 
 FILE = """\

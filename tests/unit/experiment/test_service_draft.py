@@ -11,7 +11,7 @@ from fakes.goldens import compare_cases
 from uncork.errors import SpecError
 from uncork.experiment.service_draft import DraftDatabase, ServiceDraft, service_text
 from uncork.experiment.service_start import ServiceStart, file_paths, service_start
-from uncork.experiment.spec.placeholders import places_to_fill
+from uncork.experiment.spec.raw_file import places_to_fill
 from uncork.load.http import http_plan, without_secrets
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable
 from uncork.model.load import Arrivals

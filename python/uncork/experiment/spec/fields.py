@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
 from uncork.model.redaction import redact
 from uncork.model.units import parse_duration, parse_share
@@ -76,6 +84,17 @@ def needs_sql(sql: str | tuple[str, ...] | None) -> None:
     """Raise ValueError if there is no SQL."""
     if not sql:
         raise ValueError("has no SQL; add sql or file")
+
+
+class SqlSection(Section):
+    """A section whose SQL is in the file, or in a file beside it."""
+
+    sql: str | tuple[str, ...] | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        needs_sql(self.sql)
+        return self
 
 
 def several(sql: str | tuple[str, ...] | None) -> tuple[str, ...]:

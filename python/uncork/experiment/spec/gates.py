@@ -19,11 +19,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from pydantic import Field, field_validator
+
 from uncork.errors import UsageError
+from uncork.experiment.spec.fields import Section
+from uncork.experiment.spec.problems import unknown
 from uncork.model.results.gate_metrics import (
     GATE_METRICS,
     OWN_METRIC,
@@ -162,6 +166,59 @@ def default_gates(spec: Spec) -> tuple[Gate, ...]:
         gates = [text] if facts.http is None or facts.metric == "success" else [text, "success >= baseline"]
         found += [parse_gate(f"{gate} on {where}" if where else gate) for gate in gates]
     return tuple(found)
+
+
+# ---- the guard section of an experiment file ----
+
+
+class Guard(Section):
+    """What `uncork guard` requires of a candidate."""
+
+    gates: list[str] = Field(
+        default_factory=list,
+        description='Conditions for the candidate, such as "p99 < +5%", "queries a request <= baseline", '
+        '"plan unchanged on NAME". Default: each workload\'s own metric may be worse by less than practical, '
+        "and the success rate of HTTP workloads must be no worse.",
+    )
+    acknowledged: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The file of known changes, beside this one. Default: uncork-acknowledged.toml.",
+    )
+    build: list[str] = Field(
+        default_factory=list,
+        description="A command, as a list, that runs once in each commit's checkout, without a shell.",
+    )
+
+    @field_validator("gates")
+    @classmethod
+    def _readable(cls, gates: list[str]) -> list[str]:
+        wrong = []
+        for gate in gates:
+            try:
+                parse_gate(gate)
+            except UsageError as error:
+                wrong.append(str(error))
+        if wrong:
+            raise ValueError("; and ".join(wrong))
+        return gates
+
+    @property
+    def parsed(self) -> tuple[Gate, ...]:
+        """Return the gates without duplicates."""
+        return tuple(dict.fromkeys(map(parse_gate, self.gates)))
+
+
+def check_gates(spec: Spec, gates: tuple[Gate, ...]) -> Iterator[str]:
+    """Yield the problems of gates on an experiment: an unknown workload, or a metric that fits none."""
+    for gate in gates:
+        if gate.workload and gate.workload not in spec.workloads:
+            yield f'gate "{gate.text}": {unknown("workload", gate.workload, spec.workloads)}'
+            continue
+        names = (gate.workload,) if gate.workload else tuple(spec.workloads)
+        reasons = [unfit(gate, spec, name) for name in names]
+        if all(reasons):
+            yield f'gate "{gate.text}": does not fit workload {names[0]}: {reasons[0]}'
 
 
 # ---- reading ----

@@ -55,6 +55,11 @@ def hint(name: str, known: Collection[str]) -> str:
     return f"; expected one of {', '.join(sorted(known))}" if known else ""
 
 
+def unknown(kind: str, name: str, known: Collection[str]) -> str:
+    """Return that there is no variant, service, ... of a name."""
+    return f'there is no {kind} "{name}"{hint(name, known)}'
+
+
 def in_order(problems: Iterable[Problem], content: str) -> list[Problem]:
     """Sort problems by line, and drop duplicates."""
     unique = dict.fromkeys(problems)

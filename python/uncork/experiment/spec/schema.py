@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
 
-from uncork.experiment.spec import problems
 from uncork.experiment.spec.batches import BATCH, CHUNKED, Strategy
 from uncork.experiment.spec.checks import check_spec
 from uncork.experiment.spec.data_checks import DataCheck, OwnMetric
@@ -22,41 +21,35 @@ from uncork.experiment.spec.fields import (
     Section,
     Setting,
     Share,
+    SqlSection,
     Word,
     needs_sql,
+    refuse_password,
     several,
 )
-from uncork.experiment.spec.growth import Growth
-from uncork.experiment.spec.guard import Guard
+from uncork.experiment.spec.gates import Guard
 from uncork.experiment.spec.http_workloads import HttpFacts
-from uncork.experiment.spec.inlining import inline_files, service_files
-from uncork.experiment.spec.limits import too_many_variants
-from uncork.experiment.spec.overrides import OwnSetup, OwnWorkload, Setup
-from uncork.experiment.spec.placeholders import places_to_fill
+from uncork.experiment.spec.problems import (
+    Problem,
+    at,
+    from_validation,
+    hint,
+    refuse,
+    toml_data,
+)
+from uncork.experiment.spec.raw_file import (
+    inline_files,
+    places_to_fill,
+    service_files,
+    too_few,
+    too_many_variants,
+    with_variant,
+)
 from uncork.experiment.spec.services import Database, OwnHttp, OwnService, Service
-from uncork.experiment.spec.single_variant import too_few, with_variant
-from uncork.experiment.spec.sources import BatchFacts, Generator, Parameter
 from uncork.experiment.spec.time_zones import TimeZones
 from uncork.model.engine import POSTGRESQL
 from uncork.model.variant_evidence import EvidenceKind
 from uncork.stats.compare import MINIMUM_ROUNDS
-
-__all__ = [
-    "METRICS",
-    "BatchFacts",
-    "ExperimentFacts",
-    "Generator",
-    "Observer",
-    "Parameter",
-    "Server",
-    "Setup",
-    "Spec",
-    "StoppingRule",
-    "Variant",
-    "Workload",
-    "parse_spec",
-]
-
 
 # ---- the stopping rule: when an experiment has enough data, and which differences matter ----
 
@@ -104,6 +97,145 @@ class StoppingRule(Section):
                 "raise it or lower minimum_rounds"
             )
         return self
+
+
+# ---- set-up, and what a variant overrides ----
+
+
+class Setup(Section):
+    """How a variant's data is made, once for each variant and cell."""
+
+    sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
+    file: str | None = Field(default=None, description="A file beside this one with the SQL.")
+    copy_of: Annotated[str, AfterValidator(refuse_password)] | None = Field(
+        default=None,
+        description="Connection string of a database. Each variant's data begins as a copy of it; the SQL, "
+        "which may then be left out, runs afterwards. A password comes from PGPASSWORD or ~/.pgpass.",
+    )
+    statistics: Literal["analyze", "keep"] = Field(
+        default="analyze",
+        description="`keep`: the planner's statistics of every variant are those of the copied database, and "
+        "what the SQL changes of them; they are not gathered anew for each variant. Needs copy_of.",
+    )
+    timeout: Nanoseconds = Field(default=600 * 10**9, description="Maximum time for a set-up.")
+    shared: bool = Field(
+        default=False,
+        description="Variants and cells with the same set-up SQL share one database, made once. Then "
+        "the workload's undo must undo what a trial changes.",
+    )
+    answers: int = Field(
+        default=20,
+        ge=1,
+        le=1000,
+        description="Operations of each workload whose answers are compared before the trials.",
+    )
+    cache: Literal["warm", "cold", "as-is"] = Field(
+        default="warm",
+        description="What is in memory when a trial begins. warm: the data, as far as it fits shared "
+        "buffers. cold: nothing; before each trial the embedded server is restarted, and its files are "
+        "dropped from the page cache. as-is: what earlier trials left; nothing is read in advance.",
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.copy_of is None:
+            needs_sql(self.sql)
+            if self.statistics == "keep":
+                raise ValueError('statistics = "keep" needs copy_of: only a copy has statistics to keep')
+        return self
+
+
+class OwnSetup(SqlSection):
+    """The set-up of one variant, instead of `[setup]`'s SQL."""
+
+    sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
+    file: str | None = Field(default=None, description="A file beside this one with the SQL.")
+
+
+class OwnWorkload(SqlSection):
+    """The SQL that one variant sends for a workload, instead of the workload's own SQL."""
+
+    sql: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
+        default=None, description="As many statements as the workload has."
+    )
+    file: str | None = Field(default=None, description="A file beside this one with one statement.")
+    check: str | None = Field(default=None, description="Replaces the workload's check.")
+    undo: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
+        default=None, description="Replaces the workload's undo."
+    )
+
+
+# ---- sources of parameter values and of the rows of batches ----
+
+
+class Generator(Section):
+    """Numbers for a parameter, generated from the seed."""
+
+    kind: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
+        description="sequence: min, min+1, ... ; uniform: evenly random; zipfian: skewed to low numbers; "
+        "permutation: every number once in random order, then again in a new order."
+    )
+    min: int = 1
+    max: int
+    exponent: float = Field(default=1.1, gt=0, lt=10, description="Skew of zipfian.")
+
+    @model_validator(mode="after")
+    def _range(self) -> Self:
+        if self.max < self.min:
+            raise ValueError(f"max ({self.max}) must not be below min ({self.min})")
+        return self
+
+
+class Parameter(Section):
+    """Values for `:name` in a workload: rows of a query's result, or generated numbers."""
+
+    query: str | None = Field(
+        default=None, description="SQL that runs on the variant's own data; uses the first column."
+    )
+    pick: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
+        default="uniform", description="How rows of the query's result are chosen."
+    )
+    exponent: float = Field(default=1.1, gt=0, lt=10, description="Skew of pick = zipfian.")
+    generator: Generator | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.query is None) == (self.generator is None):
+            raise ValueError("give exactly one of query and generator")
+        return self
+
+
+class BatchFacts(Section):
+    """Makes one operation one batch of rows. The variants' `batching` decides how the rows are sent.
+
+    The SQL reads the rows from `:batch` as from a table: `INSERT INTO item SELECT id, name FROM :batch`.
+    Or it names the columns: `:id` is a value, or with unnest the array of all values.
+    """
+
+    rows: int | str = Field(description='Rows per batch, or a factor: ":rows".')
+    columns: dict[Word, str] = Field(
+        min_length=1, description='Columns of `:batch` with their types: { id = "integer" }.'
+    )
+    query: str | None = Field(
+        default=None,
+        description="SQL on the variant's own data that returns these columns; batches use its rows in turn. "
+        "Without it, each column is one of the workload's parameters.",
+    )
+    least_rows: int = Field(
+        default=1,
+        ge=1,
+        description="Small batches are repeated until a trial has at least this many rows. Warm-up uses at "
+        "most this many.",
+    )
+
+
+class Growth(Section):
+    """How an operation's time grows along a factor, and a prediction far beyond its levels."""
+
+    factor: Word = Field(description="A factor whose levels are numbers above zero, such as rows.")
+    to: int | float = Field(
+        gt=0, description="The size to extrapolate to. Reports mark it as extrapolated, and say how far."
+    )
 
 
 # ---- the experiment file ----
@@ -215,7 +347,7 @@ class Variant(Section):
     @model_validator(mode="after")
     def _chunked(self) -> Self:
         if self.chunk is not None and self.batching not in CHUNKED:
-            raise problems.at(("chunk",), 'works only with batching = "values" or "unnest"')
+            raise at(("chunk",), 'works only with batching = "values" or "unnest"')
         return self
 
 
@@ -310,10 +442,10 @@ class Workload(Section):
     @model_validator(mode="after")
     def _requests(self) -> Self:
         if self.http is None and self.metric == "success":
-            raise problems.at(("metric",), "success counts HTTP requests; add http or choose another metric")
+            raise at(("metric",), "success counts HTTP requests; add http or choose another metric")
         clashing = [name for name in ("file", "sql", "batch", "transaction") if getattr(self, name)]
         if self.http is not None and clashing:
-            raise problems.at((clashing[0],), "is only for SQL, but this workload sends HTTP requests")
+            raise at((clashing[0],), "is only for SQL, but this workload sends HTTP requests")
         return self
 
     @model_validator(mode="after")
@@ -440,7 +572,7 @@ class Spec(Section):
     def _baseline(self) -> Self:
         count = sum(variant.baseline for variant in self.variants.values())
         if count != 1 and len(self.variants) > 1:
-            raise problems.at(
+            raise at(
                 ("variants",),
                 f"exactly one variant must have baseline = true; found {count or 'none'} "
                 f"among {', '.join(self.variants)}",
@@ -569,17 +701,17 @@ def parse_spec(
     Raises:
         SpecError: lists every problem, one per line, each with file, line and key.
     """
-    problems.refuse([*too_many_variants(text), *places_to_fill(text)], file, text)
-    data = problems.toml_data(file, text)
+    refuse([*too_many_variants(text), *places_to_fill(text)], file, text)
+    data = toml_data(file, text)
     if alone:
         data = with_variant(data)
-    problems.refuse(too_many_variants(data.get("variants", ())), file, text)
+    refuse(too_many_variants(data.get("variants", ())), file, text)
     found = [*inline_files(data, read), *too_few(data, alone=alone)]
     spec: Spec | None = None
     try:
         spec = Spec.model_validate(data)
     except ValidationError as error:
-        found += problems.from_validation(error, Spec)
+        found += from_validation(error, Spec)
     if spec is not None and not found:
         found += check_spec(spec)
         files, more = service_files(*_named_files(spec), read)
@@ -588,7 +720,7 @@ def parse_spec(
         spec, more = _keep_levels(spec, overrides)
         found += more
         found += _make_time_zones(spec, time_zones)
-    problems.refuse(found, file, text)
+    refuse(found, file, text)
     assert spec is not None  # noqa: S101 -- validation fails with at least one problem
     return spec
 
@@ -611,25 +743,22 @@ def _level_name(level: Level) -> str:
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
-def _make_time_zones(spec: Spec, make: Callable[[str, TimeZones], str] | None) -> Iterator[problems.Problem]:
+def _make_time_zones(spec: Spec, make: Callable[[str, TimeZones], str] | None) -> Iterator[Problem]:
     for name, zones in spec.time_zones.items():
         try:
             spec._made[name] = "" if make is None else make(name, zones)
         except KeyError as error:
-            yield problems.Problem(
-                ("time_zones", name, "zones"), f'the IANA database has no zone "{error.args[0]}"'
-            )
+            yield Problem(("time_zones", name, "zones"), f'the IANA database has no zone "{error.args[0]}"')
 
 
-def _keep_levels(spec: Spec, overrides: dict[str, list[str]]) -> tuple[Spec, list[problems.Problem]]:
+def _keep_levels(spec: Spec, overrides: dict[str, list[str]]) -> tuple[Spec, list[Problem]]:
     found = []
     factors: dict[str, Any] = dict(spec.factors)
     for factor, chosen in overrides.items():
         if factor not in spec.factors:
-            known = set(spec.factors)
             found.append(
-                problems.Problem(
-                    ("factors",), f"--set {factor}=...: there is no such factor{problems.hint(factor, known)}"
+                Problem(
+                    ("factors",), f"--set {factor}=...: there is no such factor{hint(factor, spec.factors)}"
                 )
             )
             continue
@@ -637,7 +766,7 @@ def _keep_levels(spec: Spec, overrides: dict[str, list[str]]) -> tuple[Spec, lis
         unknown = [level for level in chosen if level not in levels]
         if unknown:
             found.append(
-                problems.Problem(
+                Problem(
                     ("factors", factor),
                     f'--set {factor}={",".join(chosen)}: there is no level "{unknown[0]}"; '
                     f"expected one of {', '.join(levels)}",

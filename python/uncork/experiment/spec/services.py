@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from uncork.experiment.spec.fields import Name, Nanoseconds, Section, needs_sql
+from uncork.experiment.spec.fields import Name, Nanoseconds, Section, SqlSection
 from uncork.experiment.spec.http_workloads import Path
 from uncork.model.http import OnClose
 
@@ -109,17 +109,12 @@ class OwnHttp(Section):
     )
 
 
-class Database(Section):
+class Database(SqlSection):
     """A database beside the variants' own, made once for all variants. Services only read it."""
 
     sql: str | None = Field(default=None, description="SQL that creates and fills its tables.")
     file: str | None = Field(default=None, description="A file beside this one with the SQL.")
     timeout: Nanoseconds = Field(default=600 * 10**9, description="Maximum time for this SQL.")
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        needs_sql(self.sql)
-        return self
 
 
 def text_names(text: str) -> set[str]:

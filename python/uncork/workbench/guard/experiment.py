@@ -17,8 +17,7 @@ from uncork.analysis.guard.explanations import explained
 from uncork.analysis.guard.gates import GateJudge, Judged, Place, check_of
 from uncork.errors import UncorkError, UsageError
 from uncork.experiment.guard.experiment import guarded
-from uncork.experiment.spec.gates import default_gates, parse_gate
-from uncork.experiment.spec.guard import check_gates
+from uncork.experiment.spec.gates import check_gates, default_gates, parse_gate
 from uncork.experiment.spec.schema import Spec
 from uncork.model.results.guard import Gate, GateCheck, GuardResult, guard_status
 from uncork.model.trial import Cell

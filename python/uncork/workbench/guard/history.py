@@ -17,8 +17,7 @@ from uncork.analysis.runs.figures import run_figures
 from uncork.analysis.runs.past import BROKEN, ComparablePast, Found, Place, find_past, held_against
 from uncork.errors import ConnectError, LoadError, UsageError
 from uncork.experiment.plan.order import cells
-from uncork.experiment.spec.gates import default_gates, gate_workloads, parse_gate
-from uncork.experiment.spec.guard import check_gates
+from uncork.experiment.spec.gates import check_gates, default_gates, gate_workloads, parse_gate
 from uncork.experiment.spec.schema import Spec
 from uncork.model.load import LoadOutcome
 from uncork.model.records import build_from

@@ -19,8 +19,7 @@ from uncork.errors import SpecError, UsageError
 from uncork.experiment.guard.experiment import BASELINE, CANDIDATE, SideRequest
 from uncork.experiment.guard.sides import Side
 from uncork.experiment.plan.server_settings import OF_A_SERVER
-from uncork.experiment.spec.inlining import inline_files
-from uncork.experiment.spec.single_variant import with_variant
+from uncork.experiment.spec.raw_file import inline_files, with_variant
 from uncork.model.records import build_from
 from uncork.model.redaction import redact
 from uncork.requests.guard import GuardRequest, Tell

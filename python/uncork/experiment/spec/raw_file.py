@@ -1,13 +1,82 @@
-"""Read the files that an experiment file names into its data, so that a stored spec is complete."""
+"""An experiment file before its validation: what is added to its data, and places that a person must fill in.
+
+The files that it names are read into its data, so that a stored spec is complete.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final
 
 from uncork.experiment.spec.problems import Problem
+from uncork.model.units import format_count
 
 Read = Callable[[str], str]
+
+MOST_VARIANTS: Final = 200
+_VARIANT: Final = re.compile(r'^[ \t]*\[[ \t]*variants[ \t]*\.[ \t]*([\w-]+|"[^"\n]*")', re.MULTILINE)
+_MARK: Final = "FILL IN: "
+_PLACE: Final = re.compile(rf'{_MARK}([^"\n]+)')
+
+
+def fill_in(what: str) -> str:
+    """Return the mark of a place in a generated file that a person has to fill in with `what`."""
+    return _MARK + what.replace('"', "'").replace("\n", " ")
+
+
+def places_to_fill(text: str) -> list[Problem]:
+    """Return a problem for each place that is not filled in yet."""
+    return [
+        Problem((), f"fill in {found[1].strip()}", line=number)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if (found := _PLACE.search(line))
+    ]
+
+
+def too_many_variants(variants: str | Collection[str]) -> list[Problem]:
+    """Return a problem if a file has too many variants: from its text, or from their names.
+
+    Parsing tens of thousands of variants takes seconds, so their headers in the text are counted first.
+    """
+    count = len(set(_VARIANT.findall(variants)) if isinstance(variants, str) else variants)
+    if count <= MOST_VARIANTS:
+        return []
+    return [
+        Problem(
+            ("variants",),
+            f"found {format_count(count)} variants; expected at most {MOST_VARIANTS}, because every round "
+            "measures each of them; remove variants, or divide them among several files",
+        )
+    ]
+
+
+# ---- files with one variant or none, which a guard turns into two sides ----
+
+
+def with_variant(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a file's data with a baseline added if it has one variant or none."""
+    variants, experiment = data.get("variants", {}), data.get("experiment", {})
+    if not isinstance(variants, dict) or len(variants) > 1 or not isinstance(experiment, dict):
+        return data
+    ((name, variant),) = variants.items() or [(experiment.get("name", "baseline"), {})]
+    if not isinstance(variant, dict):
+        return data
+    return {**data, "variants": {name: {**variant, "baseline": True}}}
+
+
+def too_few(data: Mapping[str, Any], *, alone: bool) -> Iterator[Problem]:
+    """Yield a problem if an experiment has only one variant, unless it is read for a guard."""
+    variants = data.get("variants")
+    if not alone and isinstance(variants, dict) and len(variants) == 1:
+        yield Problem(
+            ("variants",),
+            f"expected at least 2 variants; found 1 ({', '.join(variants)}); to compare two states of one "
+            "variant, use `uncork guard`",
+        )
+
+
+# ---- the files that it names ----
 
 
 def inline_files(data: dict[str, Any], read: Read) -> list[Problem]:
