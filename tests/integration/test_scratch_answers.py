@@ -9,8 +9,7 @@ import pytest
 
 from uncork.engines.copying.scratch import ScratchDatabase, unstable_columns
 from uncork.errors import SetupError
-from uncork.experiment.cure.loops import batches_of
-from uncork.experiment.cure.many_rows import many_rows
+from uncork.experiment.cure.loops import batches_of, many_rows
 from uncork.model.database.workload import CapturedStatement
 from uncork.workbench.cure.loops import compare_rows
 

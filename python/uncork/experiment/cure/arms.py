@@ -13,8 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from uncork.experiment.cure.rewrites import RewriteRefused, with_captured_parameters
-from uncork.experiment.cure.settings import SettingRefused, settings_in
-from uncork.experiment.cure.setups import NEW_COPY, CopyKeeps, SetupRefused, setup_script
+from uncork.experiment.cure.setups import (
+    NEW_COPY,
+    CopyKeeps,
+    SettingRefused,
+    SetupRefused,
+    settings_in,
+    setup_script,
+)
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 

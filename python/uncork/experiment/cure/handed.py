@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from uncork.experiment.cure.settings import reloads, setting_in
-from uncork.experiment.cure.setups import on_expression, table_named
+from uncork.experiment.cure.setups import on_expression, reloads, setting_in, table_named
 from uncork.experiment.spec.sqltext import statements_in
 from uncork.model.database.names import literal, quoted
 from uncork.model.results.cure import Change

@@ -10,7 +10,9 @@ from typing import Final
 from uncork.experiment.cure.arms import Arm, unique_names
 from uncork.experiment.cure.setups import table_named
 from uncork.experiment.spec.sqltext import statements_in
+from uncork.model.database.workload import CapturedWorkload
 from uncork.model.results.cure import Net
+from uncork.model.units import count_words
 
 SET: Final = "set"
 """The name and the kind of several changes together."""
@@ -146,3 +148,54 @@ def _keys(rest: str) -> Iterator[str]:
             continue
         depth += {"(": 1, ")": -1}.get(part, 0)
         key += part
+
+
+# ---- changes that people often try first ----
+
+
+USUAL: Final = "usual"
+"""The kind of these changes."""
+_MEMORY: Final = "work_mem"
+_MUCH: Final = "256MB"
+
+
+def usual_arms(
+    chosen: Sequence[Arm], workload: CapturedWorkload, columns: Mapping[str, Sequence[str]]
+) -> tuple[Arm, ...]:
+    """Return the usual remedies that differ from what was chosen.
+
+    `columns` are the columns of tables that can have a B-tree index, as SQL; an index on each is tried on the
+    tables of the chosen indexes.
+    """
+    found = []
+    everything = tuple(statement.template for statement in workload.statements)
+    if not any(_MEMORY in arm.settings for arm in chosen):
+        found.append(
+            Arm(
+                name="more-memory",
+                kind=USUAL,
+                text=f"More memory for each sort and hash (work_mem = {_MUCH}).",
+                sql=f"SET {_MEMORY} = '{_MUCH}';",
+                undo=f"RESET {_MEMORY};",
+                settings={_MEMORY: _MUCH},
+                templates=everything,
+            )
+        )
+    tables = {table for arm in chosen if arm.kind == "index" for table in arm.tables if columns.get(table)}
+    if tables:
+        wanted = [(table, column) for table in sorted(tables) for column in columns[table]]
+        script = "\n".join(f"CREATE INDEX ON {table} ({column});" for table, column in wanted)
+        many = count_words(len(wanted), "column")
+        found.append(
+            Arm(
+                name="index-on-each-column",
+                kind=USUAL,
+                text=f"An index on each of the {many} of {' and '.join(sorted(tables))}.",
+                sql=script,
+                undo="",
+                setup=script,
+                tables=tuple(sorted(tables)),
+                templates=everything,
+            )
+        )
+    return tuple(found)

@@ -14,12 +14,12 @@ from uncork.experiment.cure.judge import choose, judge, state_of
 from uncork.experiment.cure.loops import (
     Batches,
     LoopArm,
+    ManyRows,
     loop_arms,
     loop_habit,
     loops_experiment,
     own_cost,
 )
-from uncork.experiment.cure.many_rows import ManyRows
 from uncork.experiment.cure.rewrites import RewriteRefused
 from uncork.experiment.plan.skip_rules import SKIPPING
 from uncork.experiment.spec.batches import array_text

@@ -13,9 +13,9 @@ from uncork.experiment.cure.loops import (
     batches_of,
     loop_arms,
     loops_experiment,
+    many_rows,
     own_cost,
 )
-from uncork.experiment.cure.many_rows import many_rows
 from uncork.experiment.cure.rewrites import RewriteRefused
 from uncork.experiment.spec.schema import parse_spec
 from uncork.model.database.finding import Bill, Candidate, Finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uncork.experiment.cure.many_rows import many_rows
+from uncork.experiment.cure.loops import many_rows
 from uncork.experiment.cure.rewrites import RewriteRefused
 
 TYPES = {1: "integer", 2: "text", 3: "text"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.usual import usual_arms
+from uncork.experiment.cure.sets import usual_arms
 from uncork.model.database.workload import CapturedWorkload
 
 WORKLOAD = CapturedWorkload((), (), 60.0, 1.0)
