@@ -37,8 +37,7 @@ _HOW: Final = (
 def token_settings(environment: Mapping[str, str], home: Path) -> dict[str, str]:
     """Return what to set so that Ray uses this machine's token.
 
-    Raises:
-        UsageError: if there is none, or tokens are switched off.
+    Raises UsageError if there is none, or tokens are switched off.
     """
     mode = environment.get("RAY_AUTH_MODE", "").lower()
     if mode not in ("", "token"):
@@ -60,9 +59,8 @@ def token_settings(environment: Mapping[str, str], home: Path) -> dict[str, str]
 def attached(request: ClusterRequest, notify: Callable[[str], None]) -> Iterator[None]:
     """Connect this process to a cluster, and disconnect it afterwards.
 
-    Raises:
-        UsageError: if the cluster cannot be reached, or has no token.
-        SetupError: if a cluster of its own cannot be started.
+    Raises UsageError if the cluster cannot be reached, or has no token. Raises SetupError if a cluster of
+    its own cannot be started.
     """
     if request.own:
         with _own_cluster(request, notify):

@@ -87,19 +87,14 @@ class Conductor:
     # ---- outside of the load ----
 
     def everyone(self, method: str, *arguments: Any) -> dict[int, Any]:
-        """Ask all nodes, and return their answers.
-
-        Raises:
-            RunError: if a node does not answer.
-        """
+        """Ask all nodes, and return their answers. Raises RunError if a node does not answer."""
         asked = {number: self.nodes.ask(number, method, *arguments) for number in self.numbers}
         return {number: self._answer(number, future) for number, future in asked.items()}
 
     def each(self, method: str, of: Callable[[int], Sequence[Any]]) -> None:
         """Call a method of all nodes, each with arguments of its own.
 
-        Raises:
-            RunError: if a node does not answer.
+        Raises RunError if a node does not answer.
         """
         asked = {number: self.nodes.ask(number, method, *of(number)) for number in self.numbers}
         for number, future in asked.items():
@@ -135,9 +130,8 @@ class Conductor:
     def prepare(self) -> None:
         """Wait until all parts are ready to start.
 
-        Raises:
-            UsageError: if a part cannot be prepared; the message is the part's.
-            RunError: if a node is lost, or its part ends.
+        Raises UsageError if a part cannot be prepared; the message is the part's. Raises RunError if a node
+        is lost, or its part ends.
         """
         waiting = set(self.numbers)
         for number, news in self._turns(lambda: _PREPARING_S if waiting else None):
@@ -156,8 +150,7 @@ class Conductor:
     def start(self, connections: int, warm_up_ns: int) -> int:
         """Give all parts their start, each by its own clock; return it in the coordinator's time.
 
-        Raises:
-            RunError: if a node does not answer.
+        Raises RunError if a node does not answer.
         """
         # An open loop warms up on connections of its own.
         opened = 2 * connections if warm_up_ns else connections

@@ -82,10 +82,8 @@ def new_host_session(
     """Start the run of an experiment on several hosts. `reserve` provides them; Ray by default.
 
     `server` has the programs and settings of the servers that hosts start. `until` is as in `new_run`.
-
-    Raises:
-        UsageError: if a server's password would be sent to the cluster.
-        SetupError: if its folder cannot be written.
+    Raises UsageError if a server's password would be sent to the cluster. Raises SetupError if its folder
+    cannot be written.
     """
     for dsn in request.dsns:
         refuse_password(dsn, request.cluster)
@@ -104,8 +102,7 @@ def start_on_hosts(
 ) -> Start:
     """Return what starts runs on the hosts of a request; `confirm` gets a sentence before the first start.
 
-    Raises:
-        UsageError: if Ray is not installed.
+    Raises UsageError if Ray is not installed.
     """
     ray_nodes.check_installed("--hosts")
     asked: list[str] = []
@@ -170,11 +167,8 @@ class HostSession:
         """Measure, and yield each step. Always end the hosts' servers, and record how the run ended.
 
         Rounds of a wave that a host has not completed are not in the result; a host that is lost is named.
-
-        Raises:
-            UsageError: if the hosts cannot be used, or one cannot prepare the experiment.
-            RunError: if all hosts are lost.
-            StoreError: if results cannot be stored.
+        Raises UsageError if the hosts cannot be used, or one cannot prepare the experiment. Raises RunError
+        if all hosts are lost. Raises StoreError if results cannot be stored.
         """
         with self._record as record, self._reserve(self._cluster, self._notify) as nodes:
             conductor = Conductor(nodes, self._hear)

@@ -24,10 +24,8 @@ class KeptPart:
     def begin(self, files: Mapping[str, bytes]) -> None:
         """Store what the part wrote by its start.
 
-        Its process runs on the node: here, it counts as ended.
-
-        Raises:
-            StoreError: if the files cannot be written.
+        Its process runs on the node: here, it counts as ended. Raises StoreError if the files cannot be
+        written.
         """
         self._write(files)
         if files:
@@ -37,8 +35,7 @@ class KeptPart:
     def add(self, snapshots: bytes, reserved: bytes) -> list[LoadProgress]:
         """Store lines of progress, and how many operations the part may have begun; return the progress.
 
-        Raises:
-            StoreError: if they cannot be written.
+        Raises StoreError if they cannot be written.
         """
         lines = zlib.decompress(snapshots)
         if not self.folder.is_dir():
@@ -52,11 +49,7 @@ class KeptPart:
         return [stored_progress(json.loads(line)) for line in lines.splitlines()]
 
     def finish(self, files: Mapping[str, bytes]) -> None:
-        """Replace the copy by the part's files at its end.
-
-        Raises:
-            StoreError: if they cannot be written.
-        """
+        """Replace the copy by the part's files at its end. Raises StoreError if they cannot be written."""
         (self.folder / SNAPSHOTS).unlink(missing_ok=True)  # the part of a killed process sends it again
         self._write(files)
         manifest = read_manifest(self.folder)

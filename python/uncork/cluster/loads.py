@@ -55,8 +55,7 @@ class PlannedLoad:
 def planned_load(job: LoadJob | HttpJob, request: ClusterRequest) -> PlannedLoad:
     """Check a load without contacting anything, and take the secrets out of it.
 
-    Raises:
-        UsageError, ConnectError: if it cannot be sent, is too large, or holds a secret in plain text.
+    Raises UsageError or ConnectError if it cannot be sent, is too large, or holds a secret in plain text.
     """
     if isinstance(job, HttpJob):
         check_http_job(job)
@@ -76,9 +75,7 @@ def planned_load(job: LoadJob | HttpJob, request: ClusterRequest) -> PlannedLoad
 def new_cluster_load(root: Path, plan: PlannedLoad, reserve: Reserve | None = None) -> ClusterLoad:
     """Start the run of a load from nodes. `reserve` provides the nodes; Ray by default.
 
-    Raises:
-        UsageError: if Ray is not installed.
-        SetupError: if its folder cannot be written.
+    Raises UsageError if Ray is not installed. Raises SetupError if its folder cannot be written.
     """
     if reserve is None:
         ray_nodes.check_installed()
@@ -120,12 +117,10 @@ class ClusterLoad:
         """Send the load, and store the result of the whole, with its parts.
 
         The run gets snapshots of the whole each second, as any load. If the load cannot start, its folder is
-        deleted. If this process is killed, the nodes stop, and the run keeps what they have reported.
-
-        Raises:
-            UsageError: if the nodes cannot send the load, or a part cannot be prepared.
-            RunError: if a node is lost before the start, or all nodes before they sent anything.
-            StoreError: if the result cannot be written.
+        deleted. If this process is killed, the nodes stop, and the run keeps what they have reported. Raises
+        UsageError if the nodes cannot send the load, or a part cannot be prepared. Raises RunError if a node
+        is lost before the start, or all nodes before they sent anything. Raises StoreError if the result
+        cannot be written.
         """
         request = self._plan.request
         with self.record, self._reserve(request, notify) as nodes:

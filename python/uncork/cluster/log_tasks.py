@@ -27,8 +27,7 @@ _AHEAD: Final = 4
 def nodes_of(options: LogOptions, notify: Callable[[str], None]) -> CarryOut | None:
     """Return what carries out tasks on the nodes that the options ask for; None if they ask for none.
 
-    Raises:
-        UsageError: if the options name no cluster, or exclude each other.
+    Raises UsageError if the options name no cluster, or exclude each other.
     """
     if options.nodes is None:
         if options.cluster is not None:
@@ -49,11 +48,8 @@ def on_nodes(
 ) -> Iterator[bytes]:
     """Yield what each task has gathered, in order. All nodes must see the same files, or read objects.
 
-    `done` takes results as soon as they arrive.
-
-    Raises:
-        SetupError: if a log cannot be read, or no node is left.
-        UsageError: if Ray is not installed, or the cluster cannot be used.
+    `done` takes results as soon as they arrive. Raises SetupError if a log cannot be read, or no node is
+    left. Raises UsageError if Ray is not installed, or the cluster cannot be used.
     """
     if reserve is reserved:
         check_installed()
@@ -66,8 +62,7 @@ def carry_out(
 ) -> Iterator[bytes]:
     """Yield what each task has gathered, in order. The task of a lost node is done again by another, once.
 
-    Raises:
-        SetupError: if a log cannot be read, a task's nodes were lost twice, or no node is left.
+    Raises SetupError if a log cannot be read, a task's nodes were lost twice, or no node is left.
     """
     waiting, free = deque(tasks), deque(range(1, nodes.count + 1))
     running: dict[Future[bytes], tuple[int, LogTask]] = {}

@@ -22,8 +22,7 @@ class PartJob:
 def part_of_job(wanted: PartJob, environment: Mapping[str, str]) -> LoadJob | HttpJob:
     """Return the job of a part. Values of ``${NAME}`` come from this node's environment.
 
-    Raises:
-        UsageError: if a variable is not set.
+    Raises UsageError if a variable is not set.
     """
     job = wanted.job
     part = replace(job.spec.part or LoadPart(), number=wanted.number, count=wanted.count, lease="-")

@@ -16,10 +16,7 @@ def portable_sql(job: LoadJob, address: Address, request: ClusterRequest) -> Loa
     """Return a job that names its server completely, except for the password and certificates.
 
     Nodes look these up in their own PGPASSWORD, password file and ~/.postgresql. On this machine, the
-    password stays.
-
-    Raises:
-        UsageError: if the connection string has a password, and the cluster is another.
+    password stays. Raises UsageError if the connection string has a password, and the cluster is another.
     """
     refuse_password(job.server.dsn or job.server.database or "", request)
     if job.server.password is not None and not request.own:
@@ -54,8 +51,7 @@ def refuse_password(dsn: str, request: ClusterRequest) -> None:
 def portable_http(job: HttpJob, request: ClusterRequest) -> HttpJob:
     """Return a job without the values of ``${NAME}``, which nodes take from their own environment.
 
-    Raises:
-        UsageError: if a header holds a secret in plain text, and the cluster is another.
+    Raises UsageError if a header holds a secret in plain text, and the cluster is another.
     """
     for request_spec in () if request.own else (*job.spec.login, *job.spec.requests):
         for name, value in request_spec.headers:

@@ -33,8 +33,7 @@ def check_installed(option: str = "--nodes") -> None:
 def reserved(request: ClusterRequest, notify: Callable[[str], None]) -> Iterator[RayNodes]:
     """Reserve nodes, and release them afterwards; a cluster of its own is started and ended.
 
-    Raises:
-        UsageError: if the cluster cannot be reached, requires no token, or has too few nodes.
+    Raises UsageError if the cluster cannot be reached, requires no token, or has too few nodes.
     """
     with attached(request, notify):
         import ray  # noqa: PLC0415 -- only where a cluster is used
@@ -77,8 +76,7 @@ def _bundles(
 ) -> tuple[list[dict[str, float]], list[dict[str, str]] | None]:
     """Return what to reserve, and on which machines if these are drawn by lot.
 
-    Raises:
-        UsageError: if the cluster has too few machines.
+    Raises UsageError if the cluster has too few machines.
     """
     if request.own:
         return [{"CPU": 1}] * request.nodes, None

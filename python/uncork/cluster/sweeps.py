@@ -48,9 +48,8 @@ def new_cluster_sweep(
 ) -> SweepSession:
     """Start the run of a sweep from nodes. `reserve` provides them; Ray by default.
 
-    Raises:
-        UsageError: if Ray is not installed; else see `largest_step`.
-        SetupError: if its folder cannot be written.
+    Raises UsageError if Ray is not installed; else see `largest_step`. Raises SetupError if its folder
+    cannot be written.
     """
     if reserve is None:
         ray_nodes.check_installed()

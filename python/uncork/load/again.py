@@ -16,8 +16,7 @@ from uncork.model.redaction import NOT_STORED
 def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
     """Return the specification of an SQL load from its plan, without progress and the log of operations.
 
-    Raises:
-        UsageError: if the plan does not hold everything that was sent.
+    Raises UsageError if the plan does not hold everything that was sent.
     """
     if plan["recorded"] is not None:
         raise UsageError(
@@ -54,10 +53,8 @@ def http_spec_of(
 ) -> HttpSpec:
     """Return the specification of an HTTP load from its plan.
 
-    `headers` and `environment` supply values that were not stored.
-
-    Raises:
-        UsageError: if a value was not stored, and it is not supplied.
+    `headers` and `environment` supply values that were not stored. Raises UsageError if a value was not
+    stored, and it is not supplied.
     """
     http, stop, arrivals = plan["http"], plan["stop"], _arrivals(plan["arrivals"])
     tls = http["tls"]

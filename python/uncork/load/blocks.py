@@ -22,9 +22,8 @@ from uncork.model.system import Watch
 def run_block(block: BlockRequest, *, sample: bool) -> BlockMeasurement:
     """Run a block. The samples of the machine are returned with the first arm.
 
-    Raises:
-        LoadError: if a statement cannot be prepared, or the plan is invalid.
-        ConnectError: if the server refuses a connection.
+    Raises LoadError if a statement cannot be prepared, or the plan is invalid. Raises ConnectError if the
+    server refuses a connection.
     """
     plan = {
         "arms": [_arm(request) for request in block.arms],

@@ -62,8 +62,7 @@ SCRIPTS: Final[Mapping[str, Builtin]] = MappingProxyType(
 def find(prefix: str) -> Builtin:
     """Return the built-in script whose name begins with `prefix`.
 
-    Raises:
-        UsageError: if no name or several names begin with it; the message lists the names.
+    Raises UsageError if no name or several names begin with it; the message lists the names.
     """
     found = [script for script in SCRIPTS.values() if script.name.startswith(prefix)]
     if len(found) == 1:
@@ -78,10 +77,8 @@ def split_weight(text: str) -> tuple[str, int]:
     """Split ``name@weight`` into name and weight; without a weight, the weight is 1.
 
     The last @ separates the two, so a file name that contains an @ needs a weight. A script with weight 0
-    stays in the list but never runs.
-
-    Raises:
-        UsageError: if the weight is not a whole number from 0 to 2147483647, or the name is empty.
+    stays in the list but never runs. Raises UsageError if the weight is not a whole number from 0 to
+    2147483647, or the name is empty.
     """
     name, at, weight = text.rpartition("@")
     if not at:

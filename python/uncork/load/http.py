@@ -28,9 +28,8 @@ from uncork.model.system import Watch
 def check_http(spec: HttpSpec) -> None:
     """Check that a load is valid and its requests can be sent, without connecting.
 
-    Raises:
-        LoadError: if it is not; the message names the request.
-        ConnectError: if the root certificates cannot be read.
+    Raises LoadError if it is not; the message names the request. Raises ConnectError if the root
+    certificates cannot be read.
     """
     _native.check_load(json.dumps(http_plan(spec)).encode(), pa.table({}))
 
@@ -46,10 +45,8 @@ def run_http(
     """Run a load. A server that refuses connections or goes away, and Ctrl-C, are outcomes, not errors.
 
     `watch` lists processes to sample besides this one. A part of a load with a lease ends unless `lease` is
-    renewed. For `stopped`, see `run_load`.
-
-    Raises:
-        LoadError: if a request cannot be sent; then nothing was sent.
+    renewed. For `stopped`, see `run_load`. Raises LoadError if a request cannot be sent; then nothing was
+    sent.
     """
     return run_plan(http_plan(spec, watch), progress, lease, stopped=stopped)
 

@@ -29,10 +29,8 @@ _SILENTLY: Final = f"{_CLOSED} without"
 def ask(served: Served, requests: Sequence[AskedRequest], *, timeout_s: float) -> list[HttpAnswer]:
     """Send requests one by one, and return their answers.
 
-    Uses HTTP/1.1, or HTTP/2 if the service supports nothing else.
-
-    Raises:
-        LoadError: if a request gets no answer; the message names the request.
+    Uses HTTP/1.1, or HTTP/2 if the service supports nothing else. Raises LoadError if a request gets no
+    answer; the message names the request.
     """
     connection = _Connection(served, timeout_s)
     found: list[HttpAnswer] = []
@@ -60,11 +58,7 @@ class _Connection:
         self._pool.close()
 
     def answer(self, request: AskedRequest) -> tuple[int, bytes]:
-        """Return the status and the body of the answer to a request.
-
-        Raises:
-            LoadError: if there is none.
-        """
+        """Return the status and the body of the answer to a request. Raises LoadError if there is none."""
         import httpcore2  # noqa: PLC0415 -- slow to load, and few commands compare answers
 
         try:

@@ -37,8 +37,7 @@ class HttpLoad:
     def run(self, trial: HttpTrial) -> Measurement:
         """Run one trial. Requests that fail or are late are part of the measurement, not errors.
 
-        Raises:
-            LoadError: if a request cannot be sent, or the plan is invalid.
+        Raises LoadError if a request cannot be sent, or the plan is invalid.
         """
         watch = trial_watch(trial.target.pid, trial.served.pids)
         plan = {**http_arm_plan(trial), "sample": sampler_plan(watch) if self._sample else None}

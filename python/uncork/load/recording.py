@@ -23,8 +23,7 @@ def transaction_line(transaction: RecordedTransaction) -> str:
 def parse_transactions(text: str, file: str) -> tuple[RecordedTransaction, ...]:
     """Return the transactions of a recording, one a line, by their beginning.
 
-    Raises:
-        UsageError: if a line is invalid, with file and line, or if there are none.
+    Raises UsageError if a line is invalid, with file and line, or if there are none.
     """
     found = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -58,10 +57,8 @@ def replayed(
     """Return what a replay at `speed` times the recorded pace sends, when, and over how many connections.
 
     Each session has a connection. Sessions that the recording does not show at the same time share one, as
-    the connections of the recording did not exist at the same time either.
-
-    Raises:
-        UsageError: if the transactions need other scripts, or another protocol.
+    the connections of the recording did not exist at the same time either. Raises UsageError if the
+    transactions need other scripts, or another protocol.
     """
     ordered = sorted(transactions, key=lambda transaction: (transaction.at_us, transaction.session))
     lanes = _connections(ordered)
@@ -85,8 +82,7 @@ def mixed(
 ) -> Recorded:
     """Return transactions in random order, for any client at any time, with their recorded pauses.
 
-    Raises:
-        UsageError: if the transactions need other scripts, or another protocol.
+    Raises UsageError if the transactions need other scripts, or another protocol.
     """
     shuffled = list(transactions)
     random.Random(seed).shuffle(shuffled)

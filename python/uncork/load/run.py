@@ -45,8 +45,7 @@ pa.table({"value": [0]})
 def check_load(spec: LoadSpec, connection: Connection) -> None:
     """Check that a load and its scripts are valid, without connecting.
 
-    Raises:
-        LoadError: if they are not; the message names script, line and column if it can.
+    Raises LoadError if they are not; the message names script, line and column if it can.
     """
     _native.check_load(json.dumps(load_plan(spec, connection, pid=None)).encode(), _values(spec))
 
@@ -63,13 +62,11 @@ def run_load(
 ) -> LoadMeasurement:
     """Run a load. A server that refuses connections or goes away, and Ctrl-C, are outcomes, not errors.
 
-    `pid` is the postmaster's, if its processor time can be read here. `progress` is called in its own thread,
-    every `spec.progress_s` seconds, by default every second, but not during the warm-up. A part of a load
-    with a lease ends unless `lease` is renewed. `messages` receives the lines that `spec.verbosity` asks for.
-    Once `stopped` returns true, the load ends as by Ctrl-C, which only the main thread receives.
-
-    Raises:
-        LoadError: if a script is invalid; then nothing was sent.
+    `pid` is the postmaster's, if its processor time can be read here. `progress` is called in its own
+    thread, every `spec.progress_s` seconds, by default every second, but not during the warm-up. A part of a
+    load with a lease ends unless `lease` is renewed. `messages` receives the lines that `spec.verbosity`
+    asks for. Once `stopped` returns true, the load ends as by Ctrl-C, which only the main thread receives.
+    Raises LoadError if a script is invalid; then nothing was sent.
     """
     return run_plan(
         load_plan(spec, connection, pid=pid), progress, lease, messages, stopped, values=_values(spec)

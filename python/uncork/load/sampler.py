@@ -18,9 +18,7 @@ class Sampler:
     """Sample the machine and processes until the sampler is stopped or garbage collected.
 
     `memory` also reads how processes share memory. This may make them wait, so do not use it while timing.
-
-    Raises:
-        SetupError: if sampling cannot start.
+    Raises SetupError if sampling cannot start.
     """
 
     def __init__(

@@ -28,9 +28,8 @@ class SqlLoad:
     def run(self, request: LoadRequest) -> Measurement:
         """Run one trial and return its measurement, without the server's counters.
 
-        Raises:
-            LoadError: if a statement cannot be prepared, or the plan is invalid.
-            ConnectError: if the server refuses the connection.
+        Raises LoadError if a statement cannot be prepared, or the plan is invalid. Raises ConnectError if
+        the server refuses the connection.
         """
         sample = sampler_plan(trial_watch(request.target.pid)) if self._sample else None
         plan = {**sql_arm_plan(request), "stop": _stop(request), "sample": sample}

@@ -13,10 +13,8 @@ def parse_trace(text: str, file: str) -> tuple[int, ...]:
     """Return the offsets in a trace, in nanoseconds from its beginning.
 
     Each line has one offset in seconds (``12``, ``0.25``, ``1e-3``), in rising order. Empty lines and lines
-    that start with ``#`` are ignored.
-
-    Raises:
-        UsageError: if a line is invalid, with file and line, or if there are no offsets.
+    that start with ``#`` are ignored. Raises UsageError if a line is invalid, with file and line, or if
+    there are no offsets.
     """
     offsets: list[int] = []
     for number, line in enumerate(text.splitlines(), start=1):

@@ -60,8 +60,7 @@ class Tool(BaseModel):
     def read(cls, given: dict[str, Any]) -> Self:
         """Return a call with the arguments that a client gave.
 
-        Raises:
-            UsageError: if some are wrong; the message names each, without its value.
+        Raises UsageError if some are wrong; the message names each, without its value.
         """
         try:
             return cls.model_validate(given)
@@ -98,8 +97,7 @@ def _untitled(schema: Any) -> Any:
 def opened(job: Job, word: str) -> Run:
     """Open a listed run. A path is refused, even one that leads to a run.
 
-    Raises:
-        SetupError: if there is no such run.
+    Raises SetupError if there is no such run.
     """
     absent = SetupError(f'there is no run "{word}"; list_runs lists the ids of runs')
     if "/" in word or "\0" in word or word.startswith("."):
@@ -121,8 +119,7 @@ def about(run: Run) -> Result:
 def shortened(name: str, value: Any) -> Result:
     """Return a value under its name, cut to the limit, with a list of what was cut.
 
-    Raises:
-        UsageError: if even the shortest form is too long.
+    Raises UsageError if even the shortest form is too long.
     """
     found = bounded(plain(value))
     if found.value is None:

@@ -47,9 +47,7 @@ def serve(runs: str | None, *, allow_run: bool) -> None:
     """Serve until standard input is closed, or a signal; then everything that was started has ended.
 
     `runs` is the folder or address of runs, None for the default; `allow_run` adds the tools that measure.
-
-    Raises:
-        UsageError: if standard input or output is closed.
+    Raises UsageError if standard input or output is closed.
     """
     if sys.stdin is None or sys.stdout is None:
         raise UsageError(

@@ -49,11 +49,7 @@ def has_progress(run: StoredRun) -> bool:
 
 
 def run_progress(run: StoredRun) -> RunProgress:
-    """Return what a run has stored so far.
-
-    Raises:
-        StoreError: if its files are damaged.
-    """
+    """Return what a run has stored so far. Raises StoreError if its files are damaged."""
     idle_s = max(0.0, time.time() - _last_change_s(run.folder))
     if run.kind in ("cure", "together"):
         return (_cure if run.kind == "cure" else _together)(run, idle_s)

@@ -82,10 +82,8 @@ class ReportCache:
     async def report(self, run: StoredRun) -> Drawn:
         """Return a run's report.
 
-        Raises:
-            UncorkError: if the run is damaged, or has nothing to report.
-            TooBusyError: if too many reports wait.
-            StillDrawingError: if drawing takes long.
+        Raises UncorkError if the run is damaged, or has nothing to report. Raises TooBusyError if too many
+        reports wait. Raises StillDrawingError if drawing takes long.
         """
         key = run.id, await asyncio.to_thread(_content_stamp, run.folder)
         return await self._made(key, lambda: _drawn(run))
@@ -112,9 +110,7 @@ class ReportCache:
     ) -> Drawn:
         """Return the page that compares runs with one of them; `manifests` are the manifests of all runs.
 
-        Raises:
-            UncorkError: if the runs cannot be compared.
-            TooBusyError: if too many reports wait.
+        Raises UncorkError if the runs cannot be compared. Raises TooBusyError if too many reports wait.
         """
         runs = (before, *others)
         stamps = [await asyncio.to_thread(_content_stamp, run.folder) for run in runs]
@@ -126,9 +122,7 @@ class ReportCache:
     ) -> Drawn:
         """Return the page with the history of a metric; `stamp` changes whenever any run does.
 
-        Raises:
-            UncorkError: if there is no such metric.
-            TooBusyError: if too many reports wait.
+        Raises UncorkError if there is no such metric. Raises TooBusyError if too many reports wait.
         """
         key = f"history {wanted.query}", stamp
         return await self._made(key, lambda: _history(root, wanted, manifests))

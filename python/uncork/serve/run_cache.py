@@ -61,8 +61,7 @@ class RunCache:
     async def seen(self, *, newest: bool = False) -> Seen:
         """Return the runs; with `newest`, the runs as they are now.
 
-        Raises:
-            StoreError: if the folder cannot be listed.
+        Raises StoreError if the folder cannot be listed.
         """
         age = time.monotonic() - self._at
         if self._seen is not None and self._seen.runs and not newest and age < _OLD_S:
@@ -76,8 +75,7 @@ class RunCache:
     async def find(self, id: str) -> StoredRun:
         """Return a run by its id. The id only selects among the listed runs; no path is made of it.
 
-        Raises:
-            NoSuchRunError: if no run has this id.
+        Raises NoSuchRunError if no run has this id.
         """
         found = (await self.seen()).by_id.get(id)
         if found is None and time.monotonic() - self._at > _FRESH_S / 2:

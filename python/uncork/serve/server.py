@@ -31,9 +31,8 @@ def serve(
 ) -> None:
     """Serve until interrupted; call `started` with the address once connections are accepted.
 
-    Raises:
-        UsageError: if other machines could connect without a token, or the token is too short.
-        SetupError: if the folder does not exist, or the address is not available.
+    Raises UsageError if other machines could connect without a token, or the token is too short. Raises
+    SetupError if the folder does not exist, or the address is not available.
     """
     if token is not None and (len(token) < _LEAST_TOKEN or not token.isascii() or not token.isprintable()):
         raise UsageError(

@@ -103,8 +103,7 @@ class Database:
     async def call(self, statement: str, *values: object) -> list[Row]:
         """Return the rows of a statement, which the server prepares once per connection.
 
-        Raises:
-            Away: if the database cannot be reached, or no connection is free in time.
+        Raises Away if the database cannot be reached, or no connection is free in time.
         """
         try:
             async with self.pool.connection() as connection:

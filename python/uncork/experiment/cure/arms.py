@@ -195,8 +195,7 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, kee
 def _rewritten(finding: Finding, candidate: Candidate, workload: CapturedWorkload) -> dict[int, str]:
     """Return the text that replaces the finding's first statement.
 
-    Raises:
-        _Refused, RewriteRefused: if an experiment cannot compare it with the captured text.
+    Raises _Refused or RewriteRefused if an experiment cannot compare it with the captured text.
     """
     captured = {statement.template: statement for statement in workload.statements}
     number = next(iter(finding.templates), None)

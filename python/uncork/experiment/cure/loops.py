@@ -81,8 +81,7 @@ def batches_of(
 ) -> Batches:
     """Return the values of a statement's batches, which are different where one of `options` needs that.
 
-    Raises:
-        RewriteRefused: if too few sets of values are different.
+    Raises RewriteRefused if too few sets of values are different.
     """
     keys = sorted({number for option in options for number in option.keys})
     most = max(numbers_in(statement.sql))
@@ -112,10 +111,8 @@ def loop_arms(
     """Return the ways to send many rows, the best first, and what their trials send.
 
     `statements` are the captured ones of the finding, `types` the types of their parameters, by template.
-    Statements that cannot be written for many rows are left out if another can.
-
-    Raises:
-        RewriteRefused: if none can, with the reason of the first.
+    Statements that cannot be written for many rows are left out if another can. Raises RewriteRefused if
+    none can, with the reason of the first.
     """
     options: dict[int, tuple[ManyRows, ...]] = {}
     batches: dict[int, Batches] = {}

@@ -296,10 +296,8 @@ def settings_in(sql: str) -> dict[str, str]:
     """Return the settings that SQL sets, by name, if a copy can prove all of them.
 
     Accepted are ``SET``, ``ALTER SYSTEM SET``, ``ALTER DATABASE ... SET`` and ``ALTER ROLE ... SET``. The
-    experiment sets them for the variant's database, and therefore for every statement.
-
-    Raises:
-        SettingRefused: with the reason.
+    experiment sets them for the variant's database, and therefore for every statement. Raises SettingRefused
+    with the reason.
     """
     found = {}
     for statement in statements_in(sql):

@@ -126,10 +126,7 @@ def guard_toml(
     """Return an experiment file for `uncork guard`, which fails if a captured statement becomes slower.
 
     The mean of each may grow by less than the fraction `slower`. The other arguments are those of
-    `experiment_of_arms`.
-
-    Raises:
-        ValueError: if there is no statement, or one without values.
+    `experiment_of_arms`. Raises ValueError if there is no statement, or one without values.
     """
     if not statements:
         raise ValueError("a guard needs a statement")

@@ -117,10 +117,8 @@ def takes_rows(text: str, columns: Collection[str], strategy: Strategy) -> bool:
 def chunk_rows(strategy: Strategy, rows: int, columns: int, chunk: int | None = None) -> int:
     """Return the number of rows per statement.
 
-    All chunks of a batch have the same size, so that they are one statement, prepared once.
-
-    Raises:
-        ValueError: if equal chunks would be less than half of the largest allowed size.
+    All chunks of a batch have the same size, so that they are one statement, prepared once. Raises
+    ValueError if equal chunks would be less than half of the largest allowed size.
     """
     if strategy == "copy":
         return rows

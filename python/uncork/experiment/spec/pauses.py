@@ -25,8 +25,7 @@ def is_pause(text: str) -> bool:
 def pause_ns(text: str) -> int:
     """Return the length of a pause; as in pgbench, a number without a unit is in seconds.
 
-    Raises:
-        ValueError: if it is another command than a pause, or longer than a minute.
+    Raises ValueError if it is another command than a pause, or longer than a minute.
     """
     found = _PAUSE.fullmatch(text.strip().rstrip(";").rstrip())
     if found is None:
