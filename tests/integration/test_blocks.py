@@ -6,7 +6,7 @@ import pytest
 
 from uncork.engines.postgres import embedded_server
 from uncork.errors import LoadError
-from uncork.load.blocks import run_block
+from uncork.load.http_trials import run_block
 from uncork.model.block import BlockRequest, SliceSize
 from uncork.model.measurement import Outcome
 from uncork.model.request import LoadRequest, Statement

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from uncork.errors import UsageError
 from uncork.load.traceparent import untraced
 from uncork.model.http import Capture, Checks, HttpServer, HttpSpec, Request, Variable
 from uncork.model.load import Arrivals, LoadScript, LoadSpec
 from uncork.model.redaction import NOT_STORED
+
+_KEPT: Final = (
+    *("clients", "max_clients", "threads", "seed", "latency_limit_ns", "connect_each", "warmup_ns"),
+)
+"""Fields that the plans of all loads have under the same name."""
 
 
 def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
@@ -28,21 +33,11 @@ def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
         scripts=tuple(
             LoadScript(script["name"], script["weight"], script["text"]) for script in plan["scripts"]
         ),
-        clients=plan["clients"],
-        max_clients=plan["max_clients"],
-        threads=plan["threads"],
-        protocol=plan["protocol"],
-        pipeline_depth=plan["pipeline_depth"],
+        **{name: plan[name] for name in (*_KEPT, "protocol", "pipeline_depth", "max_tries", "exit_on_abort")},
         variables=dict(plan["variables"]),
-        seed=plan["seed"],
         arrivals=arrivals,
-        latency_limit_ns=plan["latency_limit_ns"],
-        max_tries=plan["max_tries"],
-        exit_on_abort=plan["exit_on_abort"],
-        connect_each=plan["connect_each"],
         operations_each=each if shared is None else shared // plan["clients"],
         duration_ns=stop.get("duration_ns"),
-        warmup_ns=plan["warmup_ns"],
     )
 
 
@@ -58,6 +53,11 @@ def http_spec_of(
     """
     http, stop, arrivals = plan["http"], plan["stop"], _arrivals(plan["arrivals"])
     tls = http["tls"]
+    for name in http["environment"]:
+        if name not in (environment or {}):
+            raise UsageError(
+                f"the load used the environment variable {name}, whose value is never stored; set it again"
+            )
     spec = HttpSpec(
         server=HttpServer(
             http["host"],
@@ -67,36 +67,19 @@ def http_spec_of(
             None if tls is None else tls["roots"],
         ),
         requests=tuple(_request(script, headers) for script in plan["scripts"]),
-        version=http["version"],
+        **{name: plan[name] for name in _KEPT},
+        **{name: http[name] for name in ("version", "request_timeout_ns", "connect_timeout_ns", "cookies")},
         variables=tuple(_variable(variable) for variable in http["variables"]),
-        clients=plan["clients"],
-        max_clients=plan["max_clients"],
         streams=plan["pipeline_depth"],
-        threads=plan["threads"],
-        seed=plan["seed"],
         arrivals=arrivals,
-        latency_limit_ns=plan["latency_limit_ns"],
-        connect_each=plan["connect_each"],
         on_close=plan["on_lost"],
         operations=_count(stop, arrivals),
         duration_ns=stop.get("duration_ns"),
-        warmup_ns=plan["warmup_ns"],
-        request_timeout_ns=http["request_timeout_ns"],
-        connect_timeout_ns=http["connect_timeout_ns"],
         login=tuple(_request({**request, "weight": 1}, headers) for request in http["login"]),
-        cookies=http["cookies"],
         in_order=plan["order"] == "sequential",
-        environment=tuple((name, _secret(name, environment or {})) for name in http["environment"]),
+        environment=tuple((name, (environment or {})[name]) for name in http["environment"]),
     )
     return untraced(spec)
-
-
-def _secret(name: str, environment: Mapping[str, str]) -> str:
-    if name not in environment:
-        raise UsageError(
-            f"the load used the environment variable {name}, whose value is never stored; set it again"
-        )
-    return environment[name]
 
 
 def _arrivals(plan: Mapping[str, Any] | None) -> Arrivals | None:
@@ -123,7 +106,6 @@ def _request(script: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> R
     body = found["body"].encode() if found.get("body") is not None else None
     if found.get("body_base64") is not None:
         body = base64.b64decode(found["body_base64"])
-    checks = found["checks"]
     return Request(
         name=script["name"],
         method=found["method"],
@@ -131,15 +113,7 @@ def _request(script: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> R
         weight=script["weight"],
         headers=tuple((name, _value(name, value, headers)) for name, value in found["headers"]),
         body=body,
-        checks=Checks(
-            statuses=tuple(checks["statuses"]),
-            headers=tuple((name, value) for name, value in checks["headers"]),
-            size=checks["size"],
-            sha256=checks["sha256"],
-            json=tuple((pointer, value) for pointer, value in checks["json"]),
-            exists=tuple(checks["exists"]),
-            contains=tuple(checks["contains"]),
-        ),
+        checks=Checks(**{name: _as_tuples(value) for name, value in found["checks"].items()}),
         body_kind=kind,
         captures=tuple(
             Capture(capture["name"], source, where, capture["default"])
@@ -147,6 +121,13 @@ def _request(script: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> R
             for source, where in capture["from"].items()
         ),
     )
+
+
+def _as_tuples(value: object) -> Any:
+    """Return a list as a tuple, whose pairs are tuples too."""
+    if not isinstance(value, list):
+        return value
+    return tuple(tuple(item) if isinstance(item, list) else item for item in value)
 
 
 def _value(name: str, stored: str, headers: Sequence[tuple[str, str]]) -> str:
@@ -168,13 +149,6 @@ def _variable(found: Mapping[str, Any]) -> Variable:
             f"the values of {{{found['name']}}} are secret, so they were not stored with the load; run "
             "the load again with its requests file"
         )
+    kept = {name: value for name, value in found.items() if name != "values"}
     first, last = values.get("range", (0, 0))
-    return Variable(
-        found["name"],
-        first,
-        last,
-        tuple(values.get("listed", ())),
-        found["in_turn"],
-        found["per_client"],
-        found["group"],
-    )
+    return Variable(first=first, last=last, values=tuple(values.get("listed", ())), **kept)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
 from uncork import _native
-from uncork.load.parts import Lease, part_deadline_ns, part_plan
-from uncork.load.run import GRACE_NS, INTERVAL_NS, UNBOUNDED_NS, arrivals_plan, run_plan
+from uncork.load.parts import Lease, part_deadline_ns
+from uncork.load.run import GRACE_NS, UNBOUNDED_NS, common_plan, run_plan
 from uncork.load.sampler import sampler_plan, trial_watch
 from uncork.load.traceparent import traced
 from uncork.model.http import HttpSpec, Request, Variable
@@ -54,7 +55,9 @@ def run_http(
 def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
     """Return the plan for the core. It contains all secrets."""
     spec = traced(spec)
-    server = spec.server
+    server, deadline_ns = spec.server, UNBOUNDED_NS
+    if spec.duration_ns is not None:  # with the timeout of requests that run at the end
+        deadline_ns = spec.duration_ns + spec.connect_timeout_ns + (spec.request_timeout_ns or GRACE_NS)
     return {
         "driver": "http",
         "http": {
@@ -66,33 +69,21 @@ def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
             "connect_timeout_ns": spec.connect_timeout_ns,
             "request_timeout_ns": spec.request_timeout_ns,
             "variables": [_variable(variable) for variable in spec.variables],
-            "login": [{"name": request.name, "request": _request(request)} for request in spec.login],
+            "login": [{"name": step.name, "request": _request(step)} for step in spec.login],
             "cookies": spec.cookies,
             "environment": dict(spec.environment),
         },
-        "clients": spec.clients,
-        "max_clients": spec.max_clients,
-        "threads": spec.threads,
+        **common_plan(spec),
         "pipeline_depth": spec.streams,
         "scripts": [
             {"name": request.name, "weight": request.weight, "request": _request(request)}
             for request in spec.requests
         ],
         "order": "sequential" if spec.in_order else "weighted",
-        "seed": spec.seed,
-        "arrivals": None if spec.arrivals is None else arrivals_plan(spec.arrivals),
-        "latency_limit_ns": spec.latency_limit_ns,
         "on_lost": spec.on_close,
-        "connect_each": spec.connect_each,
-        "warmup_ns": spec.warmup_ns,
         "stop": _stop(spec),
-        "deadline_ns": part_deadline_ns(spec.part, _deadline_ns(spec), spec.warmup_ns),
+        "deadline_ns": part_deadline_ns(spec.part, deadline_ns, spec.warmup_ns),
         "sample": sampler_plan([*watch, *trial_watch(None)]),
-        "interval_ns": INTERVAL_NS,
-        "progress_intervals": spec.progress_s or 0,
-        "keep_interrupted": True,
-        "give_up": True,
-        "part": part_plan(spec.part),
     }
 
 
@@ -116,16 +107,16 @@ def without_secrets(plan: dict[str, Any]) -> dict[str, Any]:
         "http": {
             **http,
             "login": [safe(step) for step in http["login"]],
-            "variables": [_safe_variable(variable) for variable in http["variables"]],
+            "variables": [
+                {**variable, "values": {"listed": [NOT_STORED]}}
+                if "listed" in variable["values"] and is_secret_field(variable["name"])
+                else variable
+                for variable in http["variables"]
+            ],
             "environment": dict.fromkeys(http["environment"], NOT_STORED),
         },
         "scripts": [safe(script) for script in plan["scripts"]],
     }
-
-
-def _safe_variable(variable: dict[str, Any]) -> dict[str, Any]:
-    secret = "listed" in variable["values"] and is_secret_field(variable["name"])
-    return {**variable, "values": {"listed": [NOT_STORED]}} if secret else variable
 
 
 def _request(request: Request) -> dict[str, Any]:
@@ -135,7 +126,6 @@ def _request(request: Request) -> dict[str, Any]:
             body = {"body": request.body.decode()}
         except UnicodeDecodeError:
             body = {"body_base64": base64.b64encode(request.body).decode()}
-    checks = request.checks
     return {
         "method": request.method,
         "path": request.path,
@@ -146,29 +136,14 @@ def _request(request: Request) -> dict[str, Any]:
             {"name": capture.name, "from": {capture.source: capture.where}, "default": capture.default}
             for capture in request.captures
         ],
-        "checks": {
-            "statuses": list(checks.statuses),
-            "headers": [list(pair) for pair in checks.headers],
-            "size": checks.size,
-            "sha256": checks.sha256,
-            "json": [list(pair) for pair in checks.json],
-            "exists": list(checks.exists),
-            "contains": list(checks.contains),
-        },
+        "checks": asdict(request.checks),
     }
 
 
 def _variable(variable: Variable) -> dict[str, Any]:
-    values = (
-        {"listed": list(variable.values)} if variable.values else {"range": [variable.first, variable.last]}
-    )
-    return {
-        "name": variable.name,
-        "values": values,
-        "in_turn": variable.in_turn,
-        "per_client": variable.per_client,
-        "group": variable.group,
-    }
+    found = asdict(variable)
+    ends, listed = [found.pop("first"), found.pop("last")], found.pop("values")
+    return {**found, "values": {"listed": listed} if listed else {"range": ends}}
 
 
 def _stop(spec: HttpSpec) -> dict[str, int]:
@@ -177,10 +152,3 @@ def _stop(spec: HttpSpec) -> dict[str, int]:
     if spec.operations is not None:
         return {"operations": spec.operations}
     return {"operations": len(spec.arrivals.offsets_ns) if spec.arrivals else 1}
-
-
-def _deadline_ns(spec: HttpSpec) -> int:
-    """Return the time limit after the warm-up; it includes the timeout of requests that run at the end."""
-    if spec.duration_ns is None:
-        return UNBOUNDED_NS
-    return spec.duration_ns + spec.connect_timeout_ns + (spec.request_timeout_ns or GRACE_NS)

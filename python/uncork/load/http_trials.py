@@ -1,4 +1,4 @@
-"""Run a trial by HTTP with one call of the Rust core."""
+"""Run a trial by HTTP, or a block of trials, with one call of the Rust core."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from uncork import _native
-from uncork.load.histogram import count_within
 from uncork.load.http import http_plan
+from uncork.load.merging import count_within
 from uncork.load.sampler import sampler_plan, strain, system_series, trial_watch
-from uncork.load.sql import trial_latency
-from uncork.model.http import OnClose
-from uncork.model.http_trial import HttpTrial
-from uncork.model.measurement import Measurement, Outcome
+from uncork.load.sql import sql_arm_plan, sql_measurement, sql_parameters, trial_measurement
+from uncork.model.block import BlockMeasurement, BlockRequest, SliceSize
+from uncork.model.http_trial import HttpTrial, TrialRequest
+from uncork.model.measurement import Measurement, Outcome, Slice
 from uncork.model.units import format_duration
 
 LATE = "late"
@@ -64,7 +64,18 @@ def http_arm_plan(trial: HttpTrial) -> dict[str, Any]:
 
 def http_measurement(trial: HttpTrial, totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measurement:
     """Convert the core's result of a trial to a Measurement."""
-    measured = _measurement(totals, rows, trial.spec.on_close)
+    outcome = totals["outcome"]
+    if outcome == "connection lost" and trial.spec.on_close == "stop" and totals["succeeded"]:
+        outcome = "complete"  # the closing was expected; a service that is gone is detected elsewhere
+    measured = trial_measurement(
+        totals,
+        rows,
+        "script",
+        Outcome.CONNECTION_LOST if outcome in _GONE else Outcome(outcome),
+        totals["message"] or (totals["first_error"] if totals["failed"] else None),
+    )
+    statuses = (totals["http"] or {}).get("statuses") or {}
+    measured = replace(measured, statuses={int(status): count for status, count in statuses.items()})
     return measured if trial.late_ns is None else _without_late(measured, trial.late_ns)
 
 
@@ -85,34 +96,54 @@ def _without_late(measured: Measurement, late_ns: int) -> Measurement:
     )
 
 
-def _measurement(totals: dict[str, Any], rows: list[dict[str, Any]], on_close: OnClose) -> Measurement:
-    found = totals["outcome"]
-    if found == "connection lost" and on_close == "stop" and totals["succeeded"]:
-        found = "complete"  # the closing was expected; a service that is gone is detected elsewhere
-    executed = [row for row in rows if row["executions"] > row["errors"]]
-    server = totals["server"] or {}
-    http = totals["http"] or {}
-    return Measurement(
-        outcome=Outcome.CONNECTION_LOST if found in _GONE else Outcome(found),
-        message=totals["message"] or (totals["first_error"] if totals["failed"] else None),
-        started=totals["started"],
-        succeeded=totals["succeeded"],
-        failed=totals["failed"],
-        errors=totals["errors"],
-        rows=0,
-        elapsed_ns=totals["elapsed_ns"],
-        latencies=tuple(trial_latency(row) for row in executed if row["kind"] == "script"),
-        operation=next((trial_latency(row) for row in executed if row["kind"] == "operation"), None),
-        client_user_ns=totals["client_user_ns"],
-        client_system_ns=totals["client_system_ns"],
-        server_user_ns=server.get("user_ns"),
-        server_system_ns=server.get("system_ns"),
-        sent_bytes=totals["sent_bytes"],
-        received_bytes=totals["received_bytes"],
-        steal_ns=totals["steal_ns"],
-        throttled_ns=totals["throttled_ns"],
-        digest=None,
-        round_trips=totals["round_trips"],
-        settling=totals["settling"],
-        statuses={int(status): count for status, count in (http.get("statuses") or {}).items()},
+# ---- blocks of an experiment ----
+
+
+def run_block(block: BlockRequest, *, sample: bool) -> BlockMeasurement:
+    """Run a block. The samples of the machine are returned with the first arm.
+
+    Raises LoadError if a statement cannot be prepared, or the plan is invalid. Raises ConnectError if the
+    server refuses a connection.
+    """
+    # The servers and services of all arms, each once, and ourselves.
+    watch = dict.fromkeys(
+        watch
+        for request in block.arms
+        for watch in trial_watch(
+            request.target.pid, request.served.pids if isinstance(request, HttpTrial) else ()
+        )
     )
+    plan = {
+        "arms": [_arm(request) for request in block.arms],
+        "slices": [_slice(size) for size in block.sizes],
+        "cycles": [list(cycle) for cycle in block.cycles],
+        "cycles_together": block.together,
+        "limit_ns": block.limit_ns,
+        "sample": sampler_plan(list(watch)) if sample else None,
+    }
+    tables = [
+        sql_parameters([] if isinstance(request, HttpTrial) else request.parameters) for request in block.arms
+    ]
+    answered, slices, sampled = _native.run_block(json.dumps(plan).encode(), tables)
+    system = system_series(sampled)
+    found, measured = strain(system), []
+    for request, (data, rows) in zip(block.arms, answered, strict=True):
+        totals, times = json.loads(data), pa.table(rows).to_pylist()
+        measurement = (
+            http_measurement(request, totals, times)
+            if isinstance(request, HttpTrial)
+            else sql_measurement(totals, times)
+        )
+        measured.append(replace(measurement, strain=found))
+    measured[0] = replace(measured[0], system=system)
+    return BlockMeasurement(tuple(measured), tuple(Slice(**row) for row in pa.table(slices).to_pylist()))
+
+
+def _arm(request: TrialRequest) -> dict[str, Any]:
+    plan = http_arm_plan(request) if isinstance(request, HttpTrial) else sql_arm_plan(request)
+    return {**plan, "stop": {"operations": 1}, "sample": None}
+
+
+def _slice(size: SliceSize) -> dict[str, Any]:
+    stop = {"operations": size.operations} if size.duration_ns is None else {"duration_ns": size.duration_ns}
+    return {"settle": {"duration_ns": size.settle_ns} if size.settle_ns else None, "stop": stop}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+import struct
+from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from uncork import _native
-from uncork.load.histogram import moments
 from uncork.load.run import INTERVAL_NS
 from uncork.model.load import (
     FailureTotals,
@@ -18,18 +18,11 @@ from uncork.model.load import (
     LoadOutcome,
     LoadProgress,
     RequestTotals,
-    Stalls,
 )
 from uncork.model.tables.load import IntervalStatus, LoadInterval, LoadTimes, LoadTotals
 
-_SUMMED: Final = (
-    *("started", "succeeded", "failed", "skipped", "unsent", "late", "retried", "rows", "statements"),
-    *("round_trips", "client_user_ns", "client_system_ns", "sent_bytes", "received_bytes"),
-    *("connections_opened", "connections_lost", "connections_most", "connect_sum_ns", "opening_wait_ns"),
-)
 _MOST_FAILURES: Final = 100
 """Kinds of failures that are kept, as the core does."""
-_PROGRESS_SUMMED: Final = ("succeeded", "failed", "skipped", "retries")
 _QUANTILES: Final = {
     "p50_ns": 0.5,
     "p90_ns": 0.9,
@@ -38,10 +31,7 @@ _QUANTILES: Final = {
     "p999_ns": 0.999,
     "p9999_ns": 0.9999,
 }
-_HTTP_SUMMED: Final = (
-    *("unprocessed", "header_bytes", "header_plain_bytes", "body_bytes", "closed", "goaways"),
-    "udp_dropped",
-)
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +107,10 @@ def merged_progress(parts: Sequence[Sequence[LoadProgress]]) -> LoadProgress:
     squares = sum((progress.stddev_ns**2 + progress.mean_ns**2) * progress.succeeded for progress in several)
     histograms = [row.histogram for progress in several for row in progress.series if row.histogram]
     _, quantiles = _native.add_histograms(histograms, [0.5, 0.99]) if histograms else (b"", (0, 0))
-    return LoadProgress(
+    return added(
+        several,
         elapsed_ns=max(progress.elapsed_ns for progress in several),
         seconds=max(sum(progress.seconds for progress in part) for part in parts),
-        **{name: sum(getattr(progress, name) for progress in several) for name in _PROGRESS_SUMMED},
         backlog=sum(part[-1].backlog for part in parts),
         clients=sum(part[-1].clients for part in parts),
         mean_ns=mean,
@@ -129,7 +119,31 @@ def merged_progress(parts: Sequence[Sequence[LoadProgress]]) -> LoadProgress:
         p99_ns=quantiles[1],
         max_ns=max(progress.max_ns for progress in several),
         lateness_p99_ns=max(progress.lateness_p99_ns for progress in several),
+        series=(),
     )
+
+
+def added(records: Sequence[Record], /, **given: object) -> Record:
+    """Add up records of one dataclass: numbers, and counts by name. Of texts, the first one is kept.
+
+    `given` has the values of the fields to which another rule applies. Values of None are left out; a field
+    is None if it is None in all records.
+    """
+    first: Any = records[0]
+    found = dict(given)
+    for name in (item.name for item in fields(first) if item.name not in given):
+        values = [value for record in records if (value := getattr(record, name)) is not None]
+        if values and isinstance(values[0], Mapping):
+            counts: Counter[Any] = Counter()
+            for value in values:
+                counts.update(value)
+            found[name] = dict(counts)
+        elif values and isinstance(values[0], int | float):
+            found[name] = sum(values)
+        else:
+            found[name] = values[0] if values else None
+    whole: Record = replace(first, **found)
+    return whole
 
 
 def quantiles_by_interval(
@@ -162,25 +176,18 @@ def _totals(parts: Sequence[MeasuredPart]) -> LoadTotals:
     if failed is not None:
         cause = failed.measured.totals
         message = f"part {failed.number}: {cause.message or cause.outcome}"
-    arrivals = [total.arrivals for total in totals if total.arrivals is not None]
     https = [total.http for total in totals if total.http is not None]
-    steal = _by_machine(parts, "steal_ns")
     throttled = _by_machine(parts, "throttled_ns")
-    return LoadTotals(
+    return added(
+        totals,
         outcome=LoadOutcome.COMPLETE if failed is None else failed.measured.totals.outcome,
         message=message,
-        **{name: sum(getattr(total, name) for total in totals) for name in _SUMMED},
-        errors=_counted([total.errors for total in totals]),
-        connect_errors=_counted([total.connect_errors for total in totals]),
-        retries=_counted([total.retries for total in totals]),
-        arrivals=sum(arrivals) if arrivals else None,
-        first_error=next((total.first_error for total in totals if total.first_error is not None), None),
         elapsed_ns=max(part.shift * INTERVAL_NS + part.measured.totals.elapsed_ns for part in parts),
         busiest_thread=max(total.busiest_thread for total in totals),
         connect_max_ns=max(total.connect_max_ns for total in totals),
         server_user_ns=_most(total.server_user_ns for total in totals),
         server_system_ns=_most(total.server_system_ns for total in totals),
-        steal_ns=sum(steal),
+        steal_ns=sum(_by_machine(parts, "steal_ns")),
         throttled_ns=sum(throttled) if throttled else None,
         http=_http(https) if https else None,
         start_late_ns=_most(total.start_late_ns for total in totals),
@@ -212,47 +219,22 @@ def _failures(totals: Sequence[LoadTotals]) -> tuple[FailureTotals, ...]:
     return tuple(sorted(found.values(), key=lambda one: -one.number)[:_MOST_FAILURES])
 
 
-def _counted(several: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    found: dict[str, int] = defaultdict(int)
-    for counts in several:
-        for code, number in counts.items():
-            found[code] += number
-    return dict(found)
-
-
 def _http(several: Sequence[HttpTotals]) -> HttpTotals:
     planned = [totals.planned for totals in several if totals.planned is not None]
     closed = [totals for totals in several if totals.closed]
-    stalls = {
-        item.name: sum(getattr(totals.stalls, item.name) for totals in several) for item in fields(Stalls)
-    }
-    names = dict.fromkeys(request.name for totals in several for request in totals.requests)
-    return HttpTotals(
+    requests: dict[str, list[RequestTotals]] = defaultdict(list)
+    for request in (request for totals in several for request in totals.requests):
+        requests[request.name].append(request)
+    return added(
+        several,
         planned=sum(planned) if len(planned) == len(several) else None,
-        statuses=_counted([totals.statuses for totals in several]),
-        **{name: sum(getattr(totals, name) for totals in several) for name in _HTTP_SUMMED},
-        stalls=Stalls(**stalls),
+        stalls=added([totals.stalls for totals in several]),
         closed_least=min((totals.closed_least for totals in closed), default=0),
         closed_most=max((totals.closed_most for totals in closed), default=0),
         requests=tuple(
-            _request(
-                name, [request for totals in several for request in totals.requests if request.name == name]
-            )
-            for name in names
+            added(alike, examples=dict(ChainMap(*(dict(request.examples) for request in alike))))
+            for alike in requests.values()
         ),
-    )
-
-
-def _request(name: str, several: Sequence[RequestTotals]) -> RequestTotals:
-    examples: dict[str, str] = {}
-    for totals in several:
-        examples = {**totals.examples, **examples}
-    return RequestTotals(
-        name,
-        sum(totals.sent_bytes for totals in several),
-        sum(totals.received_bytes for totals in several),
-        _counted([totals.errors for totals in several]),
-        examples,
     )
 
 
@@ -270,13 +252,9 @@ def _times(rows: Sequence[LoadTimes]) -> Iterator[LoadTimes]:
 def _sum_of_times(rows: Sequence[LoadTimes]) -> LoadTimes:
     longest = max((row.max_ns for row in rows if row.max_ns is not None), default=None)
     histogram, quantiles = _added([row.histogram for row in rows if row.histogram], longest)
-    return replace(
-        rows[0],
-        executions=sum(row.executions for row in rows),
-        errors=sum(row.errors for row in rows),
-        rows=sum(row.rows for row in rows),
-        sum_ns=sum(row.sum_ns for row in rows),
-        sum_squares_ns2=sum(row.sum_squares_ns2 for row in rows),
+    return added(
+        rows,
+        line=rows[0].line,
         min_ns=min((row.min_ns for row in rows if row.min_ns is not None), default=None),
         max_ns=longest,
         histogram=histogram,
@@ -321,17 +299,12 @@ def _series(parts: Sequence[MeasuredPart]) -> Iterator[LoadInterval]:
     for part in parts:
         for row in part.measured.series:
             alike[row.interval + part.shift, row.script].append(row)
-    for (interval, script), rows in sorted(alike.items()):
+    for (interval, _), rows in sorted(alike.items()):
         histograms = [row.histogram for row in rows if row.histogram]
-        counts = {
-            name: sum(getattr(row, name) for row in rows)
-            for name in ("started", "succeeded", "failed", "skipped", "retries", "statements")
-        }
-        yield LoadInterval(
+        yield added(
+            rows,
             interval=interval,
             start_ns=interval * INTERVAL_NS,
-            script=script,
-            **counts,
             histogram=_native.add_histograms(histograms, [])[0] if histograms else None,
         )
 
@@ -342,10 +315,92 @@ def _statuses(parts: Sequence[MeasuredPart]) -> Iterator[IntervalStatus]:
         for row in part.measured.statuses:
             alike[row.interval + part.shift, row.status].append(row)
     for (interval, status), rows in sorted(alike.items()):
-        yield IntervalStatus(
-            interval,
-            interval * INTERVAL_NS,
-            max(row.length_ns for row in rows),
-            status,
-            sum(row.answers for row in rows),
-        )
+        length_ns = max(row.length_ns for row in rows)
+        place = {"interval": interval, "start_ns": interval * INTERVAL_NS, "status": status}
+        yield added(rows, **place, length_ns=length_ns)
+
+
+# ---- counts of latencies in serialised histograms ----
+#
+# The core writes HdrHistogram's V2 format: a header, then counts as zigzag LEB128, where a negative count
+# means a run of zeros (see HistogramEncoder of HdrHistogram, and CountsArray for the layout of buckets). The
+# core's own list of quantiles is exact in values but too coarse in counts for a fraction of successes.
+
+
+_HEADER = struct.Struct(">iiiiqqd")
+_COOKIE = 0x1C849303
+_SUB_BUCKETS = 2048
+"""Buckets of the first power of two, for three significant digits from 1 on; later powers have half as many.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Sums over the values of a histogram; the shortest and the longest are None if there are no values."""
+
+    count: int
+    sum_ns: float
+    sum_squares_ns2: float
+    min_ns: int | None
+    max_ns: int | None
+
+
+def moments(histogram: bytes) -> Moments:
+    """Return the sums of a histogram's values, each taken as the middle of its bucket.
+
+    Raises ValueError if the bytes are not a histogram written by the core.
+    """
+    count, total, squares = 0, 0.0, 0.0
+    shortest = longest = None
+    for place, number in _buckets(histogram):
+        first, last = _least(place), _least(place + 1) - 1
+        middle = (first + last) / 2
+        count += number
+        total += number * middle
+        squares += number * middle * middle
+        shortest, longest = first if shortest is None else shortest, last
+    return Moments(count, total, squares, shortest, longest)
+
+
+def count_within(histogram: bytes, limit_ns: int) -> int:
+    """Return how many values are at or below the limit, to the histogram's precision of three digits.
+
+    Raises ValueError if the bytes are not a histogram written by the core.
+    """
+    return sum(number for place, number in _buckets(histogram) if _least(place) <= limit_ns)
+
+
+def _buckets(histogram: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the place and the count of each bucket that has values."""
+    if len(histogram) < _HEADER.size:
+        raise ValueError("too few bytes for a histogram")
+    cookie, length, offset, digits, lowest, _, _ = _HEADER.unpack_from(histogram)
+    if cookie & ~0xF0 != _COOKIE & ~0xF0 or (offset, digits, lowest) != (0, 3, 1):
+        raise ValueError("not a V2 histogram of three digits")
+    place = 0
+    for count in _counts(histogram[_HEADER.size : _HEADER.size + length]):
+        if count < 0:
+            place -= count
+            continue
+        if count:
+            yield place, count
+        place += 1
+
+
+def _least(place: int) -> int:
+    """Return the smallest value of a bucket."""
+    half = _SUB_BUCKETS // 2
+    power = max(place // half - 1, 0)
+    return (place - power * half) << power
+
+
+def _counts(payload: bytes) -> Iterator[int]:
+    number, shift = 0, 0
+    for byte in payload:
+        # Nine bytes hold 64 bits, because the last byte has no continuation flag.
+        number |= (byte if shift == 56 else byte & 0x7F) << shift
+        shift += 7
+        if byte & 0x80 and shift < 63:
+            continue
+        yield (number >> 1) ^ -(number & 1)
+        number, shift = 0, 0

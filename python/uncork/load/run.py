@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow as pa
 from uncork import _native
 from uncork.load.parts import Lease, part_deadline_ns, part_plan
 from uncork.load.sampler import sampler_plan, system_series, trial_watch
+from uncork.model.http import HttpSpec
 from uncork.model.load import (
     Arrivals,
     FailureTotals,
@@ -19,7 +20,6 @@ from uncork.model.load import (
     LoadOutcome,
     LoadProgress,
     LoadSpec,
-    Recorded,
     http_totals,
 )
 from uncork.model.tables.load import IntervalStatus, LoadInterval, LoadTimes, LoadTotals
@@ -113,27 +113,27 @@ def hdr_log(started_unix_s: float, intervals: Sequence[tuple[str, float, float, 
 
 def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dict[str, Any]:
     """Return the plan for the core. It contains the password, if there is one."""
+    recorded = spec.recorded
     return {
         "connection": dict(connection),
         "driver": "postgres",
-        "clients": spec.clients,
-        "max_clients": spec.max_clients,
-        "threads": spec.threads,
+        **common_plan(spec),
         "protocol": spec.protocol,
         "pipeline_depth": spec.pipeline_depth,
         "scripts": [
             {"name": script.name, "weight": script.weight, "text": script.text} for script in spec.scripts
         ],
-        "recorded": None if spec.recorded is None else _recorded(spec.recorded),
+        "recorded": None
+        if recorded is None
+        else {
+            "scripts": list(recorded.scripts),
+            "variables": list(recorded.values),
+            "clients": list(recorded.clients),
+        },
         "variables": dict(spec.variables),
-        "seed": spec.seed,
-        "arrivals": None if spec.arrivals is None else arrivals_plan(spec.arrivals),
-        "latency_limit_ns": spec.latency_limit_ns,
         "max_tries": spec.max_tries,
         "on_lost": "reconnect",
-        "connect_each": spec.connect_each,
         "prepare": "first use",
-        "warmup_ns": spec.warmup_ns,
         "stop": _stop(spec),
         "deadline_ns": part_deadline_ns(
             spec.part,
@@ -145,15 +145,27 @@ def load_plan(spec: LoadSpec, connection: Connection, *, pid: int | None) -> dic
         "sample": sampler_plan(trial_watch(pid)),
         "pin_cpu": None,
         "fake": None,
-        "interval_ns": INTERVAL_NS,
-        "progress_intervals": spec.progress_s or 0,
-        "log": None
-        if spec.log is None
-        else {"path": spec.log.path, "sample": spec.log.sample, "aggregate_ns": spec.log.aggregate_ns},
-        "keep_interrupted": True,
-        "give_up": True,
+        "log": None if spec.log is None else asdict(spec.log),
         "exit_on_abort": spec.exit_on_abort,
         "verbosity": spec.verbosity,
+    }
+
+
+def common_plan(spec: LoadSpec | HttpSpec) -> dict[str, Any]:
+    """Return what the plans of all loads have in common."""
+    return {
+        "clients": spec.clients,
+        "max_clients": spec.max_clients,
+        "threads": spec.threads,
+        "seed": spec.seed,
+        "arrivals": None if spec.arrivals is None else arrivals_plan(spec.arrivals),
+        "latency_limit_ns": spec.latency_limit_ns,
+        "connect_each": spec.connect_each,
+        "warmup_ns": spec.warmup_ns,
+        "interval_ns": INTERVAL_NS,
+        "progress_intervals": spec.progress_s or 0,
+        "keep_interrupted": True,
+        "give_up": True,
         "part": part_plan(spec.part),
     }
 
@@ -162,14 +174,6 @@ def _values(spec: LoadSpec) -> pa.Table:
     """Return the values of recorded operations, a column for each variable."""
     columns = {} if spec.recorded is None else spec.recorded.values
     return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
-
-
-def _recorded(recorded: Recorded) -> dict[str, Any]:
-    return {
-        "scripts": list(recorded.scripts),
-        "variables": list(recorded.values),
-        "clients": list(recorded.clients),
-    }
 
 
 def without_password(plan: Mapping[str, Any]) -> dict[str, Any]:

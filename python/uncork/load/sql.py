@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import asdict, fields, replace
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from uncork import _native
 from uncork.errors import ConnectError
 from uncork.load.sampler import sampler_plan, strain, system_series, trial_watch
 from uncork.model.measurement import Latency, Measurement, Outcome
-from uncork.model.request import LoadRequest, Statement
+from uncork.model.request import LoadRequest
 
 
 class SqlLoad:
@@ -32,7 +32,10 @@ class SqlLoad:
         the server refuses the connection.
         """
         sample = sampler_plan(trial_watch(request.target.pid)) if self._sample else None
-        plan = {**sql_arm_plan(request), "stop": _stop(request), "sample": sample}
+        stop = {"duration_ns": request.duration_ns}
+        if request.operations is not None:
+            stop = {"operations": request.operations}
+        plan = {**sql_arm_plan(request), "stop": stop, "sample": sample}
         totals, statements, _, _, sampled = _native.run_load(
             json.dumps(plan).encode(), sql_parameters(request.parameters)
         )
@@ -72,7 +75,15 @@ def sql_arm_plan(request: LoadRequest) -> dict[str, Any]:
             {
                 "name": "operation",
                 "weight": 1,
-                "statements": [_statement(statement) for statement in request.statements],
+                "statements": [
+                    {
+                        "name": statement.name,
+                        "sql": statement.sql,
+                        "parameters": list(statement.columns),
+                        "batch": None if statement.batch is None else asdict(statement.batch),
+                    }
+                    for statement in request.statements
+                ],
                 "transaction": request.transaction,
                 "pauses": [asdict(pause) for pause in request.pauses],
             }
@@ -84,21 +95,6 @@ def sql_arm_plan(request: LoadRequest) -> dict[str, Any]:
         "digest": request.digest,
         "watch_pid": target.pid,
         "pin_cpu": request.pin_cpu,
-    }
-
-
-def _stop(request: LoadRequest) -> dict[str, int | None]:
-    if request.operations is None:
-        return {"duration_ns": request.duration_ns}
-    return {"operations": request.operations}
-
-
-def _statement(statement: Statement) -> dict[str, Any]:
-    return {
-        "name": statement.name,
-        "sql": statement.sql,
-        "parameters": list(statement.columns),
-        "batch": None if statement.batch is None else asdict(statement.batch),
     }
 
 
@@ -118,50 +114,44 @@ def sql_measurement(totals: dict[str, Any], rows: list[dict[str, Any]]) -> Measu
     """Convert the core's result to a Measurement. Raises ConnectError if the connection was refused."""
     if totals["outcome"] == "refused":
         raise ConnectError(str(totals["message"]))
-    executed = [row for row in rows if row["executions"] > row["errors"]]
     outcome = Outcome(totals["outcome"])
     message = totals["message"]
     if outcome == Outcome.COMPLETE and (totals["failed"] or totals["warmup_failed"]):
         outcome = Outcome.ERRORS
         message = totals["first_error"]
+    found = trial_measurement(totals, rows, "statement", outcome, message)
+    return replace(found, rows=totals["rows"], digest=totals["digest"])
+
+
+def trial_measurement(
+    totals: dict[str, Any],
+    rows: list[dict[str, Any]],
+    part: Literal["statement", "script"],
+    outcome: Outcome,
+    message: str | None,
+) -> Measurement:
+    """Return what the core measured in a trial, with the latencies of each `part` of its operations."""
+    executed = [row for row in rows if row["executions"] > row["errors"]]
     server = totals["server"] or {}
     return Measurement(
         outcome=outcome,
         message=message,
-        started=totals["started"],
-        succeeded=totals["succeeded"],
-        failed=totals["failed"],
-        errors=totals["errors"],
-        rows=totals["rows"],
-        elapsed_ns=totals["elapsed_ns"],
-        latencies=tuple(trial_latency(row) for row in executed if row["kind"] == "statement"),
-        operation=next((trial_latency(row) for row in executed if row["kind"] == "operation"), None),
-        client_user_ns=totals["client_user_ns"],
-        client_system_ns=totals["client_system_ns"],
+        rows=0,
+        latencies=tuple(_latency(row) for row in executed if row["kind"] == part),
+        operation=next((_latency(row) for row in executed if row["kind"] == "operation"), None),
         server_user_ns=server.get("user_ns"),
         server_system_ns=server.get("system_ns"),
-        sent_bytes=totals["sent_bytes"],
-        received_bytes=totals["received_bytes"],
-        steal_ns=totals["steal_ns"],
-        throttled_ns=totals["throttled_ns"],
-        digest=totals["digest"],
-        round_trips=totals["round_trips"],
-        settling=totals["settling"],
+        digest=None,
+        **{name: totals[name] for name in _COUNTED},
     )
 
 
-def trial_latency(row: dict[str, Any]) -> Latency:
-    """Convert a row of times from the core, which must have successes, to a `Latency`."""
-    return Latency(
-        name=row["name"],
-        executions=row["executions"] - row["errors"],
-        sum_ns=row["sum_ns"],
-        min_ns=row["min_ns"],
-        max_ns=row["max_ns"],
-        p50_ns=row["p50_ns"],
-        p90_ns=row["p90_ns"],
-        p95_ns=row["p95_ns"],
-        p99_ns=row["p99_ns"],
-        p999_ns=row["p999_ns"],
-        histogram=row["histogram"],
-    )
+_COUNTED: Final = (
+    *("started", "succeeded", "failed", "errors", "elapsed_ns", "client_user_ns", "client_system_ns"),
+    *("sent_bytes", "received_bytes", "steal_ns", "throttled_ns", "round_trips", "settling"),
+)
+
+
+def _latency(row: dict[str, Any]) -> Latency:
+    found = {item.name: row[item.name] for item in fields(Latency)}
+    return Latency(**{**found, "executions": row["executions"] - row["errors"]})

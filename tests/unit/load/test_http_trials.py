@@ -3,15 +3,18 @@
 import pytest
 
 from fakes.histograms import fake_load
-from uncork.load.histogram import count_within
-from uncork.load.http_trials import LATE, _measurement, _without_late
+from uncork.load.http_trials import LATE, _without_late
+from uncork.load.merging import count_within
+from uncork.load.sql import trial_measurement
+from uncork.model.measurement import Outcome
 
 MS = 10**6
 
 
 def trial(*latencies_ns, operations):
     """Return what a trial measures whose operations take these times in turn."""
-    return _measurement(*fake_load(*latencies_ns, operations=operations), "reconnect")
+    totals, rows = fake_load(*latencies_ns, operations=operations)
+    return trial_measurement(totals, rows, "script", Outcome.COMPLETE, None)
 
 
 @pytest.mark.parametrize(

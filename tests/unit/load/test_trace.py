@@ -3,7 +3,7 @@
 import pytest
 
 from uncork.errors import UsageError
-from uncork.load.trace import parse_trace
+from uncork.load.recording import parse_trace
 
 
 def test_offsets_are_nanoseconds_from_the_beginning():
