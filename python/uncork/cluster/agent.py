@@ -239,10 +239,9 @@ class NodeAgent:
         return _packed(self._run, files)
 
 
-def unpacked(files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield the path and content of each packed file."""
-    for path, data in files.items():
-        yield path, zlib.decompress(data)
+def own_facts() -> NodeFacts:
+    """Return the facts of this machine."""
+    return NodeFacts(**NodeAgent().facts())
 
 
 def _files(folder: Path) -> list[Path]:

@@ -10,15 +10,138 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from uncork.cluster.agent import STALE_NS
-from uncork.cluster.clocks import PROBES, NodeClock, Probe, clock_of
-from uncork.cluster.ports import News, Nodes
-from uncork.cluster.roll import Roll
+from uncork.cluster.ports import News, NodeFacts, Nodes
 from uncork.errors import NodeLost, RunError, UsageError
 from uncork.load.parts import LEASE_NS
+
+# ---- who takes part in a load: which nodes to ask next, and which do not answer in time ----
+
+
+OVERDUE_S: Final = 8.0
+"""A node that has not answered for so long is lost. Its lease is over by then."""
+UNREACHABLE_S: Final = 0.75
+"""A node that refuses every connection for so long is lost, long before its lease ends: the process of its
+agent has ended."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    heard_s: float
+    failing_s: float | None = None
+    asked_s: float | None = None
+    due_s: float = 0.0
+    ended: bool = False
+
+
+class Roll:
+    """The nodes of a load, and what is known about each.
+
+    A node is *open* until its part ends or the node is given up. At most one question to it is under way.
+    Times are seconds of the coordinator's monotonic clock.
+    """
+
+    def __init__(self, numbers: Iterable[int], now_s: float) -> None:
+        self._entries = {number: _Entry(now_s) for number in numbers}
+
+    @property
+    def open(self) -> list[int]:
+        """The nodes that have not ended."""
+        return [number for number, entry in self._entries.items() if not entry.ended]
+
+    def due(self, now_s: float) -> list[int]:
+        """Return the open nodes to ask now."""
+        return [
+            number
+            for number in self.open
+            if self._entries[number].asked_s is None and self._entries[number].due_s <= now_s
+        ]
+
+    def asked(self, number: int, now_s: float) -> None:
+        """Note that a node was asked."""
+        self._entries[number].asked_s = now_s
+
+    def answered(self, number: int, now_s: float, next_s: float) -> None:
+        """Note that a node answered; it is asked again after `next_s` seconds, counted from the question."""
+        entry = self._entries[number]
+        entry.heard_s, entry.failing_s = now_s, None
+        entry.due_s = (now_s if entry.asked_s is None else entry.asked_s) + next_s
+        entry.asked_s = None
+
+    def failed(self, number: int, now_s: float, next_s: float) -> None:
+        """Note that a node could not be reached this time; it is asked again after `next_s` seconds."""
+        entry = self._entries[number]
+        if entry.failing_s is None:  # since the question: Ray tries for up to two seconds
+            entry.failing_s = now_s if entry.asked_s is None else entry.asked_s
+        entry.asked_s, entry.due_s = None, now_s + next_s
+
+    def end(self, number: int) -> None:
+        """Note that the part of a node has ended, or that the node is given up: it is not asked again."""
+        self._entries[number].ended = True
+
+    def overdue(self, now_s: float) -> list[int]:
+        """Return the open nodes that were silent for `OVERDUE_S`, or not reached for `UNREACHABLE_S`."""
+        found = []
+        for number in self.open:
+            entry = self._entries[number]
+            failing_s = 0.0 if entry.failing_s is None else now_s - entry.failing_s
+            if failing_s > UNREACHABLE_S or now_s - entry.heard_s > OVERDUE_S:
+                found.append(number)
+        return found
+
+    def resume(self, now_s: float) -> None:
+        """Begin to ask, or continue after a while: all open nodes are due now, and none is overdue."""
+        for number in self.open:
+            self._entries[number].due_s = self._entries[number].heard_s = now_s
+
+
+# ---- how far the wall clocks of nodes are from the coordinator's ----
+
+
+PROBES: Final = 16
+"""Probes of each node, before and after a load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A question for the time: when it was sent and answered by the coordinator's clock, and the answer."""
+
+    sent_ns: int
+    node_ns: int
+    received_ns: int
+
+    @property
+    def round_trip_ns(self) -> int:
+        """The time between question and answer."""
+        return self.received_ns - self.sent_ns
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClock:
+    """A node's clock is ahead of the coordinator's by `offset_ns`, within ±`bound_ns`."""
+
+    offset_ns: int
+    bound_ns: int
+
+    def of_node(self, coordinator_ns: int) -> int:
+        """Return what the node's clock shows at a time of the coordinator's."""
+        return coordinator_ns + self.offset_ns
+
+
+def clock_of(probes: Sequence[Probe]) -> NodeClock:
+    """Return a node's clock from the probe with the least round trip, as NTP does.
+
+    The node read its clock at some moment between question and answer. The middle is off by half of the round
+    trip at most, however unequal both ways were.
+    """
+    best = min(probes, key=lambda probe: probe.round_trip_ns)
+    middle = (best.sent_ns + best.received_ns) // 2
+    return NodeClock(best.node_ns - middle, best.round_trip_ns // 2 + 1)
+
 
 QUIET_S: Final = 0.5
 """How often a node is asked while it measures. Several missed answers in a row do not end its lease."""
@@ -54,16 +177,18 @@ class Lost:
 
 @dataclass(slots=True)
 class Conductor:
-    """Asks nodes, and calls `heard` with the news of each."""
+    """Asks nodes, passes messages of their parts to `notify`, each once, and calls `heard` with all news."""
 
     nodes: Nodes
-    heard: Callable[[int, News], None]
+    notify: Callable[[str], None]
+    heard: Callable[[int, News], None] = lambda _, __: None
     names: dict[int, str] = field(default_factory=dict)
     clocks: dict[int, NodeClock] = field(default_factory=dict)
     lost: dict[int, Lost] = field(default_factory=dict)
     _roll: Roll = field(init=False)
     _renewed_ns: dict[int, int] = field(default_factory=dict)
     _pending: dict[Future[Any], int] = field(default_factory=dict)
+    _notes: set[str] = field(default_factory=set)
     _said: dict[int, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
@@ -86,36 +211,37 @@ class Conductor:
 
     # ---- outside of the load ----
 
-    def everyone(self, method: str, *arguments: Any) -> dict[int, Any]:
-        """Ask all nodes, and return their answers. Raises RunError if a node does not answer."""
-        asked = {number: self.nodes.ask(number, method, *arguments) for number in self.numbers}
-        return {number: self._answer(number, future) for number, future in asked.items()}
+    def meet(self) -> dict[int, NodeFacts]:
+        """Ask all nodes about themselves. Raises RunError if a node does not answer."""
+        facts = {number: NodeFacts(**found) for number, found in self.each("facts", lambda _: ()).items()}
+        self.names = {number: fact.host for number, fact in facts.items()}
+        return facts
 
-    def each(self, method: str, of: Callable[[int], Sequence[Any]]) -> None:
-        """Call a method of all nodes, each with arguments of its own.
+    def each(self, method: str, of: Callable[[int], Sequence[Any]]) -> dict[int, Any]:
+        """Call a method of all nodes, each with arguments of its own; return their answers.
 
         Raises RunError if a node does not answer.
         """
         asked = {number: self.nodes.ask(number, method, *of(number)) for number in self.numbers}
-        for number, future in asked.items():
-            self._answer(number, future)
+        return {number: self._answer(number, future) for number, future in asked.items()}
+
+    def end(self, patience_s: float) -> None:
+        """Let all nodes end their parts, and remove what these stored."""
+        wait([self.nodes.ask(number, "end") for number in self.numbers], timeout=patience_s)
 
     def probe_clocks(self) -> dict[int, NodeClock]:
         """Return the clocks of the nodes that answer."""
         found = {}
         for number in self.numbers:
-            if number in self.lost:
-                continue
-            try:
-                found[number] = clock_of([self._probe(number) for _ in range(PROBES)])
-            except RunError:
-                continue
+            probes: list[Probe] = []
+            with suppress(RunError):
+                while number not in self.lost and len(probes) < PROBES:
+                    sent_ns = wall_ns()
+                    node_ns = self._answer(number, self.nodes.ask(number, "clock"))
+                    probes.append(Probe(sent_ns, node_ns, wall_ns()))
+                if probes:
+                    found[number] = clock_of(probes)
         return found
-
-    def _probe(self, number: int) -> Probe:
-        sent_ns = wall_ns()
-        node_ns = self._answer(number, self.nodes.ask(number, "clock"))
-        return Probe(sent_ns, node_ns, wall_ns())
 
     def _answer(self, number: int, future: Future[Any]) -> Any:
         try:
@@ -279,6 +405,10 @@ class Conductor:
         self._roll.answered(number, time.monotonic(), every_s)
         self._said[number] += news.said
         self.heard(number, news)
+        for text in (line["note"] for line in news.said if line.get("note")):
+            if text not in self._notes:
+                self._notes.add(text)
+                self.notify(text)
         if news.ending and news.status is None:
             self._lose(number, news.ending)
         yield number, None if number in self.lost else news

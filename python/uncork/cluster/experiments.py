@@ -11,7 +11,6 @@ import json
 import pickle
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from concurrent.futures import wait
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,13 +18,12 @@ from typing import Final
 
 from uncork.analysis.experiment.stored import judged_ledger
 from uncork.cluster import ray_nodes
-from uncork.cluster.agent import NodeAgent
+from uncork.cluster.agent import own_facts
 from uncork.cluster.conductor import Conductor, Lost
-from uncork.cluster.host_job import HostJob, host_job
+from uncork.cluster.jobs import HostJob, refuse_password
 from uncork.cluster.kept_parts import KeptPart
 from uncork.cluster.limits import unusable
-from uncork.cluster.portable import refuse_password
-from uncork.cluster.ports import News, NodeFacts, Reserve
+from uncork.cluster.ports import Reserve
 from uncork.errors import RunError, UsageError
 from uncork.experiment.ports import Until
 from uncork.experiment.run.events import Event, Finished, Preparing, RoundEnded
@@ -156,7 +154,6 @@ class HostSession:
         self._joining = Joining(record.folder)
         self._hosts: dict[int, _Host] = {}
         self._waves: dict[int, int] = {}
-        self._told: set[str] = set()
         self._begun_ns = time.monotonic_ns()
 
     def measured(self) -> bool:
@@ -171,7 +168,7 @@ class HostSession:
         if all hosts are lost. Raises StoreError if results cannot be stored.
         """
         with self._record as record, self._reserve(self._cluster, self._notify) as nodes:
-            conductor = Conductor(nodes, self._hear)
+            conductor = Conductor(nodes, self._notify)
             try:
                 yield from self._prepare(conductor)
                 finished = yield from self._measure(conductor)
@@ -181,39 +178,34 @@ class HostSession:
             finally:
                 with uninterrupted():
                     conductor.stop()
-                    wait([nodes.ask(number, "end") for number in conductor.numbers], timeout=_END_S)
+                    conductor.end(_END_S)
 
     # ---- the hosts ----
 
     def _prepare(self, conductor: Conductor) -> Iterator[Event]:
-        facts = {number: NodeFacts(**one) for number, one in conductor.everyone("facts").items()}
-        conductor.names = {number: fact.host for number, fact in facts.items()}
-        for problem in unusable(facts, NodeFacts(**NodeAgent().facts())):
+        for problem in unusable(conductor.meet(), own_facts()):
             raise UsageError(problem)
+        jobs: dict[int, HostJob] = {}
         hosts = count_words(conductor.nodes.count, "host")
         yield Preparing(f"preparing {hosts}: servers, data and answers", 0, 1)
-        conductor.each("begin", lambda number: (pickle.dumps(self._job(number)), "experiment"))
+        binaries, source = self._server.binaries, self.source
+        for number in conductor.numbers:
+            dsn = self._request.dsns[number - 1] if self._request.dsns else None
+            server = ServerChoice(dsn=dsn, binaries=binaries)
+            jobs[number] = HostJob(source.text, dict(source.files), source.options, server)
+        conductor.each("begin", lambda number: (pickle.dumps(jobs[number]), "experiment"))
         conductor.prepare()
         prepared = conductor.collect_new(conductor.numbers, self._keep)
         for number in prepared:
-            self._hosts[number] = _host(part_folder(self.folder, number))
+            folder = part_folder(self.folder, number)
+            reader = RunReader(folder)
+            self._hosts[number] = _Host(read_host(folder), processor_words(reader), reader.manifest.id)
         self._note_lost(conductor)
         if not prepared:
             raise RunError(self._nothing(conductor))
         self._join(prepared, 0)
         first = RunReader(part_folder(self.folder, min(prepared)))
         write_environment(self.folder, first.environment())
-
-    def _job(self, number: int) -> HostJob:
-        dsn = self._request.dsns[number - 1] if self._request.dsns else None
-        return host_job(self.source, replace(self._server, dsn=dsn))
-
-    def _hear(self, number: int, news: News) -> None:
-        """Show a host's messages; the same one from several hosts once."""
-        for text in (line["note"] for line in news.said if line.get("note")):
-            if text not in self._told:
-                self._told.add(text)
-                self._notify(text)
 
     def _keep(self, number: int, files: dict[str, bytes]) -> None:
         KeptPart(self.folder, number).finish(files)
@@ -327,9 +319,3 @@ class HostSession:
         """Return why no host has measured a round."""
         reasons = (f"{conductor.name(number)}: {why.reason}" for number, why in conductor.lost.items())
         return "no host has measured a round: " + next(reasons, "the budget is too short for one")
-
-
-def _host(folder: Path) -> _Host:
-    """Return what a host's own run says about it."""
-    reader = RunReader(folder)
-    return _Host(read_host(folder), processor_words(reader), reader.manifest.id)

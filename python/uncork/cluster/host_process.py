@@ -18,7 +18,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from uncork.cluster.host_job import HostJob, server_of, source_of
+from uncork.cluster.jobs import HostJob
 from uncork.cluster.node_program import Say, run_program
 from uncork.experiment.plan.order import cells
 from uncork.experiment.run.events import BudgetShort, Finished, Recovered, Refused, RoundEnded, Skipped
@@ -68,9 +68,9 @@ class Granted:
 def _measured(job: HostJob, source: BinaryIO, say: Say) -> str:
     grants = Grants()
     threading.Thread(target=_listen, args=(source, grants), name="lease", daemon=True).start()
-    experiment = source_of(job)
+    experiment = job.source
     granted = Granted(experiment.spec, grants, say)
-    session = new_run(Path("runs"), experiment, server_of(job), until=lambda _: granted)
+    session = new_run(Path("runs"), experiment, job.server, until=lambda _: granted)
     say(folder=str(session.folder.absolute()))
     reason = ""
     with closing(session.events()) as events:

@@ -9,24 +9,20 @@ from __future__ import annotations
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from uncork.cluster import ray_nodes
-from uncork.cluster.agent import NodeAgent
-from uncork.cluster.clocks import NodeClock
-from uncork.cluster.conductor import Conductor, Lost
+from uncork.cluster.agent import own_facts
+from uncork.cluster.conductor import Conductor, Lost, NodeClock
+from uncork.cluster.jobs import PartJob, portable_http, portable_sql
 from uncork.cluster.kept_parts import KeptPart
 from uncork.cluster.limits import LoadSize, check_cap, refusals, size_of
-from uncork.cluster.part_job import PartJob
-from uncork.cluster.portable import portable_http, portable_sql
 from uncork.cluster.ports import News, NodeFacts, Reserve
 from uncork.errors import UsageError
 from uncork.load.merging import merged_progress
 from uncork.model.load import ClusterRequest, LoadOutcome, LoadProgress, PartNode
-from uncork.model.tables.load import LoadTotals
 from uncork.model.units import count_words
 from uncork.requests.jobs import HttpJob, LoadJob
 from uncork.store.snapshots import delete_snapshots
@@ -111,7 +107,6 @@ class ClusterLoad:
         self._facts: dict[int, NodeFacts] = {}
         self._parts: dict[int, KeptPart] = {}
         self._whole = WholeProgress(logged(self.folder, None), None)
-        self._told: set[str] = set()
 
     def run(self, progress: Callable[[LoadProgress], None] | None, notify: Notify) -> LoadOutcome:
         """Send the load, and store the result of the whole, with its parts.
@@ -124,10 +119,12 @@ class ClusterLoad:
         """
         request = self._plan.request
         with self.record, self._reserve(request, notify) as nodes:
-            conductor = Conductor(nodes, lambda number, news: self._keep(number, news, notify))
+            conductor = Conductor(nodes, notify, self._keep)
             try:
                 self._check(conductor)
-                self._begin(conductor)
+                self._parts = {number: KeptPart(self.folder, number) for number in conductor.numbers}
+                job, count = self._plan.job, len(self._parts)
+                conductor.each("begin", lambda number: [pickle.dumps(PartJob(job, number, count))])
                 conductor.prepare()
                 conductor.clocks = before = conductor.probe_clocks()  # a load may have been long in preparing
                 self._start(conductor)
@@ -139,23 +136,18 @@ class ClusterLoad:
                     delete_snapshots(self.folder)
                 conductor.await_leases()
             finally:
-                wait([nodes.ask(number, "end") for number in conductor.numbers], timeout=_END_S)
-        return LoadOutcome.INTERRUPTED if interrupted else _outcome(totals)
+                conductor.end(_END_S)
+        if interrupted:
+            return LoadOutcome.INTERRUPTED
+        # Nobody has interrupted this load.
+        return LoadOutcome.NODE_LOST if totals.outcome is LoadOutcome.INTERRUPTED else totals.outcome
 
     def _check(self, conductor: Conductor) -> None:
         """Ask the nodes about themselves; raise UsageError if they cannot send the load."""
-        self._facts = {number: NodeFacts(**one) for number, one in conductor.everyone("facts").items()}
-        conductor.names = {number: fact.host for number, fact in self._facts.items()}
-        own = NodeFacts(**NodeAgent().facts())
-        for problem in refusals(self._facts, own, self._plan.size, self._plan.request):
+        self._facts = conductor.meet()
+        for problem in refusals(self._facts, own_facts(), self._plan.size, self._plan.request):
             raise UsageError(problem)
         conductor.clocks = conductor.probe_clocks()
-
-    def _begin(self, conductor: Conductor) -> None:
-        """Start the processes of all parts."""
-        self._parts = {number: KeptPart(self.folder, number) for number in conductor.numbers}
-        count = len(self._parts)
-        conductor.each("begin", lambda number: [pickle.dumps(PartJob(self._plan.job, number, count))])
 
     def _start(self, conductor: Conductor) -> None:
         """Give all parts their start. From now on, the run is kept whatever happens."""
@@ -196,15 +188,10 @@ class ClusterLoad:
             return True
         return False
 
-    def _keep(self, number: int, news: News, notify: Notify) -> None:
-        """Keep what a node reports. The same message from several nodes is shown once."""
+    def _keep(self, number: int, news: News) -> None:
         part = self._parts[number]
         part.begin(news.files)
         self._whole.add(number, part.add(news.snapshots, news.reserved))
-        for text in (line["note"] for line in news.said if "note" in line):
-            if text not in self._told:
-                self._told.add(text)
-                notify(text)
 
     def _known(
         self, conductor: Conductor, before: Mapping[int, NodeClock], after: Mapping[int, NodeClock]
@@ -225,11 +212,6 @@ class ClusterLoad:
                 sent_until_ns=until_ns,
             )
         return found
-
-
-def _outcome(totals: LoadTotals) -> LoadOutcome:
-    """Return the outcome for the caller: nobody has interrupted this load."""
-    return LoadOutcome.NODE_LOST if totals.outcome is LoadOutcome.INTERRUPTED else totals.outcome
 
 
 # ---- the progress of a whole load, from the snapshots of its nodes, which arrive at different times ----

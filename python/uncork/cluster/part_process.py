@@ -14,8 +14,8 @@ import threading
 from pathlib import Path
 from typing import BinaryIO
 
+from uncork.cluster.jobs import PartJob, part_of_job
 from uncork.cluster.node_program import Say, run_program
-from uncork.cluster.part_job import PartJob, part_of_job
 from uncork.errors import UsageError
 from uncork.load.parts import Lease, PartControl
 from uncork.requests.jobs import LoadJob

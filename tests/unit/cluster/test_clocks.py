@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncork.cluster.clocks import NodeClock, Probe, clock_of
+from uncork.cluster.conductor import NodeClock, Probe, clock_of
 
 MS = 1_000_000
 

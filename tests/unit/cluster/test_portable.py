@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from uncork.cluster.part_job import PartJob, part_of_job
-from uncork.cluster.portable import portable_http, portable_sql
+from uncork.cluster.jobs import PartJob, part_of_job, portable_http, portable_sql
 from uncork.errors import UsageError
 from uncork.model.http import HttpServer, HttpSpec, Request
 from uncork.model.load import ClusterRequest, LoadPart, LoadScript, LoadSpec

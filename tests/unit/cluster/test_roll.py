@@ -1,6 +1,6 @@
 """Who is asked next, and who is given up."""
 
-from uncork.cluster.roll import OVERDUE_S, UNREACHABLE_S, Roll
+from uncork.cluster.conductor import OVERDUE_S, UNREACHABLE_S, Roll
 
 
 def test_a_node_is_asked_again_after_its_answer_and_the_pause():

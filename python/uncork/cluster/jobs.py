@@ -1,15 +1,63 @@
-"""Take the secrets out of a job before it goes to a cluster: nodes have their own, by name."""
+"""The jobs that nodes get, without secrets: nodes have their own, by name."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from uncork.engines.conninfo import Address
 from uncork.errors import UsageError
-from uncork.model.load import ClusterRequest
+from uncork.model.load import ClusterRequest, LoadPart
 from uncork.model.redaction import NOT_STORED, redact, without_header_secret
 from uncork.requests.jobs import HttpJob, LoadJob, ServerOptions
+from uncork.requests.server import ServerChoice
+from uncork.requests.source import Options, Source, made_source
+
+
+@dataclass(frozen=True, slots=True)
+class HostJob:
+    """An experiment for a host: its text, its files and options, and the server to measure on."""
+
+    text: str
+    files: Mapping[str, str]
+    options: Options
+    server: ServerChoice = field(repr=False)
+
+    @property
+    def source(self) -> Source:
+        """The experiment. Raises SpecError if the host cannot read it."""
+        return made_source(self.text, self.files, self.options, "experiment.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class PartJob:
+    """A part of a job: the whole job, without secrets, and which part of how many to send."""
+
+    job: LoadJob | HttpJob
+    number: int
+    count: int
+
+
+def part_of_job(wanted: PartJob, environment: Mapping[str, str]) -> LoadJob | HttpJob:
+    """Return the job of a part. Values of ``${NAME}`` come from this node's environment.
+
+    Raises UsageError if a variable is not set.
+    """
+    job = wanted.job
+    part = replace(job.spec.part or LoadPart(), number=wanted.number, count=wanted.count, lease="-")
+    if isinstance(job, LoadJob):
+        # The first part vacuums for all.
+        vacuum = job.vacuum if wanted.number == 1 else "none"
+        return replace(job, vacuum=vacuum, spec=replace(job.spec, part=part, progress_s=None))
+    missing = [name for name, _ in job.spec.environment if name not in environment]
+    if missing:
+        raise UsageError(
+            f"the requests use ${{{missing[0]}}}, but the node has no environment variable {missing[0]}: "
+            "set it where Ray is started on each node"
+        )
+    values = tuple((name, environment[name]) for name, _ in job.spec.environment)
+    return replace(job, spec=replace(job.spec, part=part, progress_s=None, environment=values))
 
 
 def portable_sql(job: LoadJob, address: Address, request: ClusterRequest) -> LoadJob:
