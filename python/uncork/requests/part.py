@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from uncork.errors import UsageError
-from uncork.load.trace import parse_trace
+from uncork.load.recording import parse_trace
 from uncork.model.http import HttpSpec
 from uncork.model.load import ArrivalKind, Arrivals, ClusterRequest, LoadPart, LoadSpec, OnLost
 from uncork.requests.option import Kind, Opt, choice, duration, names_given, whole

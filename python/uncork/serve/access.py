@@ -5,8 +5,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+import secrets
+import threading
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import urlsplit
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?")
@@ -58,3 +62,28 @@ def signed_in_key(token: str) -> str:
 def form_key(secret: bytes, visitor: str) -> str:
     """Return the key that a form must send back. It differs for each visitor."""
     return hmac.digest(secret, b"form " + visitor.encode(), hashlib.sha256).hex()
+
+
+# ---- the settings of a dashboard ----
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a dashboard serves, and to whom.
+
+    `names` are allowed host names, besides IP addresses and this machine's own name. If `token` is set, every
+    page requires it. `secret` signs forms; a restart invalidates open forms. `ending` is set when serving
+    ends, and stops event streams.
+    """
+
+    root: Path
+    names: frozenset[str] = frozenset()
+    token: str | None = None
+    port: int = 0
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    ending: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
+
+    @property
+    def cookie(self) -> str:
+        """Return the cookie's name. It has the port, because cookies of two dashboards share a host."""
+        return f"uncork-{self.port}"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -22,13 +21,14 @@ from uncork.model.results.figure import RunFigures
 from uncork.model.stored_run import StoredRun
 from uncork.model.units import format_bytes, format_count, format_duration
 from uncork.report.draw.spark import SPARK_HEIGHT, spark_path
+from uncork.report.headline import split_answer
 from uncork.report.runs.titles import run_title
-from uncork.serve import access, assets
-from uncork.serve.headlines import HeadlineCache
+from uncork.serve import access, answers
+from uncork.serve.access import Settings
 from uncork.serve.metrics import Metrics
 from uncork.serve.report_cache import ReportCache
-from uncork.serve.run_cache import RunCache
-from uncork.serve.settings import Settings
+from uncork.serve.run_cache import RunCache, ValueCache
+from uncork.store.layout import read_answer
 from uncork.store.remote.mirrors import fetched
 
 # ---- the metrics of named runs, such as the baseline, for Prometheus; each run is read once ----
@@ -38,46 +38,31 @@ _MOST: Final = 50
 """Named runs whose metrics are served, the newest first."""
 
 
-class NamedFigures:
-    """The metrics of named runs. Use it in one event loop only."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str, str], RunFigures | None] = {}
-
-    async def of(self, runs: Sequence[StoredRun]) -> list[tuple[str, RunFigures]]:
-        """Return each name with its run's metrics, in the order of names; runs without any are left out."""
-        named = sorted((run for run in runs if _counts(run)), key=lambda run: run.started_at, reverse=True)
-        named = named[:_MOST]
-        missing = [run for run in named if (run.id, run.stamp) not in self._kept]
-        if missing:
-            self._kept |= await asyncio.to_thread(_read, missing)
-        keys = {(run.id, run.stamp) for run in named}
-        self._kept = {key: kept for key, kept in self._kept.items() if key in keys}
-        return sorted(_by_name(named, self._kept), key=lambda pair: pair[0])
+async def named_figures(
+    cache: ValueCache[RunFigures | None], runs: Sequence[StoredRun]
+) -> list[tuple[str, RunFigures]]:
+    """Return each name with its run's metrics, in the order of names; runs without any are left out."""
+    named = [run for run in runs if run.names and run.kind in FIGURED and run.status == "complete"]
+    named = sorted(named, key=lambda run: run.started_at, reverse=True)[:_MOST]
+    figures = await cache.of(named)
+    pairs = ((name, figures[run.id]) for run in named for name in run.names)
+    return sorted(((name, found) for name, found in pairs if found is not None), key=lambda pair: pair[0])
 
 
-def _by_name(
-    runs: Sequence[StoredRun], kept: dict[tuple[str, str], RunFigures | None]
-) -> Iterator[tuple[str, RunFigures]]:
-    for run in runs:
-        figures = kept[run.id, run.stamp]
-        if figures is not None:
-            yield from ((name, figures) for name in run.names)
-
-
-def _counts(run: StoredRun) -> bool:
-    return bool(run.names) and run.kind in FIGURED and run.status == "complete"
-
-
-def _read(runs: Sequence[StoredRun]) -> dict[tuple[str, str], RunFigures | None]:
-    found: dict[tuple[str, str], RunFigures | None] = dict.fromkeys((run.id, run.stamp) for run in runs)
+def read_figures(runs: Sequence[StoredRun]) -> dict[str, RunFigures | None]:
+    """Return the metrics of each run, by its id; None for a run without any."""
+    found: dict[str, RunFigures | None] = dict.fromkeys(run.id for run in runs)
     by_folder = {run.folder: run for run in runs}
     with suppress(UncorkError):  # the address cannot be reached: what was read so far is served
         for folder in fetched(list(by_folder)):
             with suppress(UncorkError):  # damaged
-                run = by_folder[folder]
-                found[run.id, run.stamp] = remembered_figures(folder)
+                found[by_folder[folder].id] = remembered_figures(folder)
     return found
+
+
+def read_headlines(runs: Sequence[StoredRun]) -> dict[str, str]:
+    """Return what each run found, in one sentence, by its id; empty for runs without a report."""
+    return {run.id: split_answer(read_answer(run.folder))[0] for run in runs}
 
 
 # ---- the context of all pages: runs, reports, settings and templates ----
@@ -100,8 +85,8 @@ class AppContext:
     reports: ReportCache
     metrics: Metrics
     series: SeriesSeen = field(default_factory=SeriesSeen)
-    headlines: HeadlineCache = field(default_factory=HeadlineCache)
-    named: NamedFigures = field(default_factory=NamedFigures)
+    headlines: ValueCache[str] = field(default_factory=lambda: ValueCache(read_headlines))
+    figures: ValueCache[RunFigures | None] = field(default_factory=lambda: ValueCache(read_figures))
 
 
 def context_of(request: Request) -> AppContext:
@@ -126,7 +111,7 @@ def fragment(request: Request, template: str, **values: object) -> str:
             values,
             form_key=key,
             version=__version__,
-            assets=assets.ADDRESSES,
+            assets=answers.ADDRESSES,
             now=datetime.now(UTC),
             here=request.url.path,
         )
@@ -140,6 +125,19 @@ def message(
     return show(
         request, "message.html.j2", status, heading=heading, text=text, steps=steps or {"All runs": "/"}
     )
+
+
+class PageError(Exception):
+    """A page cannot be shown. Its arguments are those of `message` after the request."""
+
+
+@contextmanager
+def refusing(status: int, heading: str, steps: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Show a page with a message if an `UncorkError` is raised within."""
+    try:
+        yield
+    except UncorkError as error:
+        raise PageError(status, heading, str(error), steps) from error
 
 
 @cache
@@ -156,17 +154,13 @@ def _environment() -> Environment:
         "bytes": format_bytes,
         "count": format_count,
         "ago": _ago,
-        "minute": _minute,
+        "minute": lambda at: "unknown" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M}",
         "spark_path": spark_path,
         "title": run_title,
         "clock": lambda text: text[:16].replace("T", " "),
     }
     found.globals["spark_height"] = SPARK_HEIGHT
     return found
-
-
-def _minute(at: datetime | None) -> str:
-    return "unknown" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def _ago(seconds: Any) -> str:

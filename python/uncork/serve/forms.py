@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -12,20 +13,17 @@ from starlette.responses import RedirectResponse, Response
 
 from uncork.errors import StoreError, UsageError
 from uncork.serve import access
-from uncork.serve.app_context import context_of, message, show
+from uncork.serve.app_context import PageError, context_of, show
 from uncork.store.catalogue import set_tag
 
 _WRONG_S: Final = 0.5
 """Delay after a wrong token."""
 _MOST_FIELDS: Final = 10
-Form = Mapping[str, str]
 
 
 async def tag(request: Request) -> Response:
     """Set or remove a tag of a run."""
     form = await _form(request)
-    if form is None:
-        return _refused(request)
     context = context_of(request)
     run = await context.cache.find(request.path_params["id"])
     try:
@@ -35,10 +33,8 @@ async def tag(request: Request) -> Response:
         if form.get("remove", ""):
             await asyncio.to_thread(set_tag, run.folder, form.get("remove", ""), present=False)
     except (UsageError, StoreError) as error:
-        status = 400 if isinstance(error, UsageError) else 500
-        return message(
-            request, status, "The tag was not set", str(error), {"Back": f"/runs/{run.id}/details"}
-        )
+        status, back = 400 if isinstance(error, UsageError) else 500, {"Back": f"/runs/{run.id}/details"}
+        raise PageError(status, "The tag was not set", str(error), back) from error
     await context.cache.seen(newest=True)
     return RedirectResponse(f"/runs/{run.id}/details#tags", 303)
 
@@ -51,8 +47,6 @@ async def sign_in(request: Request) -> Response:
     if request.method != "POST":
         return show(request, "sign_in.html.j2", to=_ours(request.query_params.get("to", "/")), wrong=False)
     form = await _form(request)
-    if form is None:
-        return _refused(request)
     to = _ours(form.get("to", ""))
     if not access.same(form.get("token", "").strip(), settings.token):
         context_of(request).metrics.refused["token"] += 1
@@ -69,30 +63,22 @@ async def sign_in(request: Request) -> Response:
     return answer
 
 
-async def _form(request: Request) -> Form | None:
-    """Return the form if it is valid: small, and with the key that this visitor was given. Otherwise None."""
-    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
-        return None
-    try:
-        body = (await request.body()).decode()
-        form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
-    except (ClientDisconnect, ValueError):
-        return None
-    key = access.form_key(context_of(request).settings.secret, request.state.visitor)
-    return form if access.same(form.get("key", ""), key) else None
+async def _form(request: Request) -> Mapping[str, str]:
+    """Return a valid form: small, and with the key that this visitor was given. Raises PageError if not."""
+    context, form = context_of(request), {}
+    if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        with suppress(ClientDisconnect, ValueError):
+            body = (await request.body()).decode()
+            form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
+    key = access.form_key(context.settings.secret, request.state.visitor)
+    if access.same(form.get("key", ""), key):
+        return form
+    context.metrics.refused["form"] += 1
+    text = "The dashboard restarted since the form was opened, or another site sent it. Open the page again."
+    raise PageError(403, "This form is no longer valid", text)
 
 
 def _ours(address: str) -> str:
     """Return an address if it is on this site, else ``/``, so that nobody is redirected elsewhere."""
     plain = address.isascii() and address.isprintable() and "\\" not in address
     return address if plain and address.startswith("/") and not address.startswith("//") else "/"
-
-
-def _refused(request: Request) -> Response:
-    context_of(request).metrics.refused["form"] += 1
-    return message(
-        request,
-        403,
-        "This form is no longer valid",
-        "The dashboard restarted since the form was opened, or another site sent it. Open the page again.",
-    )

@@ -7,14 +7,15 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from uncork.serve import access
+from uncork.serve.access import Settings
 from uncork.serve.metrics import Metrics
-from uncork.serve.settings import Settings
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -66,10 +67,9 @@ class Guard:
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
                 if scope["state"].get("new_visitor"):
-                    headers.append(
-                        "set-cookie",
-                        self._cookie(f"{self._settings.cookie}-visitor", scope["state"]["visitor"]),
-                    )
+                    name, visitor = f"{self._settings.cookie}-visitor", scope["state"]["visitor"]
+                    cookie = f"{name}={visitor}; Path=/; Max-Age={_YEAR_S}; HttpOnly; SameSite=Lax"
+                    headers.append("set-cookie", cookie)
             await send(message)
 
         scope.setdefault("state", {})
@@ -98,7 +98,10 @@ class Guard:
         if large is not None:
             return large
         cookies = cookie_parser(headers.get("cookie", ""))
-        self._recognise(scope, cookies)
+        # Each visitor gets a random id, for which forms are signed.
+        visitor = cookies.get(f"{self._settings.cookie}-visitor", "")
+        new = len(visitor) != 32 or not visitor.isalnum()
+        scope["state"] |= {"new_visitor": new, "visitor": secrets.token_hex(16) if new else visitor}
         if scope["method"] == "POST" and access.is_cross_site(headers):
             return self._refused(403, "cross-site", "The form was sent by another site, so it is ignored.\n")
         return self._unknown(scope, headers, cookies)
@@ -135,27 +138,11 @@ class Guard:
         wanted = scope["path"] + (
             f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
         )
-        return RedirectResponse(f"/sign-in?{_encoded(wanted)}", 303)
+        return RedirectResponse(f"/sign-in?{urlencode({'to': wanted})}", 303)
 
     def _refused(self, status: int, reason: str, text: str) -> Response:
         self._metrics.refused[reason] += 1
         return PlainTextResponse(text, status, headers={"connection": "close"})
-
-    def _recognise(self, scope: Scope, cookies: dict[str, str]) -> None:
-        """Give each visitor a random id, for which forms are signed."""
-        visitor = cookies.get(f"{self._settings.cookie}-visitor", "")
-        scope["state"]["new_visitor"] = len(visitor) != 32 or not visitor.isalnum()
-        scope["state"]["visitor"] = secrets.token_hex(16) if scope["state"]["new_visitor"] else visitor
-
-    @staticmethod
-    def _cookie(name: str, value: str) -> str:
-        return f"{name}={value}; Path=/; Max-Age={_YEAR_S}; HttpOnly; SameSite=Lax"
-
-
-def _encoded(address: str) -> str:
-    from urllib.parse import urlencode  # noqa: PLC0415
-
-    return urlencode({"to": address})
 
 
 def _limited(receive: Receive) -> Receive:

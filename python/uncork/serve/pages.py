@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from uncork.errors import UncorkError
-from uncork.serve.app_context import context_of, message, show
+from uncork.serve.app_context import context_of, message, named_figures, show
 from uncork.serve.metrics import exposition
 from uncork.serve.report_cache import document_of
 from uncork.workbench.experiment.case_list import all_cases, case_page
@@ -46,11 +46,16 @@ async def metrics(request: Request) -> Response:
     """Return the dashboard's metrics in Prometheus's format."""
     context = context_of(request)
     seen = await context.cache.seen()
-    named = await context.named.of(seen.runs)
+    named = await named_figures(context.figures, seen.runs)
     text = await asyncio.to_thread(
         exposition, context.metrics, seen.runs, len(seen.damaged), datetime.now(UTC), named
     )
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def refused(request: Request, error: Exception) -> Response:
+    """Return the page with the message of a `PageError`."""
+    return message(request, *error.args)
 
 
 async def not_found(request: Request, _: Exception) -> Response:

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,13 +34,13 @@ class RunProgress:
     """
 
     sentence: str
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    idle_s: float
+    caption: str = ""
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
     sparks: tuple[Spark, ...] = ()
     numbers: int = 0
     sentences: bool = False
+    idle_s: float = 0.0
 
 
 def has_progress(run: StoredRun) -> bool:
@@ -50,27 +50,26 @@ def has_progress(run: StoredRun) -> bool:
 
 def run_progress(run: StoredRun) -> RunProgress:
     """Return what a run has stored so far. Raises StoreError if its files are damaged."""
-    idle_s = max(0.0, time.time() - _last_change_s(run.folder))
+    return replace(_progress(run), idle_s=max(0.0, time.time() - _last_change_s(run.folder)))
+
+
+def _progress(run: StoredRun) -> RunProgress:
     if run.kind in ("cure", "together"):
-        return (_cure if run.kind == "cure" else _together)(run, idle_s)
+        return (_cure if run.kind == "cure" else _together)(run)
     if run.kind in ("load", "database"):
         snapshots = read_snapshots(run.folder)
         if not snapshots:
-            return RunProgress(
-                "Nothing is stored yet: the first snapshot comes after a second.", "", (), (), idle_s
-            )
-        make = _load if run.kind == "load" else _database
-        return make(run, snapshots, idle_s)
+            return RunProgress("Nothing is stored yet: the first snapshot comes after a second.")
+        return (_load if run.kind == "load" else _database)(run, snapshots)
     with closing(RunReader(run.folder)) as reader:
         if run.kind == "experiment":
-            return _experiment(reader, idle_s)
+            return _experiment(reader)
         if run.kind == "sweep":
-            return _sweep(reader, idle_s)
-    sentence = "There is nothing to show yet: it stores its results when it ends."
-    return RunProgress(sentence, "", (), (), idle_s)
+            return _sweep(reader)
+    return RunProgress("There is nothing to show yet: it stores its results when it ends.")
 
 
-def _experiment(reader: RunReader, idle_s: float) -> RunProgress:
+def _experiment(reader: RunReader) -> RunProgress:
     totals, rounds = reader.totals(), reader.last_round()
     failed = f", {format_count(totals['failed'])} of them failed" if totals["failed"] else ""
     trials = count_words(totals["trials"], "trial")
@@ -86,7 +85,6 @@ def _experiment(reader: RunReader, idle_s: float) -> RunProgress:
         "Measured so far; the report adds verdicts with their intervals",
         columns,
         tuple(_experiment_row(row) for row in rows),
-        idle_s,
         numbers=3,
     )
 
@@ -101,7 +99,7 @@ def _experiment_row(row: Sequence[Any]) -> tuple[str, ...]:
     )
 
 
-def _load(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
+def _load(run: StoredRun, snapshots: Sequence[Mapping[str, Any]]) -> RunProgress:
     rates = [_rate(snapshot, "succeeded") for snapshot in snapshots]
     last, failed = snapshots[-1], sum(snapshot["failed"] for snapshot in snapshots)
     elapsed = format_duration(last["elapsed_ns"])
@@ -114,7 +112,7 @@ def _load(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: float)
     rows = tuple(_load_row(snapshot) for snapshot in reversed(snapshots[-_SHOWN:]))
     sparks = tuple(_load_sparks(snapshots, now))
     caption = f"The last {count_words(len(rows), 'snapshot')}, newest first"
-    return RunProgress(sentence, caption, _LOAD_COLUMNS, rows, idle_s, sparks)
+    return RunProgress(sentence, caption, _LOAD_COLUMNS, rows, sparks)
 
 
 def _load_row(snapshot: Mapping[str, Any]) -> tuple[str, ...]:
@@ -145,14 +143,14 @@ def _load_sparks(snapshots: Sequence[Mapping[str, Any]], now: str, name: str = "
         yield _spark(title("Failed a second"), snapshots, lost, many)
 
 
-def _together(run: StoredRun, idle_s: float) -> RunProgress:
+def _together(run: StoredRun) -> RunProgress:
     """Return the progress of loads that run together: the newest snapshot of each load that has not ended."""
     folders = {name: run.folder / PARTS / name for name in read_manifest(run.folder).options["loads"]}
     sent = {name: found for name, folder in folders.items() if (found := read_snapshots(folder))}
     if not sent:
         ended = any((folder / "load_totals").is_dir() for folder in folders.values())
         sentence = "The loads have ended." if ended else "The loads start together, when all are ready."
-        return RunProgress(sentence, "", (), (), idle_s)
+        return RunProgress(sentence)
     now, last = _now(run), {name: found[-1] for name, found in sent.items()}
     lengths = [_wanted_ns(folder) for folder in folders.values()]
     whole = "" if None in lengths else f" of {format_duration(max(filter(None, lengths)))}"
@@ -168,13 +166,12 @@ def _together(run: StoredRun, idle_s: float) -> RunProgress:
         "The newest snapshot of each load",
         ("load", *_LOAD_COLUMNS),
         tuple((name, *_load_row(one)) for name, one in last.items()),
-        idle_s,
         tuple(spark for name, found in sent.items() for spark in _load_sparks(found, now, name)),
         numbers=1,
     )
 
 
-def _database(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: float) -> RunProgress:
+def _database(run: StoredRun, snapshots: Sequence[Mapping[str, Any]]) -> RunProgress:
     last = snapshots[-1]
     names = list(dict.fromkeys(name for snapshot in snapshots for name, _ in snapshot["classes"]))
     classes = ", ".join(f"{name} {number:.1f}" for name, number in last["classes"]) or "none"
@@ -193,13 +190,13 @@ def _database(run: StoredRun, snapshots: Sequence[Mapping[str, Any]], idle_s: fl
     busy = [snapshot["sessions"] for snapshot in snapshots]
     spark = _spark(f"Busy sessions {_now(run)}", snapshots, busy, lambda value: f"{value:.1f}")
     caption = f"The last {count_words(len(rows), 'snapshot')}, newest first"
-    return RunProgress(sentence, caption, ("at", "busy", *names), rows, idle_s, (spark,))
+    return RunProgress(sentence, caption, ("at", "busy", *names), rows, (spark,))
 
 
-def _cure(run: StoredRun, idle_s: float) -> RunProgress:
+def _cure(run: StoredRun) -> RunProgress:
     snapshots = read_snapshots(run.folder)
     if not snapshots:
-        return RunProgress("Nothing is stored yet: the cure has just begun.", "", (), (), idle_s)
+        return RunProgress("Nothing is stored yet: the cure has just begun.")
     last = snapshots[-1]
     at = f"{format_duration(last['elapsed_ns'])} of at most {format_duration(last['budget_ns'])}"
     sentence = (
@@ -211,7 +208,7 @@ def _cure(run: StoredRun, idle_s: float) -> RunProgress:
         for line in reversed(told[-_SHOWN:])
     )
     caption = f"The last {count_words(len(rows), 'message')}, newest first"
-    return RunProgress(sentence, caption, ("at", "step", "message"), rows, idle_s, numbers=3, sentences=True)
+    return RunProgress(sentence, caption, ("at", "step", "message"), rows, numbers=3, sentences=True)
 
 
 def _spark(
@@ -248,7 +245,7 @@ def _wanted_ns(folder: Path) -> int | None:
     return None if wanted is None else int(wanted)
 
 
-def _sweep(reader: RunReader, idle_s: float) -> RunProgress:
+def _sweep(reader: RunReader) -> RunProgress:
     rows = reader.ask(_VISITS)[1]
     sentence = f"{count_words(len(rows), 'load step')} stored." if rows else "No load step is stored yet."
     columns = ("step", "level", "operations a second", "median latency", "99th percentile", "failed")
@@ -261,7 +258,7 @@ def _sweep(reader: RunReader, idle_s: float) -> RunProgress:
         for number, level, rate, p50_ns, p99_ns, failed in rows
     )
     caption = "Load steps so far, newest first"
-    return RunProgress(sentence, caption, columns, shown, idle_s, tuple(_throughputs(rows)), numbers=0)
+    return RunProgress(sentence, caption, columns, shown, tuple(_throughputs(rows)), numbers=0)
 
 
 def _throughputs(rows: Sequence[Sequence[Any]]) -> Iterator[Spark]:

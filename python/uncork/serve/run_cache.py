@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from uncork.analysis.runs.listing import RunList, read_runs
 from uncork.model.stored_run import StoredRun
@@ -20,6 +21,11 @@ _OLD_S: Final = 10.0
 _REST: Final = 4.0
 """Rest between two reads, as a multiple of the time the last read took, so that reading many runs does not
 slow down many visitors."""
+
+
+_MOST_VALUES: Final = 2_000
+
+Value = TypeVar("Value")
 
 
 class NoSuchRunError(Exception):
@@ -93,6 +99,25 @@ class RunCache:
         began = time.monotonic()
         found = await asyncio.to_thread(_look, self.root, self._seen)
         self._seen, self._at, self._took = found, began, time.monotonic() - began
+        return found
+
+
+class ValueCache(Generic[Value]):
+    """A value of each run, which `read` returns by its id, read once per change. For one event loop only."""
+
+    def __init__(self, read: Callable[[Sequence[StoredRun]], Mapping[str, Value]]) -> None:
+        self._read = read
+        self._kept: OrderedDict[tuple[str, str], Value] = OrderedDict()
+
+    async def of(self, runs: Sequence[StoredRun]) -> dict[str, Value]:
+        """Return the value of each run, by its id."""
+        missing = [run for run in runs if (run.id, run.stamp) not in self._kept]
+        if missing:
+            read = await asyncio.to_thread(self._read, missing)
+            self._kept |= {(run.id, run.stamp): read[run.id] for run in missing}
+        found = {run.id: self._kept[run.id, run.stamp] for run in runs}
+        while len(self._kept) > _MOST_VALUES:
+            self._kept.popitem(last=False)
         return found
 
 

@@ -24,7 +24,7 @@ from uncork.errors import UncorkError
 from uncork.model.stored_run import RunFilter, StoredRun, select
 from uncork.report.write.exports import FORMS, exports
 from uncork.serve.answers import MEDIA, file_of, packed, page_of
-from uncork.serve.app_context import context_of, fragment, message, show
+from uncork.serve.app_context import context_of, fragment, message, refusing, show
 from uncork.serve.progress import RunProgress, has_progress, run_progress
 from uncork.serve.report_cache import document_of
 from uncork.serve.run_cache import NoSuchRunError
@@ -159,13 +159,9 @@ async def exported(request: Request) -> Response:
     if form not in MEDIA:
         raise NoSuchRunError
     reports = context_of(request).reports
-    try:
+    with refusing(404, "There is no such export", {"Exports": f"/runs/{run.id}/details"}):
         drawn = await reports.report(run)
         data = await reports.export(drawn, request.path_params["number"], form)
-    except UncorkError as error:
-        return message(
-            request, 404, "There is no such export", str(error), {"Exports": f"/runs/{run.id}/details"}
-        )
     return file_of(data, f"{run.id}-{request.path_params['number']}.{form}", MEDIA[form])
 
 
@@ -192,10 +188,8 @@ async def result(request: Request) -> Response:
 async def telemetry(request: Request) -> Response:
     """Return a run's time series as OpenTelemetry metrics, with one line of JSON per export request."""
     run = await _run(request)
-    try:
+    with refusing(422, "There is nothing to export"):
         data = await context_of(request).reports.telemetry(run)
-    except UncorkError as error:
-        return message(request, 422, "There is nothing to export", str(error), {"All runs": "/"})
     return file_of(data, f"{run.id}.otlp.jsonl", "application/jsonl")
 
 
@@ -244,7 +238,7 @@ async def _progress(run: StoredRun) -> RunProgress:
     try:
         return await asyncio.to_thread(run_progress, run)
     except (UncorkError, OSError) as error:
-        return RunProgress(f"Its stored data cannot be read right now: {error}", "", (), (), 0.0)
+        return RunProgress(f"Its stored data cannot be read right now: {error}")
 
 
 def _event(name: str, text: str) -> str:

@@ -10,11 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uncork.analysis.runs.comparable_runs import comparable_series, figure_entries
-from uncork.errors import UncorkError
 from uncork.model.stored_run import BASELINE, StoredRun
 from uncork.report.words import figure_value
 from uncork.serve.answers import MEDIA, file_of, page_of
-from uncork.serve.app_context import context_of, message, show
+from uncork.serve.app_context import PageError, context_of, refusing, show
 from uncork.serve.report_cache import Drawn, HistoryWanted, compared_query
 from uncork.serve.run_cache import NoSuchRunError
 
@@ -29,29 +28,21 @@ _LONGEST: Final = 400
 async def compared(request: Request) -> Response:
     """Return the page that compares runs with the run `against`, the baseline, or the oldest."""
     found = await _chosen(request)
-    if isinstance(found, Response):
-        return found
-    try:
+    steps = {run.id: f"/runs/{run.id}" for run in found} | {"All runs": "/"}
+    with refusing(422, "These runs cannot be compared", steps):
         return page_of((await _comparison(request, found)).html)
-    except UncorkError as error:
-        steps = {run.id: f"/runs/{run.id}" for run in found} | {"All runs": "/"}
-        return message(request, 422, "These runs cannot be compared", str(error), steps)
 
 
 async def compared_exported(request: Request) -> Response:
     """Return a chart or table of a comparison as a file."""
     found = await _chosen(request)
-    if isinstance(found, Response):
-        return found
     back = {"The comparison": f"/compare?{compared_query(found[0], found[1:])}"}
-    try:
+    with refusing(404, "There is no such export", back):
         return await _export(request, await _comparison(request, found), "comparison")
-    except UncorkError as error:
-        return message(request, 404, "There is no such export", str(error), back)
 
 
-async def _chosen(request: Request) -> list[StoredRun] | Response:
-    """Return the requested runs, starting with the run to compare with, or a page that asks for runs."""
+async def _chosen(request: Request) -> list[StoredRun]:
+    """Return the requested runs, starting with the run to compare with. Raises PageError without some."""
     context, query = context_of(request), request.query_params
     ids = list(dict.fromkeys([*query.getlist("against")[:1], *query.getlist("run")]))
     if len(ids) == 1 and "against" not in query:
@@ -62,10 +53,10 @@ async def _chosen(request: Request) -> list[StoredRun] | Response:
             f"A single run is compared with the run named {BASELINE}. Give a run that name with "
             f"`uncork runs name RUN {BASELINE}`, or select two runs in the list."
         )
-        return message(request, 400, "There is no run to compare with", text)
+        raise PageError(400, "There is no run to compare with", text)
     if not 1 < len(ids) <= _MOST_COMPARED:
         text = f"Select 2 to {_MOST_COMPARED} runs in the list, then compare them."
-        return message(request, 400, "Select runs to compare", text)
+        raise PageError(400, "Select runs to compare", text)
     found = [await context.cache.find(id) for id in ids]
     if "against" not in query:
         found.sort(key=lambda run: (BASELINE not in run.names, run.started_at))
@@ -89,19 +80,15 @@ async def histories(request: Request) -> Response:
     run = await context_of(request).cache.find(query["like"])
     if "metric" not in query:
         return await _figures(request, run)
-    try:
+    steps = {"Its metrics": f"/history?{urlencode({'like': run.id})}", "All runs": "/"}
+    with refusing(404, "There is no such history", steps):
         return page_of((await _history(request)).html)
-    except UncorkError as error:
-        steps = {"Its metrics": f"/history?{urlencode({'like': run.id})}", "All runs": "/"}
-        return message(request, 404, "There is no such history", str(error), steps)
 
 
 async def history_exported(request: Request) -> Response:
     """Return a chart or table of a history as a file."""
-    try:
+    with refusing(404, "There is no such export", {"Histories": "/history"}):
         return await _export(request, await _history(request), "history")
-    except UncorkError as error:
-        return message(request, 404, "There is no such export", str(error), {"Histories": "/history"})
 
 
 async def _series(request: Request) -> Response:
@@ -121,12 +108,8 @@ async def _series(request: Request) -> Response:
 
 
 async def _figures(request: Request, run: StoredRun) -> Response:
-    try:
+    with refusing(422, f"{run.id} has no history", {"Its report": f"/runs/{run.id}"}):
         entries = await asyncio.to_thread(figure_entries, run.folder)
-    except UncorkError as error:
-        return message(
-            request, 422, f"{run.id} has no history", str(error), {"Its report": f"/runs/{run.id}"}
-        )
     return show(
         request,
         "figures.html.j2",

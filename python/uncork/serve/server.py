@@ -5,16 +5,24 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Route
 
 from uncork.errors import SetupError, UsageError
-from uncork.serve.app import create_app
-from uncork.serve.settings import Settings
+from uncork.serve import answers, forms, pages, runs, series
+from uncork.serve.access import Settings
+from uncork.serve.app_context import AppContext, PageError
+from uncork.serve.metrics import Metrics
+from uncork.serve.middleware import App, Guard
+from uncork.serve.report_cache import ReportCache, StillDrawingError, TooBusyError
+from uncork.serve.run_cache import NoSuchRunError, RunCache
 
 _HEADERS_BYTES = 16 * 1024
 _LEAST_TOKEN = 16
@@ -112,3 +120,55 @@ def _listener(host: str, port: int) -> socket.socket:
 
 def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+# ---- the routes of the dashboard, and its ASGI application ----
+
+
+def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -> App:
+    """Return the dashboard as an ASGI application; it calls `started` once it has read the runs."""
+    context = AppContext(settings, RunCache(settings.root), ReportCache(), Metrics())
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await context.cache.seen()
+        started()
+        yield
+
+    application = Starlette(
+        routes=[
+            Route("/", runs.all_runs),
+            Route("/rows", runs.rows),
+            Route("/first", runs.first),
+            Route("/runs/{id}", runs.report),
+            Route("/runs/{id}/details", runs.details),
+            Route("/runs/{id}/live", runs.live),
+            Route("/runs/{id}/events", runs.events),
+            Route("/runs/{id}/exports/{number:int}.{form}", runs.exported),
+            Route("/runs/{id}/report.md", runs.markdown),
+            Route("/runs/{id}/result.json", runs.result),
+            Route("/runs/{id}/otlp.jsonl", runs.telemetry),
+            Route("/runs/{id}/tags", forms.tag, methods=["POST"]),
+            Route("/compare", series.compared),
+            Route("/compare/exports/{number:int}.{form}", series.compared_exported),
+            Route("/history", series.histories),
+            Route("/history/exports/{number:int}.{form}", series.history_exported),
+            Route("/cases", pages.cases),
+            Route("/cases/{name}", pages.case),
+            Route("/metrics", pages.metrics),
+            Route("/sign-in", forms.sign_in, methods=["GET", "POST"]),
+            Route("/static/{name}", answers.static),
+        ],
+        exception_handlers={
+            404: pages.not_found,
+            405: pages.not_allowed,
+            PageError: pages.refused,
+            NoSuchRunError: runs.no_such_run,
+            StillDrawingError: pages.still_drawing,
+            TooBusyError: runs.too_busy,
+            Exception: pages.broken,
+        },
+        lifespan=lifespan,
+    )
+    application.state.context = context
+    return Guard(application, settings, context.metrics)

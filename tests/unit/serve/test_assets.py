@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from uncork.serve import assets
+from uncork.serve import answers
 
 VENDOR = files("uncork.serve").joinpath("static", "vendor")
 LINES = re.findall(
@@ -17,9 +17,9 @@ LINES = re.findall(
 
 
 def test_every_file_of_others_is_listed_and_nothing_else_lies_there():
-    assert sorted(name for name, *_ in LINES) == sorted(assets.VENDORED)
+    assert sorted(name for name, *_ in LINES) == sorted(answers.VENDORED)
     licences = {licence for _, _, licence, _ in LINES}
-    assert {path.name for path in VENDOR.iterdir()} == {"README.md", *licences, *assets.VENDORED}
+    assert {path.name for path in VENDOR.iterdir()} == {"README.md", *licences, *answers.VENDORED}
 
 
 @pytest.mark.parametrize(("name", "version", "licence", "digest"), LINES)
@@ -32,6 +32,6 @@ def test_a_file_of_others_is_unchanged_and_its_licence_stands_beside_it(name, ve
 
 
 def test_no_script_names_another_host():
-    for name in assets.VENDORED:
+    for name in answers.VENDORED:
         found = set(re.findall(rb"https?://[\w./-]+", VENDOR.joinpath(name).read_bytes()))
         assert found <= {b"http://www.w3.org/1999/xhtml"}  # the name of a language, not an address

@@ -11,7 +11,8 @@ pytest.importorskip("starlette")
 from fakes.stored_loads import store_load
 from uncork.analysis.runs.listing import read_runs
 from uncork.report.runs.titles import run_title
-from uncork.serve.headlines import HeadlineCache
+from uncork.serve.app_context import read_headlines
+from uncork.serve.run_cache import ValueCache
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def test_the_result_is_the_headline_and_is_read_once_per_change(run):
     store_answer(run, 'It handled "a. b" 5 times. Then more.')
 
     async def asked():
-        cache = HeadlineCache()
+        cache = ValueCache(read_headlines)
         first = await cache.of([run])
         store_answer(run, "It changed.")
         kept = await cache.of([run])
@@ -46,7 +47,7 @@ def test_a_run_without_a_readable_result_has_none(run, text):
     (run.folder / "result.json").unlink(missing_ok=True)
     if text is not None:
         (run.folder / "result.json").write_text(text)
-    assert asyncio.run(HeadlineCache().of([run])) == {run.id: ""}
+    assert read_headlines([run]) == {run.id: ""}
 
 
 @pytest.mark.parametrize(("kind", "name", "question", "title"), [

@@ -7,8 +7,9 @@ from fakes.stored_loads import store_load
 from uncork.analysis.runs.figures import remembered_figures
 from uncork.analysis.runs.listing import read_runs
 from uncork.model.results.figure import Figure, RunFigures
-from uncork.serve.app_context import NamedFigures
+from uncork.serve.app_context import named_figures, read_figures
 from uncork.serve.metrics import Metrics, exposition
+from uncork.serve.run_cache import ValueCache
 from uncork.store.layout import name_run
 from unit.model.test_stored_run import RUN
 
@@ -103,11 +104,11 @@ def test_named_runs_are_read_once_and_damaged_ones_are_left_out(tmp_path, monkey
         "uncork.serve.app_context.remembered_figures",
         lambda folder: read.append(folder) or remembered_figures(folder),
     )
-    cache, runs = NamedFigures(), read_runs(tmp_path).runs
+    cache, runs = ValueCache(read_figures), read_runs(tmp_path).runs
     for _ in range(2):
-        ((name, found),) = asyncio.run(cache.of(runs))
+        ((name, found),) = asyncio.run(named_figures(cache, runs))
         assert (name, found.id) == ("baseline", good.name)
     assert sorted(read) == sorted([good, damaged])
     name_run(tmp_path, plain.name, "baseline")
-    ((name, found),) = asyncio.run(cache.of(read_runs(tmp_path).runs))
+    ((name, found),) = asyncio.run(named_figures(cache, read_runs(tmp_path).runs))
     assert found.id == plain.name
