@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from uncork.experiment.spec.fields import Nanoseconds, Section, needs_sql
+from uncork.experiment.spec.fields import Nanoseconds, Section, key, needs_sql
 from uncork.experiment.spec.services import Command
 
 
@@ -16,9 +16,9 @@ class DataCheck(Section):
     `:name` is replaced by values of the variant and levels of factors.
     """
 
-    title: str | None = Field(default=None, description="Title in reports. Default: the name.")
-    sql: str | None = Field(default=None, description="A query; the first column of its first row is shown.")
-    file: str | None = Field(default=None, description="A file beside this one with the query.")
+    title: str | None = key("Title in reports. Default: the name.")
+    sql: str | None = key("A query; the first column of its first row is shown.")
+    file: str | None = key("A file beside this one with the query.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -35,18 +35,15 @@ class OwnMetric(Section):
     Variants do not take turns within a block then, so that each number belongs to one trial.
     """
 
-    sql: str | None = Field(
-        default=None, description="A query; the first column of its first row is the number."
-    )
-    file: str | None = Field(default=None, description="A file beside this one with the query.")
-    command: Command | None = Field(
-        default=None,
-        description="In place of a query: the program and its arguments, as a list. {python} is the "
+    sql: str | None = key("A query; the first column of its first row is the number.")
+    file: str | None = key("A file beside this one with the query.")
+    command: Command | None = key(
+        "In place of a query: the program and its arguments, as a list. {python} is the "
         "interpreter that runs uncork, and {database_url} (or {database_host}, _port, _name, _user, "
-        "_password) the variant's database. Files beside this one that it names are copied to its folder.",
+        "_password) the variant's database. Files beside this one that it names are copied to its folder."
     )
-    timeout: Nanoseconds = Field(default=10 * 10**9, description="Maximum time for the command.")
-    better: Literal["lower", "higher"] = Field(default="lower", description="Which direction is better.")
+    timeout: Nanoseconds = key("Maximum time for the command.", 10 * 10**9)
+    better: Literal["lower", "higher"] = key("Which direction is better.", "lower")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -71,6 +71,13 @@ class Section(BaseModel):
     """A table of the file. Unknown keys are errors, and values are never converted to another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def key(description: str, default: Any = None, **limits: Any) -> Any:
+    """Return the field of a key that may be left out; `default` is its value then, or the type of it."""
+    if isinstance(default, type):
+        return Field(default_factory=default, description=description, **limits)
+    return Field(default=default, description=description, **limits)
 
 
 def refuse_password(conninfo: str) -> str:

@@ -23,10 +23,10 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from uncork.errors import UsageError
-from uncork.experiment.spec.fields import Section
+from uncork.experiment.spec.fields import Section, key
 from uncork.experiment.spec.problems import unknown
 from uncork.model.results.gate_metrics import (
     GATE_METRICS,
@@ -174,20 +174,17 @@ def default_gates(spec: Spec) -> tuple[Gate, ...]:
 class Guard(Section):
     """What `uncork guard` requires of a candidate."""
 
-    gates: list[str] = Field(
-        default_factory=list,
-        description='Conditions for the candidate, such as "p99 < +5%", "queries a request <= baseline", '
+    gates: list[str] = key(
+        'Conditions for the candidate, such as "p99 < +5%", "queries a request <= baseline", '
         '"plan unchanged on NAME". Default: each workload\'s own metric may be worse by less than practical, '
         "and the success rate of HTTP workloads must be no worse.",
+        list,
     )
-    acknowledged: str | None = Field(
-        default=None,
-        min_length=1,
-        description="The file of known changes, beside this one. Default: uncork-acknowledged.toml.",
+    acknowledged: str | None = key(
+        "The file of known changes, beside this one. Default: uncork-acknowledged.toml.", min_length=1
     )
-    build: list[str] = Field(
-        default_factory=list,
-        description="A command, as a list, that runs once in each commit's checkout, without a shell.",
+    build: list[str] = key(
+        "A command, as a list, that runs once in each commit's checkout, without a shell.", list
     )
 
     @field_validator("gates")

@@ -11,7 +11,7 @@ from urllib.parse import quote_plus
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from uncork.experiment.spec import problems
-from uncork.experiment.spec.fields import Section
+from uncork.experiment.spec.fields import Section, key
 from uncork.model.http import BodyKind, Capture, Checks, Request
 
 VALUE_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -68,17 +68,13 @@ _Pointers = Annotated[
 class CaptureTable(Section):
     """Where in an answer a value is that later requests of the same client use as `{name}`."""
 
-    json_pointer: _Pointer | None = Field(
-        default=None, alias="json", description="The JSON body at this pointer, such as /token."
+    json_pointer: _Pointer | None = key("The JSON body at this pointer, such as /token.", alias="json")
+    header: str | None = key("The value of this header.")
+    regex: Annotated[str, AfterValidator(_regex)] | None = key(
+        "The first group of this regular expression in the body, or its whole match."
     )
-    header: str | None = Field(default=None, description="The value of this header.")
-    regex: Annotated[str, AfterValidator(_regex)] | None = Field(
-        default=None,
-        description="The first group of this regular expression in the body, or its whole match.",
-    )
-    default: str | None = Field(
-        default=None,
-        description="The value until an answer has one. Without it, requests that use it fail until then.",
+    default: str | None = key(
+        "The value until an answer has one. Without it, requests that use it fail until then."
     )
 
     @model_validator(mode="after")
@@ -100,25 +96,15 @@ class CaptureTable(Section):
 class ChecksTable(Section):
     """What the answer must be. A request whose answer is different has failed."""
 
-    status: _Statuses = Field(
-        default_factory=list, description="One status or several. Default: any from 200 to 399."
+    status: _Statuses = key("One status or several. Default: any from 200 to 399.", list)
+    contains: _Texts = key("Texts that the body must contain.", list)
+    json_values: dict[_Pointer, Any] = key(
+        'Values that the JSON body must have, by pointer: {"/items/0/id" = 7}.', dict, alias="json"
     )
-    contains: _Texts = Field(default_factory=list, description="Texts that the body must contain.")
-    json_values: dict[_Pointer, Any] = Field(
-        default_factory=dict,
-        alias="json",
-        description='Values that the JSON body must have, by pointer: {"/items/0/id" = 7}.',
-    )
-    exists: _Pointers = Field(
-        default_factory=list, description="Pointers at which the JSON body must have any value."
-    )
-    headers: dict[str, str | bool] = Field(
-        default_factory=dict, description="Headers with their value, or true if any value will do."
-    )
-    size: int | None = Field(default=None, ge=0, description="The size of the body in bytes.")
-    sha256: str | None = Field(
-        default=None, pattern="^[0-9a-fA-F]{64}$", description="The SHA-256 digest of the body."
-    )
+    exists: _Pointers = key("Pointers at which the JSON body must have any value.", list)
+    headers: dict[str, str | bool] = key("Headers with their value, or true if any value will do.", dict)
+    size: int | None = key("The size of the body in bytes.", ge=0)
+    sha256: str | None = key("The SHA-256 digest of the body.", pattern="^[0-9a-fA-F]{64}$")
 
     @property
     def texts(self) -> Iterator[str]:
@@ -130,34 +116,24 @@ class ChecksTable(Section):
 class RequestTable(Section):
     """One kind of request. `{name}` in URL, headers, body and checks is replaced by a value."""
 
-    name: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=100,
-        description="Its name in results. Default: method and URL.",
+    name: str | None = key("Its name in results. Default: method and URL.", min_length=1, max_length=100)
+    method: Annotated[str, AfterValidator(_method)] | None = key(
+        "Such as GET. Default: GET, or POST with a body."
     )
-    method: Annotated[str, AfterValidator(_method)] | None = Field(
-        default=None, description="Such as GET. Default: GET, or POST with a body."
-    )
-    url: str | None = Field(default=None, description="Path and query string, beginning with a slash.")
-    path: str | None = Field(default=None, description="The same as url.")
-    headers: dict[str, str] = Field(default_factory=dict, description="Additional headers.")
-    body: str | None = Field(default=None, description="The body as text.")
-    json_body: Any = Field(
-        default=None,
-        alias="json",
-        description="A JSON body: a table, or its text, in which {name} without quotes can be a number. "
+    url: str | None = key("Path and query string, beginning with a slash.")
+    path: str | None = key("The same as url.")
+    headers: dict[str, str] = key("Additional headers.", dict)
+    body: str | None = key("The body as text.")
+    json_body: Any = key(
+        "A JSON body: a table, or its text, in which {name} without quotes can be a number. "
         "Values in quotes are escaped.",
+        alias="json",
     )
-    form: dict[str, str | int | float | bool] | None = Field(
-        default=None, description="The fields of an HTML form as body."
-    )
-    weight: int = Field(
-        default=1, ge=0, le=1_000_000, description="Relative frequency of this request; 0 sends it never."
-    )
-    checks: ChecksTable = Field(default_factory=ChecksTable, description="What the answer must be.")
-    capture: dict[ValueName, CaptureTable] = Field(
-        default_factory=dict, description="Values of the answer that later requests use, by name."
+    form: dict[str, str | int | float | bool] | None = key("The fields of an HTML form as body.")
+    weight: int = key("Relative frequency of this request; 0 sends it never.", 1, ge=0, le=1_000_000)
+    checks: ChecksTable = key("What the answer must be.", ChecksTable)
+    capture: dict[ValueName, CaptureTable] = key(
+        "Values of the answer that later requests use, by name.", dict
     )
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from uncork.experiment.spec import problems
-from uncork.experiment.spec.fields import Nanoseconds, Section
+from uncork.experiment.spec.fields import Nanoseconds, Section, key
 from uncork.experiment.spec.http_requests import RequestTable, Status
 from uncork.model.http import OnClose
 from uncork.model.services.answers import AnswerRules
@@ -51,10 +51,8 @@ class RequestFacts(RequestTable):
     (`capture`).
     """
 
-    weight: int = Field(default=1, ge=1, le=1_000_000, description="Relative frequency of this request.")
-    statuses: list[Status] = Field(
-        default_factory=list, description="The same as checks.status. Default: 200 to 399."
-    )
+    weight: int = key("Relative frequency of this request.", 1, ge=1, le=1_000_000)
+    statuses: list[Status] = key("The same as checks.status. Default: 200 to 399.", list)
 
     @model_validator(mode="after")
     def _goes_to_the_service(self) -> Self:
@@ -76,58 +74,51 @@ class HttpFacts(Section):
         min_length=1,
         description="Paths, or tables of method, path, headers, body or json, weight and checks.",
     )
-    login: list[Request] = Field(
-        default_factory=list,
-        description="Requests that each connection sends once, in order, before its first request. They are "
+    login: list[Request] = key(
+        "Requests that each connection sends once, in order, before its first request. They are "
         "neither measured nor part of the comparison of answers.",
+        list,
     )
-    cookies: bool | None = Field(
-        default=None,
-        description="Whether each connection keeps cookies and sends them. Default: only with login.",
+    cookies: bool | None = key(
+        "Whether each connection keeps cookies and sends them. Default: only with login."
     )
-    order: Literal["weighted", "sequential"] = Field(
-        default="weighted",
-        description="Choose requests at random by weight, or repeat them in the order of the file.",
+    order: Literal["weighted", "sequential"] = key(
+        "Choose requests at random by weight, or repeat them in the order of the file.", "weighted"
     )
-    timeout: Nanoseconds = Field(default=30 * 10**9, description="A request that takes longer has failed.")
-    deadline: Nanoseconds | None = Field(
-        default=None,
-        description="A limit below the timeout. Later answers count as failed, but uncork waits for them to "
-        "measure how long they take.",
+    timeout: Nanoseconds = key("A request that takes longer has failed.", 30 * 10**9)
+    deadline: Nanoseconds | None = key(
+        "A limit below the timeout. Later answers count as failed, but uncork waits for them to "
+        "measure how long they take."
     )
-    version: Literal["1.1", "2", "3"] = Field(
-        default="1.1",
-        description="HTTP version. 2 uses prior knowledge (h2c) unless the service has tls. 3 uses QUIC over "
+    version: Literal["1.1", "2", "3"] = key(
+        "HTTP version. 2 uses prior knowledge (h2c) unless the service has tls. 3 uses QUIC over "
         "UDP, and requires a service with tls.",
+        "1.1",
     )
-    streams: int = Field(
-        default=1, ge=1, le=10_000, description="Number of concurrent requests per connection."
-    )
-    on_close: OnClose = Field(
-        default="reconnect",
-        description="What to do when the service closes a connection: reconnect and continue, or stop. "
+    streams: int = key("Number of concurrent requests per connection.", 1, ge=1, le=10_000)
+    on_close: OnClose = key(
+        "What to do when the service closes a connection: reconnect and continue, or stop. "
         "Requests in progress have failed in either case.",
+        "reconnect",
     )
-    rate: float | None = Field(
-        default=None,
-        gt=0,
-        description="Open loop: requests are sent at this rate per second regardless of the service, and "
+    rate: float | None = key(
+        "Open loop: requests are sent at this rate per second regardless of the service, and "
         "latency counts from each request's intended time. Without it: closed loop.",
+        gt=0,
     )
 
-    ignore: list[Place] = Field(
-        default_factory=list,
-        description="Places in JSON answers that the answer check leaves out, as JSON pointers; `*` is any "
+    ignore: list[Place] = key(
+        "Places in JSON answers that the answer check leaves out, as JSON pointers; `*` is any "
         'element or key: "/items/*/age".',
+        list,
     )
-    order_free: list[Place] = Field(
-        default_factory=list,
-        description='Lists in JSON answers whose order does not matter: "/items"; "" is the whole answer.',
+    order_free: list[Place] = key(
+        'Lists in JSON answers whose order does not matter: "/items"; "" is the whole answer.', list
     )
-    ignore_text: list[Expression] = Field(
-        default_factory=list,
-        description="Regular expressions (Python) whose matches the answer check leaves out of answers that "
+    ignore_text: list[Expression] = key(
+        "Regular expressions (Python) whose matches the answer check leaves out of answers that "
         "are not JSON.",
+        list,
     )
 
     @model_validator(mode="after")

@@ -23,6 +23,7 @@ from uncork.experiment.spec.fields import (
     Share,
     SqlSection,
     Word,
+    key,
     needs_sql,
     refuse_password,
     several,
@@ -57,32 +58,18 @@ from uncork.stats.compare import MINIMUM_ROUNDS
 class StoppingRule(Section):
     """When to stop measuring, and which differences matter."""
 
-    precision: Share = Field(
-        default=0.03,
-        description="A comparison ends when its interval is this narrow, or its verdict and size are clear.",
+    precision: Share = key(
+        "A comparison ends when its interval is this narrow, or its verdict and size are clear.", 0.03
     )
     confidence: Confidence = 0.95
-    practical: Share = Field(default=0.03, description="Differences below this do not matter in practice.")
-    budget: Nanoseconds = Field(
-        default=180 * 10**9,
-        description="Maximum duration of the run: set-up, rounds and evidence.",
-    )
-    blocks: int = Field(
-        default=4,
-        ge=2,
-        le=100,
-        description="Blocks per comparison and round; an even number is balanced.",
-    )
-    minimum_rounds: int = Field(
-        default=5,
-        ge=3,
-        le=100,
-        description="A verdict needs this many rounds, and at least 5; on an existing server, blocks.",
+    practical: Share = key("Differences below this do not matter in practice.", 0.03)
+    budget: Nanoseconds = key("Maximum duration of the run: set-up, rounds and evidence.", 180 * 10**9)
+    blocks: int = key("Blocks per comparison and round; an even number is balanced.", 4, ge=2, le=100)
+    minimum_rounds: int = key(
+        "A verdict needs this many rounds, and at least 5; on an existing server, blocks.", 5, ge=3, le=100
     )
     maximum_rounds: int = Field(default=40, ge=3, le=1000)
-    trial_timeout: Nanoseconds = Field(
-        default=60 * 10**9, description="A trial that takes longer has failed."
-    )
+    trial_timeout: Nanoseconds = key("A trial that takes longer has failed.", 60 * 10**9)
 
     @property
     def verdict_rounds(self) -> int:
@@ -105,35 +92,31 @@ class StoppingRule(Section):
 class Setup(Section):
     """How a variant's data is made, once for each variant and cell."""
 
-    sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
-    file: str | None = Field(default=None, description="A file beside this one with the SQL.")
-    copy_of: Annotated[str, AfterValidator(refuse_password)] | None = Field(
-        default=None,
-        description="Connection string of a database. Each variant's data begins as a copy of it; the SQL, "
-        "which may then be left out, runs afterwards. A password comes from PGPASSWORD or ~/.pgpass.",
+    sql: str | None = key("SQL that creates and fills the tables.")
+    file: str | None = key("A file beside this one with the SQL.")
+    copy_of: Annotated[str, AfterValidator(refuse_password)] | None = key(
+        "Connection string of a database. Each variant's data begins as a copy of it; the SQL, "
+        "which may then be left out, runs afterwards. A password comes from PGPASSWORD or ~/.pgpass."
     )
-    statistics: Literal["analyze", "keep"] = Field(
-        default="analyze",
-        description="`keep`: the planner's statistics of every variant are those of the copied database, and "
+    statistics: Literal["analyze", "keep"] = key(
+        "`keep`: the planner's statistics of every variant are those of the copied database, and "
         "what the SQL changes of them; they are not gathered anew for each variant. Needs copy_of.",
+        "analyze",
     )
-    timeout: Nanoseconds = Field(default=600 * 10**9, description="Maximum time for a set-up.")
-    shared: bool = Field(
-        default=False,
-        description="Variants and cells with the same set-up SQL share one database, made once. Then "
+    timeout: Nanoseconds = key("Maximum time for a set-up.", 600 * 10**9)
+    shared: bool = key(
+        "Variants and cells with the same set-up SQL share one database, made once. Then "
         "the workload's undo must undo what a trial changes.",
+        False,
     )
-    answers: int = Field(
-        default=20,
-        ge=1,
-        le=1000,
-        description="Operations of each workload whose answers are compared before the trials.",
+    answers: int = key(
+        "Operations of each workload whose answers are compared before the trials.", 20, ge=1, le=1000
     )
-    cache: Literal["warm", "cold", "as-is"] = Field(
-        default="warm",
-        description="What is in memory when a trial begins. warm: the data, as far as it fits shared "
+    cache: Literal["warm", "cold", "as-is"] = key(
+        "What is in memory when a trial begins. warm: the data, as far as it fits shared "
         "buffers. cold: nothing; before each trial the embedded server is restarted, and its files are "
         "dropped from the page cache. as-is: what earlier trials left; nothing is read in advance.",
+        "warm",
     )
 
     @model_validator(mode="after")
@@ -148,21 +131,19 @@ class Setup(Section):
 class OwnSetup(SqlSection):
     """The set-up of one variant, instead of `[setup]`'s SQL."""
 
-    sql: str | None = Field(default=None, description="SQL that creates and fills the tables.")
-    file: str | None = Field(default=None, description="A file beside this one with the SQL.")
+    sql: str | None = key("SQL that creates and fills the tables.")
+    file: str | None = key("A file beside this one with the SQL.")
 
 
 class OwnWorkload(SqlSection):
     """The SQL that one variant sends for a workload, instead of the workload's own SQL."""
 
-    sql: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
-        default=None, description="As many statements as the workload has."
+    sql: str | Annotated[tuple[str, ...], Field(strict=False)] | None = key(
+        "As many statements as the workload has."
     )
-    file: str | None = Field(default=None, description="A file beside this one with one statement.")
-    check: str | None = Field(default=None, description="Replaces the workload's check.")
-    undo: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
-        default=None, description="Replaces the workload's undo."
-    )
+    file: str | None = key("A file beside this one with one statement.")
+    check: str | None = key("Replaces the workload's check.")
+    undo: str | Annotated[tuple[str, ...], Field(strict=False)] | None = key("Replaces the workload's undo.")
 
 
 # ---- sources of parameter values and of the rows of batches ----
@@ -177,7 +158,7 @@ class Generator(Section):
     )
     min: int = 1
     max: int
-    exponent: float = Field(default=1.1, gt=0, lt=10, description="Skew of zipfian.")
+    exponent: float = key("Skew of zipfian.", 1.1, gt=0, lt=10)
 
     @model_validator(mode="after")
     def _range(self) -> Self:
@@ -189,13 +170,11 @@ class Generator(Section):
 class Parameter(Section):
     """Values for `:name` in a workload: rows of a query's result, or generated numbers."""
 
-    query: str | None = Field(
-        default=None, description="SQL that runs on the variant's own data; uses the first column."
+    query: str | None = key("SQL that runs on the variant's own data; uses the first column.")
+    pick: Literal["sequence", "uniform", "zipfian", "permutation"] = key(
+        "How rows of the query's result are chosen.", "uniform"
     )
-    pick: Literal["sequence", "uniform", "zipfian", "permutation"] = Field(
-        default="uniform", description="How rows of the query's result are chosen."
-    )
-    exponent: float = Field(default=1.1, gt=0, lt=10, description="Skew of pick = zipfian.")
+    exponent: float = key("Skew of pick = zipfian.", 1.1, gt=0, lt=10)
     generator: Generator | None = None
 
     @model_validator(mode="after")
@@ -216,16 +195,15 @@ class BatchFacts(Section):
     columns: dict[Word, str] = Field(
         min_length=1, description='Columns of `:batch` with their types: { id = "integer" }.'
     )
-    query: str | None = Field(
-        default=None,
-        description="SQL on the variant's own data that returns these columns; batches use its rows in turn. "
-        "Without it, each column is one of the workload's parameters.",
+    query: str | None = key(
+        "SQL on the variant's own data that returns these columns; batches use its rows in turn. "
+        "Without it, each column is one of the workload's parameters."
     )
-    least_rows: int = Field(
-        default=1,
-        ge=1,
-        description="Small batches are repeated until a trial has at least this many rows. Warm-up uses at "
+    least_rows: int = key(
+        "Small batches are repeated until a trial has at least this many rows. Warm-up uses at "
         "most this many.",
+        1,
+        ge=1,
     )
 
 
@@ -260,89 +238,70 @@ class ExperimentFacts(Section):
 
     name: Name = Field(description="Short name; part of each run's id.")
     question: str = Field(min_length=1, description="The question, as a person would ask it.")
-    source: str | None = Field(
-        default=None, description="Where the question or the published figures come from."
-    )
-    seed: int = Field(default=1, ge=0, description="Seed of everything random: order of trials, parameters.")
-    engine: str = Field(default=POSTGRESQL, description="Default engine of variants.")
-    evidence: list[EvidenceKind] = Field(
-        default_factory=list,
-        description="What to collect in extra trials after the timed ones: waits, cpu (user and kernel), "
+    source: str | None = key("Where the question or the published figures come from.")
+    seed: int = key("Seed of everything random: order of trials, parameters.", 1, ge=0)
+    engine: str = key("Default engine of variants.", POSTGRESQL)
+    evidence: list[EvidenceKind] = key(
+        "What to collect in extra trials after the timed ones: waits, cpu (user and kernel), "
         "stacks, syscalls. Plans are always stored.",
+        list,
     )
 
 
 class Variant(Section):
     """One answer to the question."""
 
-    title: str | None = Field(default=None, description="Title in reports. Default: the name.")
-    baseline: bool = Field(
-        default=False, description="True for the one variant the others are compared with."
+    title: str | None = key("Title in reports. Default: the name.")
+    baseline: bool = key("True for the one variant the others are compared with.", False)
+    values: dict[Word, str] = key("Texts that replace `:name` in set-up and workload SQL.", dict)
+    settings: dict[str, Setting] = key(
+        "Server settings of this variant's databases (ALTER DATABASE ... SET). With shared data, and on "
+        "engines other than PostgreSQL, they are set on its workloads' connections. A variant with settings "
+        "that apply to a whole server (shared_buffers, max_wal_size, ...) has an embedded server of its own.",
+        dict,
     )
-    values: dict[Word, str] = Field(
-        default_factory=dict, description="Texts that replace `:name` in set-up and workload SQL."
-    )
-    settings: dict[str, Setting] = Field(
-        default_factory=dict,
-        description="Server settings of this variant's databases (ALTER DATABASE ... SET). With shared data, "
-        "and on engines other than PostgreSQL, they are set on its workloads' connections. A variant with "
-        "settings that apply to a whole server (shared_buffers, max_wal_size, ...) has an embedded server of "
-        "its own.",
-    )
-    observe: Observer | None = Field(
-        default=None,
-        description="An observer that runs during this variant's trials: system (machine and processes, ten "
+    observe: Observer | None = key(
+        "An observer that runs during this variant's trials: system (machine and processes, ten "
         "times a second), sessions (pg_stat_activity, twenty times), perf (99 stacks a second of each "
-        "processor). In such an experiment, nothing is sampled during the other trials.",
+        "processor). In such an experiment, nothing is sampled during the other trials."
     )
-    batching: Strategy | None = Field(
-        default=None,
-        description="How the rows of a workload's batch are sent. rows: one statement and transaction per "
+    batching: Strategy | None = key(
+        "How the rows of a workload's batch are sent. rows: one statement and transaction per "
         "row; transaction: the same between BEGIN and COMMIT; pipeline: the same, sent without waiting; "
         "values: many rows per statement; unnest: one array per column; copy: COPY into a temporary table. "
-        "All except rows make a batch one transaction.",
+        "All except rows make a batch one transaction."
     )
-    connections: Literal["keep", "new"] = Field(
-        default="keep",
-        description="keep: each client keeps its connection; new: each operation opens a connection of its "
+    connections: Literal["keep", "new"] = key(
+        "keep: each client keeps its connection; new: each operation opens a connection of its "
         'own, on PostgreSQL. Its workloads need metric = "throughput", which includes the time of opening, '
         "and are measured in separate trials instead of slices, with a thread for every two clients.",
+        "keep",
     )
-    engine: str | None = Field(
-        default=None,
-        description="Database engine: postgresql, duckdb, clickhouse (chdb, in the client's process), "
+    engine: str | None = key(
+        "Database engine: postgresql, duckdb, clickhouse (chdb, in the client's process), "
         "sqlite, mysql (MySQL or MariaDB, at UNCORK_MYSQL_DSN), or dbapi:MODULE for any driver that follows "
-        "PEP 249. Default: the experiment's engine.",
+        "PEP 249. Default: the experiment's engine."
     )
-    server: Name | None = Field(
-        default=None,
-        description="An existing server for this variant, by the name that the command line gives it (as "
-        "`uncork guard --candidate dsn=...` does). Default: the run's server.",
+    server: Name | None = key(
+        "An existing server for this variant, by the name that the command line gives it (as "
+        "`uncork guard --candidate dsn=...` does). Default: the run's server."
     )
-    extensions: list[Word] = Field(
-        default_factory=list,
-        description="PostgreSQL extensions that are created in its databases. If the server does not provide "
+    extensions: list[Word] = key(
+        "PostgreSQL extensions that are created in its databases. If the server does not provide "
         "one, the variant is skipped with that reason.",
+        list,
     )
-    connect: dict[Word, Setting] = Field(
-        default_factory=dict,
-        description="Arguments of the driver's connect, for dbapi and mysql. {folder} is the variant's own "
+    connect: dict[Word, Setting] = key(
+        "Arguments of the driver's connect, for dbapi and mysql. {folder} is the variant's own "
         "folder; a text that begins with $ names an environment variable.",
+        dict,
     )
-    setup: OwnSetup | None = Field(default=None, description="Its own set-up, instead of [setup]'s SQL.")
-    workloads: dict[Name, OwnWorkload] = Field(
-        default_factory=dict, description="Its own SQL for a workload, instead of the workload's."
-    )
-    chunk: int | None = Field(
-        default=None, ge=1, description="Maximum rows per statement, for values and unnest. Default: all."
-    )
-    service: Name | None = Field(
-        default=None, description="The service that receives its requests. Default: the file's last one."
-    )
-    services: dict[Name, OwnService] = Field(
-        default_factory=dict, description="Changes to services: command, environment, files."
-    )
-    http: OwnHttp | None = Field(default=None, description="Its own version, streams and clients.")
+    setup: OwnSetup | None = key("Its own set-up, instead of [setup]'s SQL.")
+    workloads: dict[Name, OwnWorkload] = key("Its own SQL for a workload, instead of the workload's.", dict)
+    chunk: int | None = key("Maximum rows per statement, for values and unnest. Default: all.", ge=1)
+    service: Name | None = key("The service that receives its requests. Default: the file's last one.")
+    services: dict[Name, OwnService] = key("Changes to services: command, environment, files.", dict)
+    http: OwnHttp | None = key("Its own version, streams and clients.")
 
     @model_validator(mode="after")
     def _chunked(self) -> Self:
@@ -355,73 +314,52 @@ class Workload(Section):
     """What clients send: a statement, several as one transaction, or HTTP requests."""
 
     title: str | None = None
-    sql: str | Annotated[tuple[str, ...], Field(strict=False)] | None = Field(
-        default=None, description="A statement, or a list as one operation. '\\sleep 5 ms' in it is a pause."
+    sql: str | Annotated[tuple[str, ...], Field(strict=False)] | None = key(
+        "A statement, or a list as one operation. '\\sleep 5 ms' in it is a pause."
     )
-    file: str | None = Field(default=None, description="A file beside this one with one statement.")
-    transaction: bool = Field(
-        default=False, description="Wrap the statements of an operation in BEGIN and COMMIT."
-    )
+    file: str | None = key("A file beside this one with one statement.")
+    transaction: bool = key("Wrap the statements of an operation in BEGIN and COMMIT.", False)
     metric: Literal[
         "latency_mean", "latency_p50", "latency_p90", "latency_p95", "latency_p99", "throughput", "success"
-    ] = Field(
-        default="latency_p50",
-        description="The metric. success: share of requests that succeed in time, in percentage points.",
+    ] = key(
+        "The metric. success: share of requests that succeed in time, in percentage points.", "latency_p50"
     )
-    precision: Share | None = Field(default=None, description="Replaces stop.precision.")
-    practical: Share | None = Field(
-        default=None, description="Replaces stop.practical; for success in percentage points."
-    )
-    settings: dict[str, Setting] = Field(
-        default_factory=dict, description="Settings of its connections, unless a variant sets them."
-    )
-    clients: int | str = Field(
-        default=1, description='Connections in a closed loop: a number, or a factor: ":sessions".'
-    )
-    threads: int = Field(default=1, ge=1, le=64, description="Threads of the load generator.")
+    precision: Share | None = key("Replaces stop.precision.")
+    practical: Share | None = key("Replaces stop.practical; for success in percentage points.")
+    settings: dict[str, Setting] = key("Settings of its connections, unless a variant sets them.", dict)
+    clients: int | str = key('Connections in a closed loop: a number, or a factor: ":sessions".', 1)
+    threads: int = key("Threads of the load generator.", 1, ge=1, le=64)
     protocol: Literal["simple", "extended", "prepared"] = "prepared"
-    placement: Literal["auto", "together", "free"] = Field(
-        default="auto",
-        description="together: generator and backends share one processor, which makes trials comparable; "
+    placement: Literal["auto", "together", "free"] = key(
+        "together: generator and backends share one processor, which makes trials comparable; "
         "free: the kernel decides; auto: together for one client, otherwise free.",
+        "auto",
     )
-    duration: Nanoseconds | None = Field(
-        default=None,
-        description="Length of a trial. Without duration and operations, uncork chooses: the variants of a "
-        "block take turns in slices of about 20 ms, as many as fit the budget.",
+    duration: Nanoseconds | None = key(
+        "Length of a trial. Without duration and operations, uncork chooses: the variants of a "
+        "block take turns in slices of about 20 ms, as many as fit the budget."
     )
-    operations: int | None = Field(default=None, ge=1, description="Operations per trial, not a duration.")
-    blocks: int | None = Field(
-        default=None,
-        ge=2,
-        le=100,
-        description="Blocks per round, if trials have a given length. Default: stop.blocks.",
+    operations: int | None = key("Operations per trial, not a duration.", ge=1)
+    blocks: int | None = key(
+        "Blocks per round, if trials have a given length. Default: stop.blocks.", ge=2, le=100
     )
-    warmup_operations: int = Field(
-        default=20, ge=0, description="Operations before measuring starts, in each trial."
+    warmup_operations: int = key("Operations before measuring starts, in each trial.", 20, ge=0)
+    state: Literal["keep", "reset"] = key(
+        "reset: undo what a trial changed before the next; keep: leave it.", "reset"
     )
-    state: Literal["keep", "reset"] = Field(
-        default="reset", description="reset: undo what a trial changed before the next; keep: leave it."
+    undo: str | Annotated[tuple[str, ...], Field(strict=False)] = key(
+        "What undoes a trial, instead of restoring the data. Not timed.", ()
     )
-    undo: str | Annotated[tuple[str, ...], Field(strict=False)] = Field(
-        default=(), description="What undoes a trial, instead of restoring the data. Not timed."
-    )
-    variants: list[Name] = Field(default_factory=list, description="Variants to compare. Default: all.")
-    answer: Literal["same", "same order", "check", "may differ"] = Field(
-        default="same",
-        description="Variants that do not return the same rows are refused. For requests, status and body "
+    variants: list[Name] = key("Variants to compare. Default: all.", list)
+    answer: Literal["same", "same order", "check", "may differ"] = key(
+        "Variants that do not return the same rows are refused. For requests, status and body "
         "must match (JSON is compared as JSON). check: only the rows of the check query must match.",
+        "same",
     )
-    check: str | None = Field(
-        default=None, description="A query that runs after the answer check; its rows must match too."
-    )
+    check: str | None = key("A query that runs after the answer check; its rows must match too.")
     parameters: dict[Word, Parameter] = Field(default_factory=dict)
-    batch: BatchFacts | None = Field(
-        default=None, description="Makes an operation a batch of rows; see below."
-    )
-    http: HttpFacts | None = Field(
-        default=None, description="Makes an operation a request to the variant's service; see below."
-    )
+    batch: BatchFacts | None = key("Makes an operation a batch of rows; see below.")
+    http: HttpFacts | None = key("Makes an operation a request to the variant's service; see below.")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -512,9 +450,7 @@ class Workload(Section):
 class Server(Section):
     """The server under test."""
 
-    settings: dict[str, Setting] = Field(
-        default_factory=dict, description="Settings of the embedded server (postgresql.conf)."
-    )
+    settings: dict[str, Setting] = key("Settings of the embedded server (postgresql.conf).", dict)
 
 
 Level = str | int | float | bool
@@ -528,28 +464,17 @@ class Spec(Section):
         min_length=1,
         description="Two or more; exactly one is the baseline. `uncork guard` also accepts one or none.",
     )
-    factors: dict[Word, Annotated[list[Level], Field(min_length=1)] | dict[str, str]] = Field(
-        default_factory=dict,
-        description="Dimensions varied for every variant: a list of levels, or a table of names and SQL.",
+    factors: dict[Word, Annotated[list[Level], Field(min_length=1)] | dict[str, str]] = key(
+        "Dimensions varied for every variant: a list of levels, or a table of names and SQL.", dict
     )
     setup: Setup
-    time_zones: dict[Word, TimeZones] = Field(
-        default_factory=dict, description="Offsets of time zones as rows, for set-up SQL."
-    )
+    time_zones: dict[Word, TimeZones] = key("Offsets of time zones as rows, for set-up SQL.", dict)
     workloads: dict[Name, Workload] = Field(min_length=1)
-    services: dict[Name, Service] = Field(
-        default_factory=dict,
-        description="Programs that run beside the database, in start order.",
-    )
-    databases: dict[Name, Database] = Field(
-        default_factory=dict, description="Databases beside the variants' own, for services to read."
-    )
-    checks: dict[Name, DataCheck] = Field(
-        default_factory=dict, description="Queries that run once on each variant's data."
-    )
-    metrics: dict[Word, OwnMetric] = Field(
-        default_factory=dict,
-        description='Queries that run after each trial, whose numbers gates can use: "metric NAME < +5%".',
+    services: dict[Name, Service] = key("Programs that run beside the database, in start order.", dict)
+    databases: dict[Name, Database] = key("Databases beside the variants' own, for services to read.", dict)
+    checks: dict[Name, DataCheck] = key("Queries that run once on each variant's data.", dict)
+    metrics: dict[Word, OwnMetric] = key(
+        'Queries that run after each trial, whose numbers gates can use: "metric NAME < +5%".', dict
     )
     server: Server = Server()
     stop: StoppingRule = StoppingRule()

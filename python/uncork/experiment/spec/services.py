@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from uncork.experiment.spec.fields import Name, Nanoseconds, Section, SqlSection
+from uncork.experiment.spec.fields import Name, Nanoseconds, Section, SqlSection, key
 from uncork.experiment.spec.http_workloads import Path
 from uncork.model.http import OnClose
 
@@ -46,47 +46,38 @@ class Service(Section):
         "_port, _name, _user, _password) its variant's database. Files beside this one are copied to its "
         "folder. In a guard, {image} is a side's image and {checkout} the root of its commit's checkout."
     )
-    environment: dict[Variable, str] = Field(
-        default_factory=dict,
-        description="Environment variables. `:name` is replaced by a variant's value or a factor, {port} and "
+    environment: dict[Variable, str] = key(
+        "Environment variables. `:name` is replaced by a variant's value or a factor, {port} and "
         "the like as in the command, ${NAME} by a variable of uncork's own environment, which is not stored.",
+        dict,
     )
-    ready: Path | None = Field(
-        default=None,
-        description="A path that answers 200 to 399 once the service is ready. Default: wait until the port "
-        "accepts connections.",
+    ready: Path | None = key(
+        "A path that answers 200 to 399 once the service is ready. Default: wait until the port "
+        "accepts connections."
     )
-    tls: bool = Field(
-        default=False,
-        description="Whether its port expects TLS. uncork does not verify the certificate, because it "
+    tls: bool = key(
+        "Whether its port expects TLS. uncork does not verify the certificate, because it "
         "starts the service itself.",
+        False,
     )
-    timeout: Nanoseconds = Field(default=20 * 10**9, description="Maximum time until it is ready.")
-    after: list[Name] = Field(
-        default_factory=list, description="Services listed earlier that it needs; it gets their addresses."
-    )
-    requires: list[str] = Field(
-        default_factory=list,
-        description='Required programs ("nginx") and modules ("python:granian"). If one is missing, variants '
+    timeout: Nanoseconds = key("Maximum time until it is ready.", 20 * 10**9)
+    after: list[Name] = key("Services listed earlier that it needs; it gets their addresses.", list)
+    requires: list[str] = key(
+        'Required programs ("nginx") and modules ("python:granian"). If one is missing, variants '
         "that use the service are skipped.",
+        list,
     )
-    files: list[str] = Field(
-        default_factory=list,
-        description="More files beside this one that it needs, such as modules that it imports.",
-    )
+    files: list[str] = key("More files beside this one that it needs, such as modules that it imports.", list)
 
 
 class OwnService(Section):
     """What one variant changes of a service."""
 
-    command: Command | None = Field(default=None, description="Replaces the service's command.")
-    environment: dict[Variable, str] = Field(
-        default_factory=dict, description="Variables that are added or replaced."
-    )
-    files: dict[str, str] = Field(
-        default_factory=dict,
-        description="Files that replace the service's: maps a name in the service's folder to a file beside "
-        "this one.",
+    command: Command | None = key("Replaces the service's command.")
+    environment: dict[Variable, str] = key("Variables that are added or replaced.", dict)
+    files: dict[str, str] = key(
+        "Files that replace the service's: maps a name in the service's folder to a file beside this one.",
+        dict,
     )
 
     @model_validator(mode="after")
@@ -99,22 +90,18 @@ class OwnService(Section):
 class OwnHttp(Section):
     """How one variant sends the requests of HTTP workloads, overriding the workloads' own values."""
 
-    version: Literal["1.1", "2", "3"] | None = Field(default=None, description="HTTP version.")
-    streams: int | None = Field(
-        default=None, ge=1, le=10_000, description="Number of concurrent requests per connection."
-    )
-    clients: int | None = Field(default=None, ge=1, le=1000, description="Number of connections.")
-    on_close: OnClose | None = Field(
-        default=None, description="What to do when the service closes a connection."
-    )
+    version: Literal["1.1", "2", "3"] | None = key("HTTP version.")
+    streams: int | None = key("Number of concurrent requests per connection.", ge=1, le=10_000)
+    clients: int | None = key("Number of connections.", ge=1, le=1000)
+    on_close: OnClose | None = key("What to do when the service closes a connection.")
 
 
 class Database(SqlSection):
     """A database beside the variants' own, made once for all variants. Services only read it."""
 
-    sql: str | None = Field(default=None, description="SQL that creates and fills its tables.")
-    file: str | None = Field(default=None, description="A file beside this one with the SQL.")
-    timeout: Nanoseconds = Field(default=600 * 10**9, description="Maximum time for this SQL.")
+    sql: str | None = key("SQL that creates and fills its tables.")
+    file: str | None = key("A file beside this one with the SQL.")
+    timeout: Nanoseconds = key("Maximum time for this SQL.", 600 * 10**9)
 
 
 def text_names(text: str) -> set[str]:
