@@ -12,17 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from uncork.experiment.cure.rewrites import RewriteRefused, with_captured_parameters
+from uncork.experiment.cure.rewrites import Refused, with_captured_parameters
 from uncork.experiment.cure.setups import (
     NEW_COPY,
     CopyKeeps,
-    SettingRefused,
-    SetupRefused,
     settings_in,
     setup_script,
 )
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
+from uncork.model.records import build_from
 
 MOST_ARMS: Final = 3
 """Changes tried for one finding. Each more costs as much time as the others, and widens all intervals."""
@@ -78,10 +77,6 @@ class Arm:
         return bool(set(self.tables) & set(statement.tables))
 
 
-class _Refused(Exception):
-    """A copy cannot prove the candidate; the text is the reason, as a sentence."""
-
-
 def arms_of(
     finding: Finding, workload: CapturedWorkload, keeps: CopyKeeps = NEW_COPY
 ) -> tuple[tuple[Arm, ...], str]:
@@ -95,10 +90,11 @@ def arms_of(
     for candidate in finding.candidates:
         try:
             arm = _arm(finding, candidate, workload, keeps)
-        except (_Refused, RewriteRefused, SetupRefused, SettingRefused) as refused:
+        except Refused as refused:
             reasons.append(str(refused))
             continue
-        if not any(_effect(arm) == _effect(other) for other in found):
+        effect = arm.setup, arm.settings, arm.statements
+        if not any(effect == (other.setup, other.settings, other.statements) for other in found):
             found.append(arm)
     if found:
         return tuple(unique_names(found[:MOST_ARMS])), ""
@@ -120,16 +116,21 @@ def control(workload: CapturedWorkload, arms: Sequence[Arm]) -> Arm:
     captured statement is one of these. ``work_mem`` would be no control, because it helps statements that
     sort or hash more than it allows.
     """
-    arm = Arm(
-        name=CONTROL,
-        kind=CONTROL,
-        text="Raise maintenance_work_mem, which these statements do not use.",
-        sql=f"SET {_MEMORY} = '256MB';",
-        undo=f"RESET {_MEMORY};",
-        settings={_MEMORY: "256MB"},
+    text = "Raise maintenance_work_mem, which these statements do not use."
+    return unique_names([*arms, setting_arm(CONTROL, CONTROL, text, _MEMORY, "256MB", workload)])[-1]
+
+
+def setting_arm(name: str, kind: str, text: str, setting: str, value: str, workload: CapturedWorkload) -> Arm:
+    """Return a change of one setting, for all statements of a workload."""
+    return Arm(
+        name=name,
+        kind=kind,
+        text=text,
+        sql=f"SET {setting} = '{value}';",
+        undo=f"RESET {setting};",
+        settings={setting: value},
         templates=tuple(statement.template for statement in workload.statements),
     )
-    return unique_names([*arms, arm])[-1]
 
 
 def unique_names(arms: Sequence[Arm]) -> list[Arm]:
@@ -151,24 +152,14 @@ def unique_names(arms: Sequence[Arm]) -> list[Arm]:
 
 def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, keeps: CopyKeeps) -> Arm:
     if candidate.kind == "client":
-        raise _Refused(_instead("Only the application can make this change.", finding))
+        raise Refused(_instead("Only the application can make this change.", finding))
     if not candidate.sql.strip():
-        raise _Refused(_instead("Only a person can write this change.", finding))
+        raise Refused(_instead("Only a person can write this change.", finding))
     if not candidate.same_answers:
-        raise _Refused("It can return other rows, so only a person can decide about it.")
+        raise Refused("It can return other rows, so only a person can decide about it.")
     if candidate.unprovable:
-        raise _Refused(candidate.unprovable)
-    arm = Arm(
-        name=_slug(finding, candidate),
-        kind=candidate.kind,
-        text=candidate.text,
-        sql=candidate.sql,
-        undo=candidate.undo,
-        against=candidate.against,
-        templates=finding.templates,
-        check=candidate.check,
-        other_counts=candidate.other_counts,
-    )
+        raise Refused(candidate.unprovable)
+    arm = build_from(Arm, candidate, name=_slug(finding, candidate), templates=finding.templates)
     if candidate.kind == "statement":
         statements = _rewritten(finding, candidate, workload)
         (captured,) = (statement for statement in workload.statements if statement.template in statements)
@@ -188,24 +179,23 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, kee
         tables = tuple(text for text in finding.objects if text in known)
     arm = replace(arm, setup=setup, tables=tables)
     if not any(arm.touches(statement) for statement in workload.statements):
-        raise _Refused(f"No captured statement uses {' or '.join(tables) or 'what it changes'}.")
+        raise Refused(f"No captured statement uses {' or '.join(tables) or 'what it changes'}.")
     return arm
 
 
 def _rewritten(finding: Finding, candidate: Candidate, workload: CapturedWorkload) -> dict[int, str]:
     """Return the text that replaces the finding's first statement.
 
-    Raises _Refused or RewriteRefused if an experiment cannot compare it with the captured text.
+    Raises Refused if an experiment cannot compare it with the captured text.
     """
     captured = {statement.template: statement for statement in workload.statements}
-    number = next(iter(finding.templates), None)
-    one = None if number is None else captured.get(number)
+    one = captured.get(finding.templates[0]) if finding.templates else None
     if one is None:
-        raise _Refused("The statement was not captured with its values, so its new text cannot be compared.")
+        raise Refused("The statement was not captured with its values, so its new text cannot be compared.")
     text = candidate.sql.strip().rstrip(";").rstrip()
     text = with_captured_parameters(text, finding.statement, one.sql)
     if _verb(text) != _verb(one.sql):
-        raise _Refused("The new text is a statement of another kind, so their answers cannot be compared.")
+        raise Refused("The new text is a statement of another kind, so their answers cannot be compared.")
     return {one.template: text}
 
 
@@ -213,7 +203,7 @@ def _typed(finding: Finding, candidate: Candidate, captured: CapturedStatement) 
     """Return the statement that a new text replaces, if it is the captured one with types of parameters."""
     try:
         text = with_captured_parameters(candidate.undo.strip().rstrip(";"), finding.statement, captured.sql)
-    except RewriteRefused:
+    except Refused:
         return ""
     plain, same = (_PARAMETER_TYPE.sub(r"\1", " ".join(sql.split())) for sql in (text, captured.sql))
     return text if plain == same and text != captured.sql else ""
@@ -224,10 +214,6 @@ def _verb(sql: str) -> str:
     found = _VERB.match(re.sub(r"^(?:\s*(?:/\*.*?\*/|--[^\n]*\n))+", "", sql, flags=re.DOTALL))
     word = found[1].upper() if found else ""
     return "SELECT" if word in {"WITH", "VALUES", "TABLE"} else word
-
-
-def _effect(arm: Arm) -> tuple[object, ...]:
-    return arm.setup, sorted(arm.settings.items()), sorted(arm.statements.items())
 
 
 # ---- words ----

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.rewrites import RewriteRefused
-from uncork.experiment.cure.text import BASELINE, parameter_line, workload_name
+from uncork.experiment.cure.rewrites import Refused
+from uncork.experiment.cure.text import BASELINE, experiment_file, parameter_line, workload_name
 from uncork.experiment.draft_text import multiline, settings_lines, toml
 from uncork.experiment.spec.batches import Strategy
 from uncork.experiment.spec.sqltext import masked, named, numbers_in, renumbered
@@ -27,13 +27,13 @@ LEAST_ROWS: Final = 4
 _MOST_SETS: Final = 1000
 _NS: Final = 1e9
 
-_NOW: Final[Mapping[ClientHabit, Strategy]] = {
-    "commits each": "rows",
-    "loops": "rows",
-    "loops in a transaction": "transaction",
-    "pipelines": "pipeline",
+_NOW: Final[Mapping[ClientHabit, tuple[Strategy, str]]] = {
+    "commits each": ("rows", "one statement and one commit for each row"),
+    "loops": ("rows", "one statement for each row"),
+    "loops in a transaction": ("transaction", "one statement for each row, within a transaction"),
+    "pipelines": ("pipeline", "one statement for each row, in a pipeline"),
 }
-"""How the client sends a batch now."""
+"""How the client sends a batch now, and the title of that variant."""
 _WORDS: Final[Mapping[Strategy, str]] = {
     "transaction": "Commit once for {rows} rows of {table}.",
     "pipeline": "Send {rows} statements about {table} without waiting for each answer (a pipeline).",
@@ -81,13 +81,13 @@ def batches_of(
 ) -> Batches:
     """Return the values of a statement's batches, which are different where one of `options` needs that.
 
-    Raises RewriteRefused if too few sets of values are different.
+    Raises Refused if too few sets of values are different.
     """
     keys = sorted({number for option in options for number in option.keys})
     most = max(numbers_in(statement.sql))
     usable = [values for values in statement.sets if len(values) >= most]
     if not usable:
-        raise RewriteRefused("The statement was not captured with its values.")
+        raise Refused("The statement was not captured with its values.")
     if not keys:
         times = -(-ROWS // len(usable))
         sets = (usable * times)[: max(ROWS, len(usable) // ROWS * ROWS)]
@@ -96,7 +96,7 @@ def batches_of(
     sets = list(first.values())[::-1][:_MOST_SETS]
     rows = min(ROWS, len(sets))
     if rows < LEAST_ROWS:
-        raise RewriteRefused(
+        raise Refused(
             f"Only {len(sets)} captured sets of values have different keys, which are too few for a batch."
         )
     return Batches(statement, types, tuple(sets[: len(sets) // rows * rows]), rows)
@@ -111,7 +111,7 @@ def loop_arms(
     """Return the ways to send many rows, the best first, and what their trials send.
 
     `statements` are the captured ones of the finding, `types` the types of their parameters, by template.
-    Statements that cannot be written for many rows are left out if another can. Raises RewriteRefused if
+    Statements that cannot be written for many rows are left out if another can. Raises Refused if
     none can, with the reason of the first.
     """
     options: dict[int, tuple[ManyRows, ...]] = {}
@@ -123,11 +123,11 @@ def loop_arms(
             batches[statement.template] = batches_of(
                 statement, types[statement.template], options[statement.template]
             )
-        except RewriteRefused as refused:
+        except Refused as refused:
             options.pop(statement.template, None)
             reasons.append(str(refused))
     if not options:
-        raise RewriteRefused(reasons[0] if reasons else "No statement of it was captured with its values.")
+        raise Refused(reasons[0] if reasons else "No statement of it was captured with its values.")
     chosen = [statement for statement in statements if statement.template in options]
     rows = max(batch.rows for batch in batches.values())
     found = []
@@ -192,21 +192,14 @@ def loops_experiment(
     is sent. Statements keep what they change: each variant has a database of its own, and all send as many
     rows. A DELETE restores the data instead, and sends each set of values once.
     """
-    title = {
-        "commits each": "one statement and one commit for each row",
-        "loops": "one statement for each row",
-        "loops in a transaction": "one statement for each row, within a transaction",
-        "pipelines": "one statement for each row, in a pipeline",
-    }[habit or "loops"]
-    parts = [
-        f'[experiment]\nname = "loop"\nquestion = {toml(question)}\nseed = 1\nevidence = []\n',
-        f"[variants.{BASELINE}]\nbaseline = true\ntitle = {toml(title)}\nbatching = {toml(_NOW[habit])}\n",
-        *(_variant(arm) for arm in arms),
-        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\n',
-        *map(_workload, batches),
-        f'[stop]\nprecision = "5%"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n',
+    batching, title = _NOW[habit]
+    variants = [
+        f"[variants.{BASELINE}]\nbaseline = true\ntitle = {toml(title)}\nbatching = {toml(batching)}\n",
+        *map(_variant, arms),
     ]
-    return "\n".join(parts)
+    return experiment_file(
+        "loop", question, copy_dsn, variants, list(map(_workload, batches)), budget_s=budget_s
+    )
 
 
 def _variant(arm: LoopArm) -> str:
@@ -309,17 +302,17 @@ def many_rows(sql: str, types: Mapping[int, str]) -> tuple[ManyRows, ...]:
         types: the types of its parameters.
 
     Raises:
-        RewriteRefused: with the reason, as a sentence.
+        Refused: with the reason, as a sentence.
     """
     text = sql.strip().rstrip(";").rstrip()
     numbers = sorted(numbers_in(text))
     if not numbers:
-        raise RewriteRefused("The statement has no parameter, so each execution does the same.")
+        raise Refused("The statement has no parameter, so each execution does the same.")
     unknown = [number for number in numbers if number not in types]
     if unknown:
-        raise RewriteRefused(f"The server does not know the type of parameter ${unknown[0]}.")
+        raise Refused(f"The server does not know the type of parameter ${unknown[0]}.")
     if any(types[number].endswith("[]") for number in numbers):
-        raise RewriteRefused("A parameter is an array already, so its values cannot become an array.")
+        raise Refused("A parameter is an array already, so its values cannot become an array.")
     words = list(_top_words(text))
     verb = words[0][0] if words else ""
     if verb == "INSERT":
@@ -330,7 +323,7 @@ def many_rows(sql: str, types: Mapping[int, str]) -> tuple[ManyRows, ...]:
         return (_changed(text, words, types, "USING"),)
     if verb in {"SELECT", "WITH"}:
         return tuple(_selects(text, words, types))
-    raise RewriteRefused("uncork cannot write it for many rows.")
+    raise Refused("uncork cannot write it for many rows.")
 
 
 # ---- statements that change rows ----
@@ -339,18 +332,16 @@ def many_rows(sql: str, types: Mapping[int, str]) -> tuple[ManyRows, ...]:
 def _insert(text: str, words: list[tuple[str, int, int]], types: Mapping[int, str]) -> ManyRows:
     values = next((word for word in words if word[0] == "VALUES"), None)
     if values is None:
-        raise RewriteRefused("The INSERT takes its rows from a query, not from VALUES.")
+        raise Refused("The INSERT takes its rows from a query, not from VALUES.")
     opens = masked(text).find("(", values[2])
     closes = _closing(text, opens)
     row, rest = text[opens + 1 : closes], text[closes + 1 :].strip()
     if rest.startswith(",") or opens < 0:
-        raise RewriteRefused("The INSERT has several rows already.")
+        raise Refused("The INSERT has several rows already.")
     if re.search(r"\bDEFAULT\b", masked(row), re.IGNORECASE):
-        raise RewriteRefused(
-            "The INSERT asks for a default in VALUES, which a query cannot; name the columns."
-        )
+        raise Refused("The INSERT asks for a default in VALUES, which a query cannot; name the columns.")
     if numbers_in(rest):
-        raise RewriteRefused("The part after VALUES has parameters, which differ from row to row.")
+        raise Refused("The part after VALUES has parameters, which differ from row to row.")
     alias, source = _source(text, types)
     prefix = text[: values[1]].rstrip()
     sql = f"{prefix}\nSELECT {_taken(row, alias).strip()}\nFROM {source}"
@@ -379,11 +370,11 @@ def _changed(text: str, words: list[tuple[str, int, int]], types: Mapping[int, s
     """Return an UPDATE or a DELETE that joins its table with the rows of the arrays."""
     where = next((word for word in words if word[0] == "WHERE"), None)
     if where is None:
-        raise RewriteRefused("It has no WHERE, so each execution changes all rows.")
+        raise Refused("It has no WHERE, so each execution changes all rows.")
     returning = next((word[1] for word in words if word[0] == "RETURNING"), len(text))
     keys = frozenset(numbers_in(text[where[1] : returning]))
     if not keys:
-        raise RewriteRefused("Its WHERE has no parameter, so each execution changes the same rows.")
+        raise Refused("Its WHERE has no parameter, so each execution changes the same rows.")
     alias, source = _source(text, types)
     joined = any(word[0] == joins and word[1] < where[1] for word in words)
     head, tail = text[: where[1]].rstrip(), text[where[1] :]
@@ -401,7 +392,7 @@ def _changed(text: str, words: list[tuple[str, int, int]], types: Mapping[int, s
 def _selects(text: str, words: list[tuple[str, int, int]], types: Mapping[int, str]) -> Iterator[ManyRows]:
     plain = masked(text)
     if re.search(r"\bFOR\s+(?:NO\s+KEY\s+|KEY\s+)?(?:UPDATE|SHARE)\b", plain, re.IGNORECASE):
-        raise RewriteRefused("It locks rows, and one statement would lock all of them from the beginning on.")
+        raise Refused("It locks rows, and one statement would lock all of them from the beginning on.")
     simple = _lookup(text, words)
     if simple is not None:
         yield simple
@@ -481,7 +472,7 @@ def _closing(text: str, opens: int) -> int:
         depth += {"(": 1, ")": -1}.get(sign, 0)
         if depth == 0:
             return place
-    raise RewriteRefused("The statement is not complete.")
+    raise Refused("The statement is not complete.")
 
 
 def _split(row: str) -> Iterator[str]:

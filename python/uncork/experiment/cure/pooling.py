@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.operations import parameters_of, statement_texts, usable_sets
-from uncork.experiment.cure.text import BASELINE, uses_up, workload_name
+from uncork.experiment.cure.text import (
+    BASELINE,
+    as_one,
+    experiment_file,
+    parameters_of,
+    statement_texts,
+    usable_sets,
+    uses_up,
+    workload_name,
+)
 from uncork.experiment.draft_text import multiline, settings_lines, toml
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
@@ -58,35 +66,13 @@ class Request:
     @property
     def whole(self) -> CapturedStatement:
         """The request as a statement, which stands for its workload and its effect."""
-        first = self.statements[0]
-        origins = {statement.origin for statement in self.statements} - {"none"}
-        return replace(
-            first,
-            sql=";\n".join(statement.sql.strip().rstrip("; \n") for statement in self.statements),
-            calls_per_hour=self.per_hour,
-            mean_ns=self.source_ns,
-            origin=first.origin if len(origins) != 1 else origins.pop(),
-            tables=tuple(dict.fromkeys(table for statement in self.statements for table in statement.tables)),
-            changes=self.changes,
-            rows=None,
-        )
-
-    @property
-    def changes(self) -> bool:
-        """Return whether a request changes rows."""
-        return any(statement.changes for statement in self.statements)
+        return as_one(self.statements, self.per_hour, self.source_ns)
 
 
 def connecting_habit(finding: Finding) -> Candidate | None:
     """Return the change that keeps connections open, if the finding is about clients that do not."""
-    return next(
-        (
-            candidate
-            for candidate in finding.candidates
-            if candidate.habit == "connects" and candidate.per_hour
-        ),
-        None,
-    )
+    found = (each for each in finding.candidates if each.habit == "connects" and each.per_hour)
+    return next(found, None)
 
 
 def request_of(workload: CapturedWorkload, finding: Finding, candidate: Candidate) -> Request | None:
@@ -164,16 +150,12 @@ def pooling_experiment(question: str, copy_dsn: str, request: Request, arm: Arm,
     The metric is the throughput, because latency leaves out how long a connection takes to open. Both
     variants have a database of their own, and keep what requests change: both send as many.
     """
-    parts = [
-        f'[experiment]\nname = "pooling"\nquestion = {toml(question)}\nseed = 1\nevidence = []\n',
+    variants = [
         f'[variants.{BASELINE}]\nbaseline = true\ntitle = "a new connection for each request"\n'
         'connections = "new"\n',
         f'[variants.{arm.name}]\ntitle = {toml(arm.text)}\nconnections = "keep"\n',
-        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\n',
-        _workload(request),
-        f'[stop]\nprecision = "5%"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n',
     ]
-    return "\n".join(parts)
+    return experiment_file("pooling", question, copy_dsn, variants, [_workload(request)], budget_s=budget_s)
 
 
 def _workload(request: Request) -> str:
@@ -181,7 +163,7 @@ def _workload(request: Request) -> str:
     lines += ["sql = [", *(f"{multiline(text)}," for text in statement_texts(request.statements)), "]"]
     lines += ['metric = "throughput"', f"clients = {request.clients}", 'protocol = "extended"']
     lines += settings_lines(request.statements[0].settings)
-    if request.changes:  # every variant changes as many rows
+    if request.whole.changes:  # every variant changes as many rows
         each_ns = _CONNECTING_NS + request.source_ns
         many = round(request.clients * _TRIAL_NS / each_ns)
         lines.append(f"operations = {min(max(many, 10 * request.clients), _MOST_REQUESTS)}")

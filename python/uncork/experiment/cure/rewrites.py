@@ -21,8 +21,8 @@ _TOKEN: Final = re.compile(
 _LITERAL: Final = re.compile(r"[eE]?'.*'|\d.*|null|true|false|\$\d+", re.DOTALL | re.IGNORECASE)
 
 
-class RewriteRefused(Exception):
-    """A new text cannot be sent with the captured values; the text is the reason, as a sentence."""
+class Refused(Exception):
+    """An experiment on a copy cannot prove a change; the text is the reason, as a sentence."""
 
 
 def with_captured_parameters(sql: str, template: str, captured: str) -> str:
@@ -34,12 +34,12 @@ def with_captured_parameters(sql: str, template: str, captured: str) -> str:
         captured: the captured statement.
 
     Raises:
-        RewriteRefused: if it needs a value that the captured statement does not have.
+        Refused: if it needs a value that the captured statement does not have.
     """
     values = _identity(captured) if not template else _values(template, captured)
     unknown = sorted(numbers_in(sql) - values.keys())
     if unknown:
-        raise RewriteRefused(
+        raise Refused(
             f"The new text needs a value for ${unknown[0]} that the captured statement does not have; the "
             "application must provide it."
         )
@@ -72,8 +72,8 @@ def _values(template: str, captured: str) -> dict[int, str]:
     return found
 
 
-def _other_form() -> RewriteRefused:
-    return RewriteRefused(
+def _other_form() -> Refused:
+    return Refused(
         "The captured statement has another form than the one that the new text replaces, so its values do "
         "not fit."
     )

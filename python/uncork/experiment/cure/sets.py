@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from uncork.experiment.cure.arms import Arm, unique_names
+from uncork.experiment.cure.arms import Arm, setting_arm, unique_names
 from uncork.experiment.cure.setups import table_named
 from uncork.experiment.spec.sqltext import statements_in
 from uncork.model.database.workload import CapturedWorkload
@@ -74,7 +74,9 @@ def joined(arms: Sequence[Arm], name: str = SET) -> Arm:
         statements={number: text for arm in arms for number, text in arm.statements.items()},
         against=tuple(dict.fromkeys(reason for arm in arms for reason in arm.against)),
         tables=tables,
-        templates=tuple(dict.fromkeys(number for arm in arms for number in _templates(arm))),
+        templates=tuple(
+            dict.fromkeys(number for arm in arms for number in (*arm.templates, *arm.statements))
+        ),
         check="\nUNION ALL ".join(dict.fromkeys(arm.check for arm in arms if arm.check)),
     )
 
@@ -105,11 +107,6 @@ def replaceable(planned: Mapping[str, frozenset[int]]) -> frozenset[str]:
 
 
 # ---- steps ----
-
-
-def _templates(arm: Arm) -> Iterator[int]:
-    yield from arm.templates
-    yield from arm.statements
 
 
 def _shareable(statements: Sequence[str]) -> set[str]:
@@ -168,19 +165,9 @@ def usual_arms(
     tables of the chosen indexes.
     """
     found = []
-    everything = tuple(statement.template for statement in workload.statements)
     if not any(_MEMORY in arm.settings for arm in chosen):
-        found.append(
-            Arm(
-                name="more-memory",
-                kind=USUAL,
-                text=f"More memory for each sort and hash (work_mem = {_MUCH}).",
-                sql=f"SET {_MEMORY} = '{_MUCH}';",
-                undo=f"RESET {_MEMORY};",
-                settings={_MEMORY: _MUCH},
-                templates=everything,
-            )
-        )
+        text = f"More memory for each sort and hash (work_mem = {_MUCH})."
+        found.append(setting_arm("more-memory", USUAL, text, _MEMORY, _MUCH, workload))
     tables = {table for arm in chosen if arm.kind == "index" for table in arm.tables if columns.get(table)}
     if tables:
         wanted = [(table, column) for table in sorted(tables) for column in columns[table]]
@@ -195,7 +182,7 @@ def usual_arms(
                 undo="",
                 setup=script,
                 tables=tuple(sorted(tables)),
-                templates=everything,
+                templates=tuple(statement.template for statement in workload.statements),
             )
         )
     return tuple(found)

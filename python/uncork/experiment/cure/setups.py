@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from uncork.experiment.cure.rewrites import Refused
 from uncork.experiment.spec.sqltext import numbers_in, plain_colons, statements_in
 from uncork.model.database.index import within_transaction
 
@@ -114,10 +115,6 @@ A conversion that the planner cannot remove rewrites the table. Columns that vie
 """
 
 
-class SetupRefused(Exception):
-    """A copy cannot prove a change; the text is the reason, as a sentence."""
-
-
 @dataclass(frozen=True, slots=True)
 class CopyKeeps:
     """What a copy has as the source has it: the planner's `statistics`, and the `pages` with their bloat."""
@@ -146,16 +143,16 @@ def setup_script(
         keeps: what the copy has as the source has it.
 
     Raises:
-        SetupRefused: with the reason.
+        Refused: with the reason.
     """
     written = statements_in(sql)
     if gathers_statistics(sql) and not keeps.statistics:
-        raise SetupRefused(_NO_STATISTICS)
+        raise Refused(_NO_STATISTICS)
     script, tables, filled, analysed = [], [], set(), []
     reverted = True
     for statement in written:
         if numbers_in(statement):
-            raise SetupRefused("It works only together with changes of the application.")
+            raise Refused("It works only together with changes of the application.")
         rewrite = _REWRITE.fullmatch(statement)
         if rewrite and (keeps.pages or rewrite["table"] in filled):
             script.append(_REWRITE_SCRIPT.format(literal="'" + rewrite["table"].replace("'", "''") + "'"))
@@ -168,7 +165,7 @@ def setup_script(
             continue
         if rewrite or _REINDEX.fullmatch(statement):
             if not keeps.pages:
-                raise SetupRefused(_NO_PAGES)
+                raise Refused(_NO_PAGES)
             script.append(within_transaction(statement))
             continue
         reverted = False
@@ -184,7 +181,7 @@ def setup_script(
             analysed.append(needing)
         script.append(plain_colons(within_transaction(statement)))
     if not reverted and not undo.strip():
-        raise SetupRefused("uncork does not know what reverts it.")
+        raise Refused("uncork does not know what reverts it.")
     script += [f"ANALYZE {fromkey}".rstrip() for fromkey in dict.fromkeys(analysed)]
     whole = () if "" in analysed else tuple(dict.fromkeys(tables))
     return "\n".join(f"{text};" for text in script), whole
@@ -246,14 +243,14 @@ def _table_of(statement: str, *, billed: bool) -> str:
     if _DROP_INDEX.fullmatch(statement):
         if billed:
             return ""
-        raise SetupRefused(
+        raise Refused(
             "The index costs no measurable time, so dropping it saves disk only. Drop it after its counters "
             "cover at least 30 days on the server and on every replica."
         )
     for form, reason in _REFUSED:
         if form.fullmatch(statement):
-            raise SetupRefused(reason)
-    raise SetupRefused("uncork does not know how to try it on a copy.")
+            raise Refused(reason)
+    raise Refused("uncork does not know how to try it on a copy.")
 
 
 # ---- settings ----
@@ -288,15 +285,11 @@ _DURABILITY: Final = frozenset(
 _LIMITS: Final = re.compile(r"\w+_timeout")
 
 
-class SettingRefused(Exception):
-    """A copy cannot prove a setting; the text is the reason, as a sentence."""
-
-
 def settings_in(sql: str) -> dict[str, str]:
     """Return the settings that SQL sets, by name, if a copy can prove all of them.
 
     Accepted are ``SET``, ``ALTER SYSTEM SET``, ``ALTER DATABASE ... SET`` and ``ALTER ROLE ... SET``. The
-    experiment sets them for the variant's database, and therefore for every statement. Raises SettingRefused
+    experiment sets them for the variant's database, and therefore for every statement. Raises Refused
     with the reason.
     """
     found = {}
@@ -305,11 +298,11 @@ def settings_in(sql: str) -> dict[str, str]:
             continue
         setting = setting_in(statement)
         if setting is None:
-            raise SettingRefused("uncork cannot set it for one database of a copy.")
+            raise Refused("uncork cannot set it for one database of a copy.")
         _refuse(setting[0])
         found[setting[0]] = setting[1]
     if not found:
-        raise SettingRefused("It sets nothing.")
+        raise Refused("It sets nothing.")
     return found
 
 
@@ -326,14 +319,14 @@ def reloads(statement: str) -> bool:
 
 def _refuse(name: str) -> None:
     if name in _DURABILITY:
-        raise SettingRefused(
+        raise Refused(
             f"{name} decides which committed changes a crash can lose. uncork shows it as a trade and never "
             "tries it."
         )
     if _LIMITS.fullmatch(name):
-        raise SettingRefused(f"{name} makes statements fail after a time; it makes none of them faster.")
+        raise Refused(f"{name} makes statements fail after a time; it makes none of them faster.")
     if not _PROVABLE.fullmatch(name):
-        raise SettingRefused(
+        raise Refused(
             f"The effect of {name} depends on the memory, the disk and the traffic of the server. Those of a "
             "copy are different, so a verdict would say nothing about the server."
         )

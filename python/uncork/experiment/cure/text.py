@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from uncork.experiment.cure.arms import Arm
 from uncork.experiment.draft_text import multiline, settings_lines, toml
 from uncork.experiment.run.request import ANSWER_OPERATIONS
-from uncork.experiment.spec.sqltext import named, numbers_in, plain_colons
+from uncork.experiment.spec.sqltext import named, numbers_in, plain_colons, renumbered
 from uncork.model.database.names import literal
 from uncork.model.database.workload import CapturedStatement
+from uncork.model.results.cure import StatementEffect
 
 BASELINE: Final = "current"
 """The variant that changes nothing."""
@@ -101,14 +103,41 @@ def experiment_of_arms(
     """
     if not statements or not arms:
         raise ValueError("an experiment needs a statement and a change")
+    variants = [f'[variants.{BASELINE}]\nbaseline = true\nvalues = {{ change = "" }}\n']
+    return experiment_file(
+        name,
+        question,
+        copy_dsn,
+        [*variants, *(_variant(arm, statements) for arm in arms)],
+        [_workload(statement, arms, clients) for statement in statements],
+        budget_s=budget_s,
+        setup=f'sql = ":change"\n{_answers(statements)}',
+        stop=f'trial_timeout = "{_timeout_s(statements)}s"\n',
+        precision=f"{precision:.2%}",
+        seed=seed,
+    )
+
+
+def experiment_file(
+    name: str,
+    question: str,
+    copy_dsn: str,
+    variants: Sequence[str],
+    workloads: Sequence[str],
+    *,
+    budget_s: float,
+    setup: str = "",
+    stop: str = "",
+    precision: str = "5%",
+    seed: int = 1,
+) -> str:
+    """Return an experiment file on copies of a database, from the text of its sections."""
     parts = [
         f"[experiment]\nname = {toml(name)}\nquestion = {toml(question)}\nseed = {seed}\nevidence = []\n",
-        f'[variants.{BASELINE}]\nbaseline = true\nvalues = {{ change = "" }}\n',
-        *(_variant(arm, statements) for arm in arms),
-        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\nsql = ":change"\n{_answers(statements)}',
-        *(_workload(statement, arms, clients) for statement in statements),
-        f'[stop]\nprecision = "{precision:.2%}"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n'
-        f'trial_timeout = "{_timeout_s(statements)}s"\n',
+        *variants,
+        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\n{setup}',
+        *workloads,
+        f'[stop]\nprecision = "{precision}"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n{stop}',
     ]
     return "\n".join(parts)
 
@@ -263,3 +292,84 @@ def _may_differ(statement: CapturedStatement, arms: Sequence[Arm]) -> bool:
         return True
     rewritten = any(statement.template in arm.statements for arm in arms)
     return bool(_OPEN_ORDER.search(statement.sql)) and not (rewritten and _ORDER.search(statement.sql))
+
+
+# ---- several statements as one operation ----
+
+
+_MOST_TOGETHER: Final = 100
+_NS: Final = 1e9
+
+
+def usable_sets(statement: CapturedStatement) -> list[tuple[str | None, ...]]:
+    """Return the captured sets that have a value for each parameter of a statement."""
+    most = max(numbers_in(statement.sql), default=0)
+    return [each for each in statement.sets if len(each) >= most][:_MOST_TOGETHER]
+
+
+def statement_texts(statements: Sequence[CapturedStatement]) -> list[str]:
+    """Return the text of each statement of an operation, with a name for each parameter."""
+    return [
+        renumbered(
+            plain_colons(statement.sql.strip().rstrip("; \n")),
+            {number: f":{prefix}p{number}" for number in numbers_in(statement.sql)},
+        )
+        for statement, prefix, _ in _placed(statements)
+    ]
+
+
+def parameters_of(statements: Sequence[CapturedStatement]) -> list[str]:
+    """Return the lines that give the parameters of an operation their captured values.
+
+    Executions of one statement in an operation have different values.
+    """
+    found = []
+    for statement, prefix, place in _placed(statements):
+        sets = usable_sets(statement)
+        turned = [*sets[place - 1 :], *sets[: place - 1]] if place <= len(sets) else sets
+        found += [parameter_line(number, turned, prefix) for number in sorted(numbers_in(statement.sql))]
+    return found
+
+
+def _placed(statements: Sequence[CapturedStatement]) -> Iterator[tuple[CapturedStatement, str, int]]:
+    """Yield each statement with the prefix of its parameters, and which execution of it this is, from 1."""
+    seen: dict[int, int] = {}
+    for statement in statements:
+        place = seen[statement.template] = seen.get(statement.template, 0) + 1
+        yield statement, f"s{statement.template}_" if place == 1 else f"s{statement.template}_{place}_", place
+
+
+def effect_of_times(effect: StatementEffect) -> StatementEffect:
+    """Return an effect on the time of an operation, from one on operations a second of all clients."""
+
+    def inverse(value: float | None) -> float | None:
+        return 1 / value if value else None
+
+    def time_ns(rate: float | None) -> float | None:
+        return effect.clients * _NS / rate if rate else None
+
+    return replace(
+        effect,
+        before_ns=time_ns(effect.before_ns),
+        after_ns=time_ns(effect.after_ns),
+        ratio=inverse(effect.ratio),
+        low=inverse(effect.high),
+        high=inverse(effect.low),
+    )
+
+
+def as_one(
+    statements: Sequence[CapturedStatement], calls_per_hour: float, mean_ns: float
+) -> CapturedStatement:
+    """Return an operation as a statement, which stands for its workload and its effect."""
+    origins = {statement.origin for statement in statements} - {"none"}
+    return replace(
+        statements[0],
+        sql=";\n".join(statement.sql.strip().rstrip("; \n") for statement in statements),
+        calls_per_hour=calls_per_hour,
+        mean_ns=mean_ns,
+        origin=statements[0].origin if len(origins) != 1 else origins.pop(),
+        tables=tuple(dict.fromkeys(table for statement in statements for table in statement.tables)),
+        changes=any(statement.changes for statement in statements),
+        rows=None,
+    )

@@ -14,9 +14,18 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.operations import effect_of_times, parameters_of, statement_texts, usable_sets
-from uncork.experiment.cure.rewrites import RewriteRefused
-from uncork.experiment.cure.text import BASELINE, uses_up, workload_name
+from uncork.experiment.cure.rewrites import Refused
+from uncork.experiment.cure.text import (
+    BASELINE,
+    as_one,
+    effect_of_times,
+    experiment_file,
+    parameters_of,
+    statement_texts,
+    usable_sets,
+    uses_up,
+    workload_name,
+)
 from uncork.experiment.draft_text import multiline, settings_lines, toml
 from uncork.experiment.spec.pauses import pause_line
 from uncork.experiment.spec.sqltext import masked, numbers_in, statements_in
@@ -83,18 +92,7 @@ def transaction_habits(finding: Finding) -> tuple[Candidate, ...]:
 
 def whole_transaction(transaction: CapturedTransaction) -> CapturedStatement:
     """Return a transaction as a statement, which stands for its workload and its effect."""
-    statements = transaction.statements
-    origins = {statement.origin for statement in statements} - {"none"}
-    return replace(
-        statements[0],
-        sql=";\n".join(statement.sql.strip().rstrip("; \n") for statement in statements),
-        calls_per_hour=transaction.per_hour,
-        mean_ns=transaction.source_ns,
-        origin=statements[0].origin if len(origins) != 1 else origins.pop(),
-        tables=tuple(dict.fromkeys(table for statement in statements for table in statement.tables)),
-        changes=transaction.changes,
-        rows=None,
-    )
+    return as_one(transaction.statements, transaction.per_hour, transaction.source_ns)
 
 
 def with_one_row(finding: Finding, transaction: CapturedTransaction) -> CapturedTransaction:
@@ -141,7 +139,7 @@ def transaction_arms(
     for candidate in transaction_habits(finding):
         try:
             found.append(_arm(finding, candidate, transaction))
-        except RewriteRefused as refused:
+        except Refused as refused:
             reasons.append(str(refused))
     return tuple(found), "" if found else (reasons or ["The finding proposes no other transaction."])[0]
 
@@ -183,7 +181,7 @@ def _pauses_outside(
 ) -> TransactionArm:
     outside_ns = sum(transaction.pauses_ns)
     if not outside_ns:
-        raise RewriteRefused("Its transactions were captured without a pause that could be moved.")
+        raise Refused("Its transactions were captured without a pause that could be moved.")
     inner = tuple(step for step in _inner(transaction) if isinstance(step, int))
     steps = (pause_line(outside_ns), *_framed(inner, block=transaction.block))
     arm = _plain_arm(finding, candidate, transaction)
@@ -197,40 +195,34 @@ def _row_last(finding: Finding, candidate: Candidate, transaction: CapturedTrans
         if statement.template in finding.templates and statement.changes
     ]
     if not places:
-        raise RewriteRefused(
+        raise Refused(
             "The contended statement locks a row to read it, so later statements may need its values."
         )
     inner = list(_inner(transaction))
     moved = [*(step for step in inner if step not in places), *places]
     if moved == inner:
-        raise RewriteRefused("The contended statement is the last one of its transaction already.")
+        raise Refused("The contended statement is the last one of its transaction already.")
     for place in places:
         sql = transaction.statements[place].sql
         if re.search(r"\breturning\b", sql, re.IGNORECASE):
-            raise RewriteRefused("The contended statement returns values, which later statements may need.")
+            raise Refused("The contended statement returns values, which later statements may need.")
         if (table := _read_by_others(finding, transaction, place)) is not None:
-            raise RewriteRefused(
-                f"Another statement of the transaction uses {table}, so their order may matter."
-            )
+            raise Refused(f"Another statement of the transaction uses {table}, so their order may matter.")
     arm = _plain_arm(finding, candidate, transaction)
     return TransactionArm(arm, "locks early", _framed(tuple(moved), block=transaction.block))
 
 
 def _in_parts(finding: Finding, candidate: Candidate, transaction: CapturedTransaction) -> TransactionArm:
-    place = next(
-        (
-            place
-            for place, statement in enumerate(transaction.statements)
-            if statement.template in finding.templates
-        ),
-        None,
-    )
-    if place is None:
-        raise RewriteRefused("Its transaction changes the counter by another statement.")
+    places = [
+        place
+        for place, statement in enumerate(transaction.statements)
+        if statement.template in finding.templates
+    ]
+    if not places:
+        raise Refused("Its transaction changes the counter by another statement.")
+    place = places[0]
     if (table := _read_by_others(finding, transaction, place)) is not None:
-        raise RewriteRefused(
-            f"Another statement of the transaction uses {table}, so it must add up the parts."
-        )
+        raise Refused(f"Another statement of the transaction uses {table}, so it must add up the parts.")
     split = split_counter(transaction.statements[place].sql, candidate.sql)
     arm = replace(_plain_arm(finding, candidate, transaction), setup=split.setup)
     return TransactionArm(
@@ -313,16 +305,19 @@ def transactions_experiment(
     """
     name = workload_name(whole_transaction(transaction).template)
     made = any(arm.arm.setup for arm in arms)
-    own = f'{BASELINE}]\nbaseline = true\ntitle = "the transaction as it is now"\n'
-    parts = [
-        f'[experiment]\nname = "transaction"\nquestion = {toml(question)}\nseed = 1\nevidence = []\n',
-        f"[variants.{own}" + ('values = { change = "" }\n' if made else ""),
-        *(_variant(arm, transaction, name, made=made) for arm in arms),
-        f'[setup]\ncopy_of = {toml(copy_dsn)}\nstatistics = "keep"\n' + ('sql = ":change"\n' if made else ""),
-        _workload(transaction, arms, name),
-        f'[stop]\nprecision = "5%"\npractical = "3%"\nbudget = "{max(1, round(budget_s))}s"\n',
-    ]
-    return "\n".join(parts)
+    own = f'[variants.{BASELINE}]\nbaseline = true\ntitle = "the transaction as it is now"\n'
+    return experiment_file(
+        "transaction",
+        question,
+        copy_dsn,
+        [
+            own + ('values = { change = "" }\n' if made else ""),
+            *(_variant(arm, transaction, name, made=made) for arm in arms),
+        ],
+        [_workload(transaction, arms, name)],
+        budget_s=budget_s,
+        setup='sql = ":change"\n' if made else "",
+    )
 
 
 def _variant(arm: TransactionArm, transaction: CapturedTransaction, name: str, *, made: bool) -> str:
@@ -459,24 +454,22 @@ def split_counter(update: str, change: str) -> Split:
             adds 1 to a random part of the keys ``$1``, ``$2``, ....
 
     Raises:
-        RewriteRefused: if the statement has another form, or the change fits no such statement.
+        Refused: if the statement has another form, or the change fits no such statement.
     """
     found = _UPDATE.fullmatch(update)
     *setup, insert = statements_in(change) or [""]
     target = _INSERT.fullmatch(insert.strip())
     if target is None or not setup:
-        raise RewriteRefused("The change has no statement that adds to a part.")
+        raise Refused("The change has no statement that adds to a part.")
     if not re.match(r"\s*UPDATE\b", update, re.IGNORECASE):
-        raise RewriteRefused(
-            "The counter changes within a function or a trigger, which only a person can split."
-        )
+        raise Refused("The counter changes within a function or a trigger, which only a person can split.")
     if found is None or _plain(found["counter"]) != _plain(found["same"]):
-        raise RewriteRefused(_OTHER)
+        raise Refused(_OTHER)
     keys: dict[str, str] = {}
     for part in _conditions(found["where"]):
         equal = _EQUAL.fullmatch(part)
         if equal is None:
-            raise RewriteRefused(_OTHER)
+            raise Refused(_OTHER)
         keys[_plain(equal["column"])] = equal["value"]
     columns = [word.strip() for word in target["columns"].split(",")]
     own = [
@@ -485,7 +478,7 @@ def split_counter(update: str, change: str) -> Split:
         if _plain(column) != "part" and _plain(column) != _plain(found["counter"])
     ]
     if {_plain(text) for text in own} != set(keys):
-        raise RewriteRefused("The statement chooses its row by other columns than the parts have.")
+        raise Refused("The statement chooses its row by other columns than the parts have.")
     part = _part_value(target["values"], columns)
     added = found["added"] if found["sign"] == "+" else f"-{found['added']}"
     given = {_plain(text): keys[_plain(text)] for text in own}
@@ -510,7 +503,7 @@ def _plain(name: str) -> str:
 def _conditions(where: str) -> list[str]:
     """Return the conditions that AND joins."""
     if re.search(r"\b(?:OR|NOT|RETURNING|SELECT)\b", masked(where), re.IGNORECASE):
-        raise RewriteRefused(_OTHER)
+        raise Refused(_OTHER)
     return re.split(r"\bAND\b", where, flags=re.IGNORECASE)
 
 
@@ -519,7 +512,7 @@ def _part_value(values: str, columns: list[str]) -> str:
     place = columns.index("part") if "part" in columns else -1
     found = [word.strip() for word in re.split(r",(?![^()]*\))", values)]
     if place < 0 or len(found) != len(columns) or numbers_in(found[place]):
-        raise RewriteRefused("The change does not say how a part is chosen.")
+        raise Refused("The change does not say how a part is chosen.")
     return found[place]
 
 

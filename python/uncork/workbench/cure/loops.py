@@ -20,7 +20,7 @@ from uncork.experiment.cure.loops import (
     loops_experiment,
     own_cost,
 )
-from uncork.experiment.cure.rewrites import RewriteRefused
+from uncork.experiment.cure.rewrites import Refused
 from uncork.experiment.plan.skip_rules import SKIPPING
 from uncork.experiment.spec.batches import array_text
 from uncork.experiment.spec.sqltext import numbers_in
@@ -65,7 +65,7 @@ def loop_plan(finding: Finding, workload: CapturedWorkload) -> tuple[LoopPlan | 
     types = {statement.template: dict.fromkeys(numbers_in(statement.sql), "text") for statement in own}
     try:
         loop_arms(finding, candidate, own, types)
-    except RewriteRefused as refused:
+    except Refused as refused:
         return None, str(refused)
     return LoopPlan(finding, candidate, own), ""
 
@@ -86,7 +86,7 @@ class LoopProver:
                 arms, batches = loop_arms(
                     plan.finding, plan.candidate, plan.statements, _types(scratch, plan.statements)
                 )
-            except RewriteRefused as refused:
+            except Refused as refused:
                 return Tried(plan.finding, "refused", str(refused))
             same = {arm.arm.name: _same_rows(scratch, arm, batches) for arm in arms}
         changes = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.errors import SetupError, UsageError
-from uncork.experiment.cure.operations import usable_sets
+from uncork.experiment.cure.text import usable_sets
 from uncork.experiment.cure.transactions import (
     TransactionArm,
     doubt_of_queue,

@@ -9,7 +9,6 @@ from typing import Final
 
 from uncork.experiment.cure.arms import Arm
 from uncork.experiment.cure.judge import choose, doubt, judge, state_of
-from uncork.experiment.cure.operations import effect_of_times
 from uncork.experiment.cure.pooling import (
     connecting_habit,
     net_of_requests,
@@ -18,6 +17,7 @@ from uncork.experiment.cure.pooling import (
     request_of,
     times_known,
 )
+from uncork.experiment.cure.text import effect_of_times
 from uncork.experiment.plan.skip_rules import SKIPPING
 from uncork.model.database.finding import ClientHabit, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload

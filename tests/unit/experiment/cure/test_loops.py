@@ -16,7 +16,7 @@ from uncork.experiment.cure.loops import (
     many_rows,
     own_cost,
 )
-from uncork.experiment.cure.rewrites import RewriteRefused
+from uncork.experiment.cure.rewrites import Refused
 from uncork.experiment.spec.schema import parse_spec
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
@@ -70,7 +70,7 @@ def test_a_batch_never_has_a_key_twice():
     few = replace(READ, sets=tuple((str(n),) for n in range(7)) * 3)
     found = batches_of(few, TYPES[1], many_rows(READ.sql, TYPES[1]))
     assert (found.rows, len(found.sets)) == (7, 7)
-    with pytest.raises(RewriteRefused, match="too few for a batch"):
+    with pytest.raises(Refused, match="too few for a batch"):
         batches_of(replace(READ, sets=READ.sets[: LEAST_ROWS - 1]), TYPES[1], many_rows(READ.sql, TYPES[1]))
 
 
@@ -85,7 +85,7 @@ def test_a_statement_that_cannot_be_written_is_left_out_and_the_reason_stays_if_
     ways, batches = loop_arms(found, found.candidates[0], (fixed, READ), TYPES)
     assert [one.statement.template for one in batches] == [1]
     assert all(set(one.arm.statements) == {1} for one in ways)
-    with pytest.raises(RewriteRefused, match="no parameter"):
+    with pytest.raises(Refused, match="no parameter"):
         loop_arms(found, found.candidates[0], (fixed,), TYPES)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from uncork.experiment.cure.loops import many_rows
-from uncork.experiment.cure.rewrites import RewriteRefused
+from uncork.experiment.cure.rewrites import Refused
 
 TYPES = {1: "integer", 2: "text", 3: "text"}
 
@@ -97,12 +97,12 @@ def test_what_means_something_else_for_many_keys_is_evaluated_for_each(sql):
     ],
 )
 def test_what_cannot_be_written_for_many_rows_is_refused_with_the_reason(sql, reason):
-    with pytest.raises(RewriteRefused, match=reason.replace("$", r"\$")):
+    with pytest.raises(Refused, match=reason.replace("$", r"\$")):
         many_rows(sql, TYPES)
 
 
 def test_an_array_cannot_become_an_array_of_arrays():
-    with pytest.raises(RewriteRefused, match="array already"):
+    with pytest.raises(Refused, match="array already"):
         many_rows("SELECT * FROM item WHERE id = ANY ($1)", {1: "integer[]"})
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from fakes.goldens import compare_cases
 from uncork.experiment.cure.judge import judge
-from uncork.experiment.cure.operations import effect_of_times
 from uncork.experiment.cure.pooling import (
     connecting_habit,
     net_of_requests,
@@ -17,6 +16,7 @@ from uncork.experiment.cure.pooling import (
     request_of,
     times_known,
 )
+from uncork.experiment.cure.text import effect_of_times
 from uncork.experiment.spec.schema import parse_spec
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uncork.experiment.cure.rewrites import RewriteRefused, with_captured_parameters
+from uncork.experiment.cure.rewrites import Refused, with_captured_parameters
 
 TEMPLATE = "SELECT a FROM t WHERE b = ? AND c > ? LIMIT ?"
 NEW = "SELECT a FROM t AS x WHERE c > $2 AND b = $1 LIMIT $3"
@@ -36,11 +36,11 @@ def test_values_that_are_part_of_the_captured_text_are_part_of_the_new_one(captu
     ],
 )
 def test_a_captured_statement_of_another_form_does_not_fit(captured):
-    with pytest.raises(RewriteRefused, match="another form"):
+    with pytest.raises(Refused, match="another form"):
         with_captured_parameters(NEW, TEMPLATE, captured)
 
 
 def test_a_value_that_nobody_captured_must_come_from_the_application():
-    with pytest.raises(RewriteRefused, match=r"value for \$4"):
+    with pytest.raises(Refused, match=r"value for \$4"):
         with_captured_parameters(f"{NEW} OFFSET $4", TEMPLATE, TEMPLATE.replace("?", "$1"))
     assert with_captured_parameters("SELECT $2", "", "SELECT $1, $2") == "SELECT $2"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uncork.experiment.cure.rewrites import RewriteRefused
+from uncork.experiment.cure.rewrites import Refused
 from uncork.experiment.cure.transactions import split_counter
 
 CHANGE = """CREATE TABLE counter_part WITH (fillfactor = 50) AS
@@ -43,17 +43,17 @@ def test_what_is_added_and_to_which_key_comes_from_the_captured_statement(update
     ],
 )
 def test_other_statements_are_refused(update):
-    with pytest.raises(RewriteRefused, match="not of the form"):
+    with pytest.raises(Refused, match="not of the form"):
         split_counter(update, CHANGE)
 
 
 def test_a_counter_of_a_trigger_is_refused():
-    with pytest.raises(RewriteRefused, match="within a function or a trigger"):
+    with pytest.raises(Refused, match="within a function or a trigger"):
         split_counter("INSERT INTO sale (shop, price) VALUES (1, 2)", CHANGE)
 
 
 def test_a_row_that_other_columns_choose_is_refused():
-    with pytest.raises(RewriteRefused, match="by other columns"):
+    with pytest.raises(Refused, match="by other columns"):
         split_counter("UPDATE counter SET n = n + 1 WHERE id = 1 AND kind = 2", CHANGE)
-    with pytest.raises(RewriteRefused, match="no statement that adds"):
+    with pytest.raises(Refused, match="no statement that adds"):
         split_counter("UPDATE counter SET n = n + 1 WHERE id = 1", "CREATE TABLE a (b int);")
