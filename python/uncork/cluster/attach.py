@@ -35,10 +35,7 @@ _HOW: Final = (
 
 
 def token_settings(environment: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Return what to set so that Ray uses this machine's token.
-
-    Raises UsageError if there is none, or tokens are switched off.
-    """
+    """Return what to set so that Ray uses this machine's token. Raises UsageError if there is none."""
     mode = environment.get("RAY_AUTH_MODE", "").lower()
     if mode not in ("", "token"):
         raise UsageError(
@@ -57,11 +54,7 @@ def token_settings(environment: Mapping[str, str], home: Path) -> dict[str, str]
 
 @contextmanager
 def attached(request: ClusterRequest, notify: Callable[[str], None]) -> Iterator[None]:
-    """Connect this process to a cluster, and disconnect it afterwards.
-
-    Raises UsageError if the cluster cannot be reached, or has no token. Raises SetupError if a cluster of
-    its own cannot be started.
-    """
+    """Connect this process to a cluster for a while. Raises UsageError, or SetupError for its own one."""
     if request.own:
         with _own_cluster(request, notify):
             yield
@@ -92,10 +85,7 @@ def attached(request: ClusterRequest, notify: Callable[[str], None]) -> Iterator
 
 
 def _open_to_all(ray: Any) -> bool:
-    """Return whether the cluster answers a call that has no token, before anything is placed there.
-
-    Through ``ray://`` this cannot be asked from here: then the agents say it.
-    """
+    """Return whether a cluster answers calls without a token; through ``ray://``, its agents say it."""
     import grpc  # noqa: PLC0415 -- comes with Ray
 
     if ray.util.client.ray.is_connected():

@@ -22,21 +22,14 @@ class KeptPart:
         self.folder = part_folder(folder, number)
 
     def begin(self, files: Mapping[str, bytes]) -> None:
-        """Store what the part wrote by its start.
-
-        Its process runs on the node: here, it counts as ended. Raises StoreError if the files cannot be
-        written.
-        """
+        """Store what the part wrote by its start; its process runs elsewhere. Raises StoreError."""
         self._write(files)
         if files:
             manifest = read_manifest(self.folder)
             write_manifest(self.folder, replace(manifest, owner=None))
 
     def add(self, snapshots: bytes, reserved: bytes) -> list[LoadProgress]:
-        """Store lines of progress, and how many operations the part may have begun; return the progress.
-
-        Raises StoreError if they cannot be written.
-        """
+        """Store progress, and how many operations may have begun; return the progress. Raises StoreError."""
         lines = zlib.decompress(snapshots)
         if not self.folder.is_dir():
             return []

@@ -49,10 +49,7 @@ class PlannedLoad:
 
 
 def planned_load(job: LoadJob | HttpJob, request: ClusterRequest) -> PlannedLoad:
-    """Check a load without contacting anything, and take the secrets out of it.
-
-    Raises UsageError or ConnectError if it cannot be sent, is too large, or holds a secret in plain text.
-    """
+    """Check a load without contacting anything, and remove its secrets. Raises UsageError or ConnectError."""
     if isinstance(job, HttpJob):
         check_http_job(job)
         server = job.spec.server
@@ -69,10 +66,7 @@ def planned_load(job: LoadJob | HttpJob, request: ClusterRequest) -> PlannedLoad
 
 
 def new_cluster_load(root: Path, plan: PlannedLoad, reserve: Reserve | None = None) -> ClusterLoad:
-    """Start the run of a load from nodes. `reserve` provides the nodes; Ray by default.
-
-    Raises UsageError if Ray is not installed. Raises SetupError if its folder cannot be written.
-    """
+    """Start a load from nodes, of Ray unless `reserve` has others. Raises UsageError or SetupError."""
     if reserve is None:
         ray_nodes.check_installed()
     job, nodes = plan.job, count_words(plan.request.nodes, "node")
@@ -92,10 +86,7 @@ def new_cluster_load(root: Path, plan: PlannedLoad, reserve: Reserve | None = No
 
 
 class ClusterLoad:
-    """One load from nodes. `run` carries it out; the run's folder exists from the start.
-
-    Afterwards, `start_ns` is when it started, in the coordinator's time; None if it did not.
-    """
+    """One load from nodes, which `run` carries out; `start_ns` is its start, None before and without."""
 
     def __init__(self, record: RunRecord, plan: PlannedLoad, reserve: Reserve) -> None:
         self.record = record

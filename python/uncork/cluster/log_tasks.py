@@ -25,10 +25,7 @@ _AHEAD: Final = 4
 
 
 def nodes_of(options: LogOptions, notify: Callable[[str], None]) -> CarryOut | None:
-    """Return what carries out tasks on the nodes that the options ask for; None if they ask for none.
-
-    Raises UsageError if the options name no cluster, or exclude each other.
-    """
+    """Return what carries out tasks on the nodes that the options name; None without. Raises UsageError."""
     if options.nodes is None:
         if options.cluster is not None:
             raise UsageError("--cluster requires --nodes NUM, the number of nodes that read the logs")

@@ -74,10 +74,7 @@ def reserved(request: ClusterRequest, notify: Callable[[str], None]) -> Iterator
 def _bundles(
     request: ClusterRequest, nodes: Sequence[Mapping[str, Any]]
 ) -> tuple[list[dict[str, float]], list[dict[str, str]] | None]:
-    """Return what to reserve, and on which machines if these are drawn by lot.
-
-    Raises UsageError if the cluster has too few machines.
-    """
+    """Return what to reserve, and on which machines if drawn by lot. Raises UsageError if few exist."""
     if request.own:
         return [{"CPU": 1}] * request.nodes, None
     usable = {

@@ -25,11 +25,7 @@ from uncork.workbench.load.targets import AnySpec, HttpTarget, SqlTarget, first_
 
 
 def largest_step(job: LoadJob | HttpJob, wanted: SweepRequest, request: ClusterRequest) -> PlannedLoad:
-    """Check a sweep without contacting anything, and return its load at the highest level.
-
-    Raises:
-        UsageError, ConnectError: see `planned_load`; also if the sweep begins with fewer clients than nodes.
-    """
+    """Check a sweep as `planned_load` does, and return its load at the highest level."""
     spec = wanted.spec
     if spec.axis == "clients" and (wanted.start or 1) < request.nodes:
         raise UsageError(
@@ -46,11 +42,7 @@ def new_cluster_sweep(
     request: ClusterRequest,
     reserve: Reserve | None = None,
 ) -> SweepSession:
-    """Start the run of a sweep from nodes. `reserve` provides them; Ray by default.
-
-    Raises UsageError if Ray is not installed; else see `largest_step`. Raises SetupError if its folder
-    cannot be written.
-    """
+    """Start a sweep from nodes, of Ray unless `reserve` has others. Raises UsageError or SetupError."""
     if reserve is None:
         ray_nodes.check_installed()
     largest_step(job, wanted, request)

@@ -1,7 +1,6 @@
 """Write an experiment file about one statement, from the evidence of a stored run. Pure.
 
-`experiment_text` takes what is known and returns the file. Whatever is not known becomes a marked place
-(`spec.placeholders`), which `uncork plan` reports until it is filled in.
+Whatever is not known becomes a marked place (`spec.raw_file`), which `uncork plan` reports.
 """
 
 from __future__ import annotations

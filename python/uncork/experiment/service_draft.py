@@ -1,7 +1,6 @@
 """Write an experiment file about a service, from a stored load of it. Pure.
 
-`service_text` takes what the load stored and returns the file. What it did not store becomes a marked place
-(`spec.placeholders`), which `uncork plan` reports until it is filled in.
+What the load did not store becomes a marked place (`spec.raw_file`), which `uncork plan` reports.
 """
 
 from __future__ import annotations

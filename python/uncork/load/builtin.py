@@ -60,10 +60,7 @@ SCRIPTS: Final[Mapping[str, Builtin]] = MappingProxyType(
 
 
 def find(prefix: str) -> Builtin:
-    """Return the built-in script whose name begins with `prefix`.
-
-    Raises UsageError if no name or several names begin with it; the message lists the names.
-    """
+    """Return the built-in script whose name begins with `prefix`. Raises UsageError unless there is one."""
     found = [script for script in SCRIPTS.values() if script.name.startswith(prefix)]
     if len(found) == 1:
         return found[0]

@@ -88,10 +88,7 @@ def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:
 
 
 def without_secrets(plan: dict[str, Any]) -> dict[str, Any]:
-    """Return a plan that may be stored: without the values of secret headers, fields and variables.
-
-    Values that consist only of ``{name}`` and ``${NAME}`` are not secret.
-    """
+    """Return a plan that may be stored: without secrets, except values that are only ``{name}``."""
 
     def safe(script: dict[str, Any]) -> dict[str, Any]:
         request = script["request"]

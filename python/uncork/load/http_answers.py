@@ -27,11 +27,7 @@ _SILENTLY: Final = f"{_CLOSED} without"
 
 
 def ask(served: Served, requests: Sequence[AskedRequest], *, timeout_s: float) -> list[HttpAnswer]:
-    """Send requests one by one, and return their answers.
-
-    Uses HTTP/1.1, or HTTP/2 if the service supports nothing else. Raises LoadError if a request gets no
-    answer; the message names the request.
-    """
+    """Send requests one by one, by HTTP/2 only if need be; return the answers. Raises LoadError."""
     connection = _Connection(served, timeout_s)
     found: list[HttpAnswer] = []
     try:

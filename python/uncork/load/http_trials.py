@@ -26,19 +26,13 @@ _GONE = ("connection lost", "refused")
 
 
 class HttpLoad:
-    """The runner's `Load` port for HTTP requests, on the Rust core.
-
-    `sample` decides whether machine and processes are sampled during each trial.
-    """
+    """The runner's `Load` port for HTTP, on the Rust core; with `sample`, trials sample the machine."""
 
     def __init__(self, *, sample: bool = True) -> None:
         self._sample = sample
 
     def run(self, trial: HttpTrial) -> Measurement:
-        """Run one trial. Requests that fail or are late are part of the measurement, not errors.
-
-        Raises LoadError if a request cannot be sent, or the plan is invalid.
-        """
+        """Run one trial; failed and late requests are part of it. Raises LoadError if it cannot be sent."""
         watch = trial_watch(trial.target.pid, trial.served.pids)
         plan = {**http_arm_plan(trial), "sample": sampler_plan(watch) if self._sample else None}
         totals, times, _, _, sampled = _native.run_load(json.dumps(plan).encode(), pa.table({}))
@@ -100,11 +94,7 @@ def _without_late(measured: Measurement, late_ns: int) -> Measurement:
 
 
 def run_block(block: BlockRequest, *, sample: bool) -> BlockMeasurement:
-    """Run a block. The samples of the machine are returned with the first arm.
-
-    Raises LoadError if a statement cannot be prepared, or the plan is invalid. Raises ConnectError if the
-    server refuses a connection.
-    """
+    """Run a block; the first arm has the samples of the machine. Raises LoadError or ConnectError."""
     # The servers and services of all arms, each once, and ourselves.
     watch = dict.fromkeys(
         watch

@@ -346,10 +346,7 @@ class Moments:
 
 
 def moments(histogram: bytes) -> Moments:
-    """Return the sums of a histogram's values, each taken as the middle of its bucket.
-
-    Raises ValueError if the bytes are not a histogram written by the core.
-    """
+    """Return the sums of a histogram's values, each the middle of its bucket. Raises ValueError."""
     count, total, squares = 0, 0.0, 0.0
     shortest = longest = None
     for place, number in _buckets(histogram):
@@ -363,10 +360,7 @@ def moments(histogram: bytes) -> Moments:
 
 
 def count_within(histogram: bytes, limit_ns: int) -> int:
-    """Return how many values are at or below the limit, to the histogram's precision of three digits.
-
-    Raises ValueError if the bytes are not a histogram written by the core.
-    """
+    """Return how many values are at or below the limit, to three digits. Raises ValueError."""
     return sum(number for place, number in _buckets(histogram) if _least(place) <= limit_ns)
 
 

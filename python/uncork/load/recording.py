@@ -22,10 +22,7 @@ def transaction_line(transaction: RecordedTransaction) -> str:
 
 
 def parse_transactions(text: str, file: str) -> tuple[RecordedTransaction, ...]:
-    """Return the transactions of a recording, one a line, by their beginning.
-
-    Raises UsageError if a line is invalid, with file and line, or if there are none.
-    """
+    """Return the transactions of a recording, by their beginning. Raises UsageError if a line is invalid."""
     found = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():

@@ -43,10 +43,7 @@ pa.table({"value": [0]})
 
 
 def check_load(spec: LoadSpec, connection: Connection) -> None:
-    """Check that a load and its scripts are valid, without connecting.
-
-    Raises LoadError if they are not; the message names script, line and column if it can.
-    """
+    """Check without connecting that scripts are valid. Raises LoadError with script, line and column."""
     _native.check_load(json.dumps(load_plan(spec, connection, pid=None)).encode(), _values(spec))
 
 
@@ -104,10 +101,7 @@ def _progress(data: bytes, series: Any) -> LoadProgress:
 
 
 def hdr_log(started_unix_s: float, intervals: Sequence[tuple[str, float, float, bytes]]) -> bytes:
-    """Return a log for HdrHistogram's tools, with one line for each (tag, start, length, histogram).
-
-    Starts are in seconds from `started_unix_s`; histograms are in V2 format.
-    """
+    """Return a log for HdrHistogram's tools: a line for each (tag, start in s, length, V2 histogram)."""
     return bytes(_native.hdr_log(started_unix_s, list(intervals)))
 
 

@@ -45,10 +45,7 @@ def bounded(value: Any, limit: int = LIMIT) -> Bounded:
 
 
 def part_of(value: Any, part: str) -> Any:
-    """Return a part of a JSON document, such as ``plans.0.text``; all of it if `part` is empty.
-
-    Raises UsageError if there is no such part; the message lists what there is.
-    """
+    """Return a part of a document, such as ``plans.0.text``. Raises UsageError that lists what exists."""
     found, passed = value, ""
     for word in filter(None, part.split(".")):
         where = f'"{passed}"' if passed else "the result"

@@ -22,10 +22,7 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a call is given besides its arguments.
-
-    `runs` is where runs are stored, None for the default of `uncork.api`. `tell` takes a line of progress.
-    """
+    """What a call is given besides its arguments: where runs are stored, and what takes lines of progress."""
 
     runs: str | None
     tell: Callable[[str], None]
@@ -58,10 +55,7 @@ class Tool(BaseModel):
 
     @classmethod
     def read(cls, given: dict[str, Any]) -> Self:
-        """Return a call with the arguments that a client gave.
-
-        Raises UsageError if some are wrong; the message names each, without its value.
-        """
+        """Return a call with a client's arguments. Raises UsageError that names each wrong one."""
         try:
             return cls.model_validate(given)
         except ValidationError as error:
@@ -95,10 +89,7 @@ def _untitled(schema: Any) -> Any:
 
 
 def opened(job: Job, word: str) -> Run:
-    """Open a listed run. A path is refused, even one that leads to a run.
-
-    Raises SetupError if there is no such run.
-    """
+    """Open a listed run; paths are refused, even those that lead to a run. Raises SetupError without it."""
     absent = SetupError(f'there is no run "{word}"; list_runs lists the ids of runs')
     if "/" in word or "\0" in word or word.startswith("."):
         raise absent
@@ -117,10 +108,7 @@ def about(run: Run) -> Result:
 
 
 def shortened(name: str, value: Any) -> Result:
-    """Return a value under its name, cut to the limit, with a list of what was cut.
-
-    Raises UsageError if even the shortest form is too long.
-    """
+    """Return a value under its name, cut to the limit, with what was cut. Raises UsageError if in vain."""
     found = bounded(plain(value))
     if found.value is None:
         parts = f"; its parts: {', '.join(map(str, value))}" if isinstance(value, Mapping) else ""

@@ -325,10 +325,7 @@ def _column(name: str, kind: str, table: Table | None) -> Result:
 
 
 def file_within(word: str, folder: Path) -> Path:
-    """Return the path of an experiment file within a folder, wherever links lead.
-
-    Raises UsageError if it is outside of the folder, or its name does not end with .toml.
-    """
+    """Return the path of an experiment file, wherever links lead. Raises UsageError outside `folder`."""
     try:
         path = (folder / word).resolve()
     except (OSError, ValueError, RuntimeError) as error:

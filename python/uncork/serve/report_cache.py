@@ -80,11 +80,7 @@ class ReportCache:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def report(self, run: StoredRun) -> Drawn:
-        """Return a run's report.
-
-        Raises UncorkError if the run is damaged, or has nothing to report. Raises TooBusyError if too many
-        reports wait. Raises StillDrawingError if drawing takes long.
-        """
+        """Return a run's report. Raises UncorkError, TooBusyError, or StillDrawingError."""
         key = run.id, await asyncio.to_thread(_content_stamp, run.folder)
         return await self._made(key, lambda: _drawn(run))
 
@@ -108,10 +104,7 @@ class ReportCache:
     async def comparison(
         self, root: Path, before: StoredRun, others: Sequence[StoredRun], manifests: Sequence[Manifest]
     ) -> Drawn:
-        """Return the page that compares runs with one of them; `manifests` are the manifests of all runs.
-
-        Raises UncorkError if the runs cannot be compared. Raises TooBusyError if too many reports wait.
-        """
+        """Return the page that compares runs with one of them. Raises as `report` does."""
         runs = (before, *others)
         stamps = [await asyncio.to_thread(_content_stamp, run.folder) for run in runs]
         key = "compared " + " ".join(run.id for run in runs), " ".join(stamps)
@@ -120,10 +113,7 @@ class ReportCache:
     async def history(
         self, root: Path, wanted: HistoryWanted, manifests: Sequence[Manifest], stamp: str
     ) -> Drawn:
-        """Return the page with the history of a metric; `stamp` changes whenever any run does.
-
-        Raises UncorkError if there is no such metric. Raises TooBusyError if too many reports wait.
-        """
+        """Return the page of a metric's history; `stamp` changes when runs do. Raises as `report` does."""
         key = f"history {wanted.query}", stamp
         return await self._made(key, lambda: _history(root, wanted, manifests))
 

@@ -184,10 +184,7 @@ def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, kee
 
 
 def _rewritten(finding: Finding, candidate: Candidate, workload: CapturedWorkload) -> dict[int, str]:
-    """Return the text that replaces the finding's first statement.
-
-    Raises Refused if an experiment cannot compare it with the captured text.
-    """
+    """Return the text that replaces the finding's first statement, by template. Raises Refused."""
     captured = {statement.template: statement for statement in workload.statements}
     one = captured.get(finding.templates[0]) if finding.templates else None
     if one is None:

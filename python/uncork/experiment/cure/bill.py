@@ -72,10 +72,7 @@ def account_of(arm: Arm, effects: Sequence[StatementEffect], workload: CapturedW
 
 
 def saved_by(effect: StatementEffect, source_ns: float) -> Bounded | None:
-    """Return the seconds per hour that a change saves on one statement; None without a finite interval.
-
-    `source_ns` is the mean time of the statement on the source.
-    """
+    """Return the seconds per hour saved on a statement with this mean on the source; None if not measured."""
     if effect.ratio is None or effect.low is None or effect.high is None:
         return None
     longer_ns = max(source_ns, effect.before_ns or 0.0)

@@ -56,15 +56,10 @@ END $uncork$;"""
 
 
 def up_sql(changes: Sequence[Change], database: str, headlines: Mapping[str, str] | None = None) -> str:
-    """Return the script that makes the changes.
+    """Return the script that makes the changes: single ones or sets, in order.
 
     Settings become those of the database, as they were measured. Rewritten statements become comments,
-    because only the application can send them.
-
-    Args:
-        changes: single changes or sets, in order.
-        database: the name of the database, without quotes.
-        headlines: the headline of each change's finding, by the change's name.
+    because only the application can send them. `headlines` are those of findings, by the change's name.
     """
     lines = [
         "-- Makes the changes that uncork proved on a copy.",
@@ -88,10 +83,7 @@ def up_sql(changes: Sequence[Change], database: str, headlines: Mapping[str, str
 
 
 def down_sql(changes: Sequence[Change], database: str) -> str:
-    """Return the script that reverts the changes, in reverse order.
-
-    A setting returns to the value that the database had, if the change says which, else to the server's.
-    """
+    """Return the script that reverts the changes, the last one first; settings return to the old value."""
     lines = [
         "-- Reverts the changes of up.sql, the last one first.",
         f"-- psql -v ON_ERROR_STOP=1 -d {_one_line(quoted(database))} -f down.sql",

@@ -52,14 +52,10 @@ def judge(
 ) -> tuple[ChangeState, str, int | None]:
     """Return the state of a change, the reason in one sentence, and the template that loses most time.
 
-    Args:
-        arm: the change.
-        effects: what was measured of each statement.
-        net: what it saves over the workload; None if nothing was measured.
-        refused: why the run refused it (other answers, a set-up that failed), as a sentence; empty if not.
-        unknown: part of the captured time of statements that it can touch and that were not measured.
-
-    The template is that of the statement proven slower with the greatest loss; None if there is none.
+    `net` is what it saves over the workload; None if nothing was measured. `refused` is why the run refused
+    it, as a sentence. `unknown` is the part of the captured time of statements that it can touch and that
+    were not measured. The template is that of the statement proven slower with the greatest loss; None if
+    there is none.
     """
     if refused:
         return "refused", refused, None

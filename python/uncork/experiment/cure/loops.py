@@ -79,10 +79,7 @@ def loop_habit(finding: Finding) -> Candidate | None:
 def batches_of(
     statement: CapturedStatement, types: Mapping[int, str], options: Sequence[ManyRows]
 ) -> Batches:
-    """Return the values of a statement's batches, which are different where one of `options` needs that.
-
-    Raises Refused if too few sets of values are different.
-    """
+    """Return the values of a statement's batches. Raises Refused if too few have the keys of `options`."""
     keys = sorted({number for option in options for number in option.keys})
     most = max(numbers_in(statement.sql))
     usable = [values for values in statement.sets if len(values) >= most]
@@ -295,14 +292,9 @@ class ManyRows:
 
 
 def many_rows(sql: str, types: Mapping[int, str]) -> tuple[ManyRows, ...]:
-    """Return statements that do for many sets of values what a statement does for one, the best first.
+    """Return statements that do for many sets of values what `sql`, with ``$1``, ..., does for one, the best first.
 
-    Args:
-        sql: the statement, with ``$1``, ``$2``, ....
-        types: the types of its parameters.
-
-    Raises:
-        Refused: with the reason, as a sentence.
+    `types` are those of its parameters. Raises Refused with the reason.
     """
     text = sql.strip().rstrip(";").rstrip()
     numbers = sorted(numbers_in(text))

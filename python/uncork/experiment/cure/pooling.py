@@ -145,11 +145,7 @@ def pool_arm(candidate: Candidate, request: Request) -> tuple[Arm, tuple[str, ..
 
 
 def pooling_experiment(question: str, copy_dsn: str, request: Request, arm: Arm, *, budget_s: float) -> str:
-    """Return an experiment file that compares new connections with kept ones.
-
-    The metric is the throughput, because latency leaves out how long a connection takes to open. Both
-    variants have a database of their own, and keep what requests change: both send as many.
-    """
+    """Return an experiment file that compares new connections with kept ones, by throughput."""
     variants = [
         f'[variants.{BASELINE}]\nbaseline = true\ntitle = "a new connection for each request"\n'
         'connections = "new"\n',

@@ -28,13 +28,8 @@ class Refused(Exception):
 def with_captured_parameters(sql: str, template: str, captured: str) -> str:
     """Return a rewritten statement with the parameters, or the values, that the captured statement has.
 
-    Args:
-        sql: the new text; its ``$n`` stands for the n-th value of the template.
-        template: the statement with ``?`` for each value; empty if the numbers are those of `captured`.
-        captured: the captured statement.
-
-    Raises:
-        Refused: if it needs a value that the captured statement does not have.
+    ``$n`` in `sql` stands for the n-th value of the template, which has ``?`` for each value, and is empty if
+    the numbers are those of `captured`. Raises Refused if the captured statement lacks a value.
     """
     values = _identity(captured) if not template else _values(template, captured)
     unknown = sorted(numbers_in(sql) - values.keys())

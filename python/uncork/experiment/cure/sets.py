@@ -26,11 +26,7 @@ _Index = tuple[str, str, tuple[str, ...]]
 
 
 def combine(proven: Mapping[str, Net], arms: Sequence[Arm]) -> tuple[Arm, ...]:
-    """Return the changes that go together, the one that surely saves most first.
-
-    Greedy: each is added if it is compatible with all before it. `proven` has what each cured change saves,
-    by its name; the others are left out.
-    """
+    """Return the proven changes that go together, each compatible with those before it, the best first."""
     ranked = sorted(
         (arm for arm in arms if arm.name in proven), key=lambda arm: (-proven[arm.name].low, arm.name)
     )

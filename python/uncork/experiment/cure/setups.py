@@ -130,20 +130,13 @@ NEW_COPY: Final = CopyKeeps(statistics=False, pages=False)
 def setup_script(
     sql: str, *, undo: str, billed: bool, keeps: CopyKeeps = NEW_COPY
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the script that makes a change on a copy, and the tables that it changes.
+    """Return the script that makes a change on a copy, and the tables that it changes. Raises Refused.
 
     The script runs in one transaction: CONCURRENTLY is left out, and VACUUM FULL becomes another way to
     rewrite the table. Variants are not analysed, so the script analyses the tables of which the change needs
-    new statistics. The tables are empty if the SQL does not name them.
-
-    Args:
-        sql: what a candidate executes.
-        undo: what reverts it; ANALYZE, REINDEX and VACUUM FULL need nothing.
-        billed: whether its finding costs time. Dropping an index of one that does not is not tried.
-        keeps: what the copy has as the source has it.
-
-    Raises:
-        Refused: with the reason.
+    new statistics. The tables are empty if the SQL does not name them. `undo` is what reverts the change;
+    ANALYZE, REINDEX and VACUUM FULL need nothing. `billed` says whether its finding costs time: the index of
+    one that does not is not dropped.
     """
     written = statements_in(sql)
     if gathers_statistics(sql) and not keeps.statistics:
@@ -202,10 +195,7 @@ def gathers_statistics(script: str) -> bool:
 
 
 def on_expression(statement: str) -> str:
-    """Return the table, as it is written, of a new index on an expression; empty for another statement.
-
-    The planner knows nothing of an expression until the table is analysed.
-    """
+    """Return the table, as written, of a new index on an expression, which needs ANALYZE; else ""."""
     found = _INDEX.fullmatch(statement)
     if found is None:
         return ""

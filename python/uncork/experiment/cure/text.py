@@ -83,23 +83,13 @@ def experiment_of_arms(
 
     A workload compares the changes that can touch its statement. All parameters of a statement advance
     together through its captured sets. Statements that read keep the data, and a DELETE is rolled back. Other
-    statements that change rows restore the data, after each set once if a second time would do less.
+    statements that change rows restore the data, after each set once if a second time would do less. The
+    metric is the mean, because only means add up to the time of a workload.
 
-    The metric is the mean, because only means add up to the time of a workload.
-
-    Args:
-        name: the experiment's name; letters, digits, "_" and "-".
-        question: as a person would ask it.
-        copy_dsn: connection string of the database to copy for each variant, without a password.
-        statements: what to measure. Each has at least one set of values.
-        arms: the changes, with different names.
-        budget_s: maximum duration of the run in seconds.
-        clients: sessions that send a statement at the same time.
-        precision: target half-width of the intervals, as a fraction of the time.
-        seed: seed of the order of trials.
-
-    Raises:
-        ValueError: if there is no statement, no change, or a statement without values.
+    `name` has letters, digits, "_" and "-". `copy_dsn` is the connection string of the database to copy,
+    without a password. Each statement has at least one set of values. `clients` sessions send a statement at
+    a time. `precision` is the target half-width of the intervals, as a fraction of the time. Raises
+    ValueError if there is no statement, no change, or a statement without values.
     """
     if not statements or not arms:
         raise ValueError("an experiment needs a statement and a change")
@@ -241,10 +231,7 @@ def uses_up(statement: CapturedStatement) -> bool:
 
 
 def parameter_line(number: int, sets: Sequence[Sequence[str | None]], prefix: str = "") -> str:
-    """Return the line of a workload that gives `$number` its values of the captured sets, in their order.
-
-    The parameter is named `prefix`, ``p`` and the number.
-    """
+    """Return the line that gives `$number`, named `prefix`, p and number, its values in their order."""
     values = (sequence[number - 1] for sequence in sets)
     rows = ", ".join(f"({'NULL' if value is None else literal(value)})" for value in values)
     return f'parameters.{prefix}p{number} = {{ query = {toml(f"VALUES {rows}")}, pick = "sequence" }}'

@@ -96,10 +96,7 @@ def whole_transaction(transaction: CapturedTransaction) -> CapturedStatement:
 
 
 def with_one_row(finding: Finding, transaction: CapturedTransaction) -> CapturedTransaction:
-    """Return a transaction whose sessions queue for one row, if the values of that row were not captured.
-
-    Drawn values spread over the rows of the table, and sessions would hardly meet.
-    """
+    """Return a transaction whose sessions queue for one row, if drawn values would spread them over many."""
     hot = {
         statement.template
         for statement in transaction.statements
@@ -298,11 +295,7 @@ def transactions_experiment(
     *,
     budget_s: float,
 ) -> str:
-    """Return an experiment file that compares ways to send a transaction.
-
-    The metric is the throughput of all sessions. Each variant has a database of its own, and keeps what its
-    transactions change: all send as many.
-    """
+    """Return an experiment file that compares the throughput of ways to send a transaction."""
     name = workload_name(whole_transaction(transaction).template)
     made = any(arm.arm.setup for arm in arms)
     own = f'[variants.{BASELINE}]\nbaseline = true\ntitle = "the transaction as it is now"\n'
@@ -364,10 +357,7 @@ def _sent(steps: Sequence[Step], transaction: CapturedTransaction, texts: Mappin
 
 
 def held_times(effect: StatementEffect, outside_ns: float) -> StatementEffect:
-    """Return an effect on the time of a transaction, from one on operations a second of all clients.
-
-    An operation of the variant also has the pause of `outside_ns` before BEGIN.
-    """
+    """Return an effect on a transaction's time, without the pause before BEGIN, from one on a rate."""
     times = effect_of_times(effect)
     before_ns, after_ns = times.before_ns, times.after_ns
     if not outside_ns or before_ns is None or after_ns is None:
@@ -387,10 +377,7 @@ def held_times(effect: StatementEffect, outside_ns: float) -> StatementEffect:
 
 
 def doubt_of_queue(effect: StatementEffect, transaction: CapturedTransaction) -> str:
-    """Return why a gain may be smaller on the server; empty if there is no reason.
-
-    If all sessions change one row on the copy, but several on the server, they wait for longer on the copy.
-    """
+    """Return why a gain may be smaller on the server, where sessions queue for several rows; empty if not."""
     if not transaction.one_row or (effect.before_ns or 0.0) <= _LONGER * transaction.source_ns:
         return ""
     here, there = format_duration(effect.before_ns or 0.0), format_duration(transaction.source_ns)
@@ -401,10 +388,7 @@ def doubt_of_queue(effect: StatementEffect, transaction: CapturedTransaction) ->
 
 
 def net_of_transactions(effect: StatementEffect, transaction: CapturedTransaction) -> Net | None:
-    """Return the sessions' time saved per hour, by an effect on the time of a transaction; None if unknown.
-
-    The time before is that on the source.
-    """
+    """Return the sessions' time saved per hour, of the time on the source; None if it is unknown."""
     ratio, low, high = effect.ratio, effect.low, effect.high
     if ratio is None or low is None or high is None:
         return None
@@ -446,15 +430,10 @@ class Split:
 
 
 def split_counter(update: str, change: str) -> Split:
-    """Return how a captured UPDATE adds to a counter in parts.
+    """Return how a captured UPDATE adds to a counter in parts. Raises Refused if it has another form.
 
-    Args:
-        update: the captured statement, with ``$1``, ``$2``, ... for its values.
-        change: the SQL of the change: it creates the table of parts, and its last statement is an INSERT that
-            adds 1 to a random part of the keys ``$1``, ``$2``, ....
-
-    Raises:
-        Refused: if the statement has another form, or the change fits no such statement.
+    `change` creates the table of parts, and its last statement is an INSERT that adds 1 to a random part of
+    the keys ``$1``, ``$2``, ....
     """
     found = _UPDATE.fullmatch(update)
     *setup, insert = statements_in(change) or [""]

@@ -89,14 +89,9 @@ def guarded(
 ) -> Guarded:
     """Return the experiment that compares two sides.
 
-    Args:
-        baseline: the question of the baseline.
-        candidate: the question of the candidate.
-        variant: the file's variant for sides that name none; None means the file's baseline.
-        changes: keys of ``[experiment]`` and ``[guard]`` that override those of the file, by section.
-
-    Raises:
-        UsageError: if a side names something unknown, or the sides cannot be compared.
+    `variant` is the file's variant for sides that name none; None means the file's baseline. `changes` are
+    keys of ``[experiment]`` and ``[guard]`` that override those of the file, by section. Raises UsageError if
+    a side names something unknown, or the sides cannot be compared.
     """
     for side in (baseline, candidate):
         if side.side.url is not None:

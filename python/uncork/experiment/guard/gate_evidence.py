@@ -60,19 +60,11 @@ def gate_evidence(
 ) -> GateEvidence:
     """Return the evidence for a gate from the trials of a cell and workload, estimated at `confidence`.
 
-    If several hosts measured the rounds, the evidence has a scope for each of `groups`: rounds of one host
-    share what is peculiar to it, and rounds of one wave what is peculiar to that time. The scope with the
-    widest interval decides, as in an experiment (`experiment.run.ledger`).
-
-    Args:
-        gate: any gate except those on plans and sizes, which belong to variants and not to trials.
-        rows: stored trials; those of other variants are ignored.
-        baseline: the variant to compare with, which runs twice in each block.
-        candidate: the variant that is judged.
-        confidence: one minus the error rate, the same as for the judgement.
-        kind: what counts as one independent observation.
-        groups: the host and the wave of each round, by the kind of unit ("host", "wave"); none of a kind if
-            its numbers are empty. A scope with fewer than `MINIMUM_ROUNDS` of them says nothing.
+    Gates on plans and sizes belong to variants and not to trials. The baseline runs twice in each block.
+    `kind` is what counts as one independent observation. If several hosts measured the rounds, `groups` has
+    the host and the wave of each round: rounds of one host share what is peculiar to it, and rounds of one
+    wave what is peculiar to that time. The scope with the widest interval decides, as in an experiment
+    (`experiment.run.ledger`); one with fewer than `MINIMUM_ROUNDS` numbers says nothing.
     """
     metric = metric_of(gate)
     complete = [

@@ -53,11 +53,7 @@ class Side:
 
 
 def parse_side(role: Literal["baseline", "candidate"], texts: Sequence[str]) -> Side:
-    """Parse the values of `--baseline` or `--candidate`, each a ``KIND=...``.
-
-    Raises:
-        UsageError: names the option, what was found, and what is allowed.
-    """
+    """Parse the values of `--baseline` or `--candidate`, each a ``KIND=...``. Raises UsageError."""
     once: dict[str, str] = {}
     pairs: dict[str, dict[str, str]] = {"setting": {}, "value": {}}
     environment: dict[tuple[str, str], str] = {}

@@ -34,10 +34,7 @@ Role = Literal["baseline", "candidate"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One trial. `number` counts the trials of a guard from 1.
-
-    `again` marks the baseline's second trial in a block.
-    """
+    """One trial; `number` counts from 1, and `again` marks the baseline's second trial in a block."""
 
     number: int
     round: int
@@ -69,10 +66,7 @@ def turn_ns(operations_a_second: float, needed: int, budget_ns: int) -> int:
 
 
 def turn_row(turn: Turn, measured: LoadMeasurement, script: str = "") -> dict[str, Any]:
-    """Return a trial as a row of the table `trials`, so that gates read both kinds alike.
-
-    If `script` is given, the times are those of that script.
-    """
+    """Return a trial, or the times of a script in it, as a row of the table `trials`, for gates."""
     totals = measured.totals
     row: dict[str, Any] = {
         "round": turn.round,

@@ -67,19 +67,12 @@ def carry(
     rows: int,
     chunk: int | None = None,
 ) -> Carried:
-    """Return the statements that send one batch.
+    """Return the statements that send one batch, whose names begin with `name`.
 
-    Args:
-        name: the workload's name; names of statements begin with it.
-        texts: its SQL, complete except for ``:batch`` or the columns; a text that has neither is executed
-            once per batch.
-        columns: the columns of ``:batch`` with their types, in the order of the parameter table.
-        strategy: how the rows are sent.
-        rows: number of rows in a batch.
-        chunk: maximum number of rows per statement; only for values and unnest.
-
-    Raises:
-        ValueError: if the rows cannot be divided into equal chunks of a useful size.
+    `texts` are the workload's SQL, complete except for ``:batch`` or the columns; a text that has neither is
+    executed once per batch. `columns` are the columns of ``:batch`` with their types, in the order of the
+    parameter table. At most `chunk` rows go into a statement, for values and unnest. Raises ValueError if the
+    rows cannot be divided into equal chunks of a useful size.
     """
     form = _FORMS[strategy]
     each = chunk_rows(strategy, rows, len(columns), chunk)
@@ -115,11 +108,7 @@ def takes_rows(text: str, columns: Collection[str], strategy: Strategy) -> bool:
 
 
 def chunk_rows(strategy: Strategy, rows: int, columns: int, chunk: int | None = None) -> int:
-    """Return the number of rows per statement.
-
-    All chunks of a batch have the same size, so that they are one statement, prepared once. Raises
-    ValueError if equal chunks would be less than half of the largest allowed size.
-    """
+    """Return the rows of each statement, in equal chunks. Raises ValueError if these would be small."""
     if strategy == "copy":
         return rows
     if strategy not in CHUNKED:

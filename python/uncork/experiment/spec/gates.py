@@ -97,11 +97,7 @@ _VALUES: Final = {
 
 
 def parse_gate(text: str) -> Gate:
-    """Parse a gate.
-
-    Raises:
-        UsageError: the text is not a gate; the message shows the text, the problem, and what is allowed.
-    """
+    """Parse a gate. Raises UsageError with the text, the problem, and what is allowed."""
     written = text.strip()
     try:
         return _parse(written)

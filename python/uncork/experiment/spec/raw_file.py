@@ -35,10 +35,7 @@ def places_to_fill(text: str) -> list[Problem]:
 
 
 def too_many_variants(variants: str | Collection[str]) -> list[Problem]:
-    """Return a problem if a file has too many variants: from its text, or from their names.
-
-    Parsing tens of thousands of variants takes seconds, so their headers in the text are counted first.
-    """
+    """Return a problem if there are too many variants: in the text, which is read faster, or by name."""
     count = len(set(_VARIANT.findall(variants)) if isinstance(variants, str) else variants)
     if count <= MOST_VARIANTS:
         return []

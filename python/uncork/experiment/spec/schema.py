@@ -612,19 +612,12 @@ def parse_spec(
     time_zones: Callable[[str, TimeZones], str] | None = None,
     alone: bool = False,
 ) -> Spec:
-    """Parse an experiment file.
+    """Parse an experiment file. Raises SpecError with every problem, one per line, with file, line and key.
 
-    Args:
-        text: the file's content.
-        file: its name, for messages.
-        read: returns the content of an SQL file named in it; raises OSError.
-        overrides: factor levels to keep, by factor (the command line's ``--set rows=1000``).
-        time_zones: returns the rows of an entry of ``[time_zones]``, given its name; raises KeyError with the
-            name of an unknown zone.
-        alone: accept a single variant, or none, for a guard that makes two sides of it.
-
-    Raises:
-        SpecError: lists every problem, one per line, each with file, line and key.
+    `file` is its name, for messages. `read` returns the content of an SQL file named in it, or raises
+    OSError. `overrides` are the factor levels to keep, by factor (``--set rows=1000``). `time_zones` returns
+    the rows of an entry of ``[time_zones]``, or raises KeyError with the name of an unknown zone. `alone`
+    accepts a single variant, or none, for a guard that makes two sides of it.
     """
     refuse([*too_many_variants(text), *places_to_fill(text)], file, text)
     data = toml_data(file, text)

@@ -49,13 +49,8 @@ def substitute(sql: str, texts: Mapping[str, str]) -> str:
 def bind(sql: str, names: Mapping[str, int]) -> tuple[str, list[int]]:
     """Replace parameters by ``$1``, ``$2``, ....
 
-    Args:
-        sql: the text.
-        names: for each parameter, its column in the parameter table.
-
-    Returns:
-        The text, and for ``$1``, ``$2``, ... the column that provides its value. A name used twice is bound
-        once.
+    `names` has the column of each parameter in the parameter table. Return the text, and the column that
+    provides the value of each number; a name used twice is bound once.
     """
     order: dict[str, int] = {}
 
