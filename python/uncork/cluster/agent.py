@@ -187,8 +187,6 @@ class NodeAgent:
         note = f"{where} is suspended: the part there goes on"
         return f"{name} has ended" if state == "ended" else "", [{"note": note}] if first else []
 
-    # ---- pipes and files of the part ----
-
     def _write(self, data: bytes) -> None:
         if self._child is None or self._child.stdin is None:
             raise RunError("the node has no part to steer")

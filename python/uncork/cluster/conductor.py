@@ -209,8 +209,6 @@ class Conductor:
         host = self.names.get(number, "")
         return f"node {number} ({host})" if host else f"node {number}"
 
-    # ---- outside of the load ----
-
     def meet(self) -> dict[int, NodeFacts]:
         """Ask all nodes about themselves. Raises RunError if a node does not answer."""
         facts = {number: NodeFacts(**found) for number, found in self.each("facts", lambda _: ()).items()}
@@ -247,8 +245,6 @@ class Conductor:
             raise RunError(f"{self.name(number)} does not answer for {_ANSWER_S:.0f} s") from error
         except (NodeLost, ConnectionError) as error:
             raise RunError(f"{self.name(number)} is lost: {error}") from error
-
-    # ---- a load ----
 
     def prepare(self) -> None:
         """Wait until all parts are ready to start.

@@ -177,8 +177,6 @@ class HostSession:
                     conductor.stop()
                     conductor.end(_END_S)
 
-    # ---- the hosts ----
-
     def _prepare(self, conductor: Conductor) -> Iterator[Event]:
         for problem in unusable(conductor.meet(), own_facts()):
             raise UsageError(problem)
@@ -206,8 +204,6 @@ class HostSession:
 
     def _keep(self, number: int, files: dict[str, bytes]) -> None:
         KeptPart(self.folder, number).finish(files)
-
-    # ---- waves ----
 
     def _measure(self, conductor: Conductor) -> Generator[Event, None, Finished]:
         """Measure waves of rounds until enough is known, or no host has budget left."""
@@ -297,8 +293,6 @@ class HostSession:
         widest, name = ledger.widest(still)
         rounds, elapsed_ns = self._record.rounds, time.monotonic_ns() - self._begun_ns
         return RoundEnded(rounds, len(compared) - len(still), len(compared), widest, name, elapsed_ns)
-
-    # ---- the end ----
 
     def _finished(self, reason: str, *, is_empty: bool = False) -> Finished:
         with closing(RunReader(self.folder)) as reader:

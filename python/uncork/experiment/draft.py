@@ -154,9 +154,6 @@ def _defaults(source: SourceTable | None, names: Sequence[str]) -> list[str]:
     ]
 
 
-# ---- variants ----
-
-
 def _variants(draft: Draft) -> list[str]:
     column = next((parameter for parameter in draft.parameters if parameter.column and parameter.table), None)
     example = "CREATE INDEX ON orders (customer_id);"
@@ -172,9 +169,6 @@ def _variants(draft: Draft) -> list[str]:
         '# values = { change = "" }\n'
         '# workloads.statement.sql = "SELECT ..."\n',
     ]
-
-
-# ---- set-up ----
 
 
 def _made_tables(draft: Draft) -> dict[str, str]:
@@ -216,9 +210,6 @@ def _unknown_table(table: DraftTable) -> list[str]:
     return [f"-- {fill_in(what)}", *(f"-- {note}" for note in table.notes)]
 
 
-# ---- workload ----
-
-
 def _workload(draft: Draft, made: Mapping[str, str]) -> str:
     statement = draft.statement
     if statement is None:
@@ -258,9 +249,6 @@ def _parameter(parameter: DraftParameter, made: Mapping[str, str]) -> str:
         return f"{key} = {{ query = {toml(f'VALUES {rows}')} }}\n"
     what = fill_in(f"a query that returns the values of :{parameter.name}, such as VALUES (1), (2)")
     return f"{key} = {{ query = {toml(f'-- {what}')} }}\n"
-
-
-# ---- words ----
 
 
 def _grouped(count: int) -> str:

@@ -73,9 +73,6 @@ def service_text(draft: ServiceDraft) -> str:
     return "\n".join(parts)
 
 
-# ---- the service ----
-
-
 def _service(draft: ServiceDraft) -> str:
     start, tls = draft.start, "tls = true\n" if draft.plan["http"].get("tls") else ""
     if start is None:
@@ -117,9 +114,6 @@ def _variants(draft: ServiceDraft, change: str) -> list[str]:
     ]
 
 
-# ---- the data ----
-
-
 def _setup(draft: ServiceDraft, change: str) -> str:
     database = draft.database
     if database is None:
@@ -139,9 +133,6 @@ def _settings(draft: ServiceDraft) -> list[str]:
         "# Settings of the service's server that plans and caches depend on, for the embedded server.\n"
         f"[server.settings]\n{lines}"
     ]
-
-
-# ---- the load ----
 
 
 def _workload(plan: Mapping[str, Any]) -> str:

@@ -163,9 +163,6 @@ def quantiles_by_interval(
     return found
 
 
-# ---- totals ----
-
-
 def _totals(parts: Sequence[MeasuredPart]) -> LoadTotals:
     totals = [part.measured.totals for part in parts]
     failed = next(
@@ -236,9 +233,6 @@ def _http(several: Sequence[HttpTotals]) -> HttpTotals:
             for alike in requests.values()
         ),
     )
-
-
-# ---- times and series ----
 
 
 def _times(rows: Sequence[LoadTimes]) -> Iterator[LoadTimes]:

@@ -71,8 +71,6 @@ class Calls:
         for child in tuple(self._living):
             self._ended(child)
 
-    # ---- steps ----
-
     async def _within_limit(
         self, tool: type[Tool], arguments: Mapping[str, Any], tell: Tell
     ) -> dict[str, Any]:

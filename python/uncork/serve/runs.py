@@ -38,9 +38,6 @@ _LONGEST_STREAM_S: Final = 600.0
 _MOST_STREAMS: Final = 50
 
 
-# ---- the list ----
-
-
 async def all_runs(request: Request) -> Response:
     """Return the list of runs, filtered by the query."""
     return packed(request, show(request, "runs.html.j2", **await _listed(request)))
@@ -109,9 +106,6 @@ async def _listed(request: Request) -> dict[str, Any]:
         "address": "/?" + urlencode(here) if here else "/",
         "root": shown(context_of(request).cache.root),
     }
-
-
-# ---- one run ----
 
 
 async def report(request: Request) -> Response:
@@ -244,9 +238,6 @@ async def _progress(run: StoredRun) -> RunProgress:
 def _event(name: str, text: str) -> str:
     data = "".join(f"data: {line}\n" for line in re.split(r"\r\n|\r|\n", text))
     return f"event: {name}\n{data}\n"
-
-
-# ---- steps ----
 
 
 async def _run(request: Request) -> StoredRun:

@@ -22,9 +22,6 @@ _MOST_SERIES: Final = 200
 _LONGEST: Final = 400
 
 
-# ---- side by side ----
-
-
 async def compared(request: Request) -> Response:
     """Return the page that compares runs with the run `against`, the baseline, or the oldest."""
     found = await _chosen(request)
@@ -67,9 +64,6 @@ async def _comparison(request: Request, found: list[StoredRun]) -> Drawn:
     context = context_of(request)
     seen = await context.cache.seen()
     return await context.reports.comparison(context.cache.root, found[0], found[1:], seen.manifests())
-
-
-# ---- histories ----
 
 
 async def histories(request: Request) -> Response:
@@ -127,9 +121,6 @@ async def _history(request: Request) -> Drawn:
     wanted = HistoryWanted(query.get("metric", "")[:_LONGEST], query.get("of", "")[:_LONGEST], run.id)
     seen = await context.cache.seen()
     return await context.reports.history(context.cache.root, wanted, seen.manifests(), str(seen.number))
-
-
-# ---- steps ----
 
 
 async def _export(request: Request, drawn: Drawn, name: str) -> Response:

@@ -147,9 +147,6 @@ def unique_names(arms: Sequence[Arm]) -> list[Arm]:
     return found
 
 
-# ---- one candidate ----
-
-
 def _arm(finding: Finding, candidate: Candidate, workload: CapturedWorkload, keeps: CopyKeeps) -> Arm:
     if candidate.kind == "client":
         raise Refused(_instead("Only the application can make this change.", finding))
@@ -211,9 +208,6 @@ def _verb(sql: str) -> str:
     found = _VERB.match(re.sub(r"^(?:\s*(?:/\*.*?\*/|--[^\n]*\n))+", "", sql, flags=re.DOTALL))
     word = found[1].upper() if found else ""
     return "SELECT" if word in {"WITH", "VALUES", "TABLE"} else word
-
-
-# ---- words ----
 
 
 def _instead(reason: str, finding: Finding) -> str:

@@ -102,9 +102,6 @@ def down_sql(changes: Sequence[Change], database: str) -> str:
     return "\n".join([*lines, ""])
 
 
-# ---- statements ----
-
-
 def _executed(sql: str, database: str, *, before: str) -> Iterator[str]:
     """Yield the lines of a change's statements."""
     for together, statements in groupby(statements_in(sql), lambda one: _TRIGGER.match(one) is not None):
@@ -185,9 +182,6 @@ def _sets(statement: str) -> bool:
         r"(?:RESET|ALTER\s+(?:SYSTEM|DATABASE|ROLE|USER)\b.*\sRESET)\s+\S+", statement, re.I | re.S
     )
     return reset is not None or setting_in(statement) is not None
-
-
-# ---- comments ----
 
 
 def _commented(text: str) -> Iterator[str]:

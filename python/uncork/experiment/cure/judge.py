@@ -158,9 +158,6 @@ def _by_net(net: Net, slower: StatementEffect | None, *, expected: bool) -> tupl
     return "not cured", f"As expected, it does not help: it {_saving(net)}."
 
 
-# ---- statements ----
-
-
 def _saved(effect: StatementEffect) -> Bounded:
     """Return what a statement saves in the copy's own time; nothing if it has no interval."""
     return saved_by(effect, effect.before_ns or 0.0) or Bounded(0.0, 0.0, 0.0)
@@ -186,9 +183,6 @@ def _harm(effect: StatementEffect) -> str:
         f"Statement {inline_statement(effect.sql)} takes {effect.ratio:.2g} times as long (95 % interval: "
         f"{effect.low:.2g} to {effect.high:.2g}), which costs {_seconds(seconds)} per hour."
     )
-
-
-# ---- words ----
 
 
 def _saving(net: Net) -> str:

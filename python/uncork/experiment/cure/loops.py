@@ -171,9 +171,6 @@ def _arm(
     return LoopArm(arm, batching, many, (f"A batch has {rows} rows.", *assumed, _LOOPBACK))
 
 
-# ---- the experiment ----
-
-
 def loops_experiment(
     question: str,
     copy_dsn: str,
@@ -233,9 +230,6 @@ def _workload(one: Batches) -> str:
     return "\n".join(lines) + "\n"
 
 
-# ---- the bill ----
-
-
 def own_cost(workload: CapturedWorkload, finding: Finding) -> CapturedWorkload:
     """Return a workload whose statements of a finding take as long as the finding's bill surely says.
 
@@ -292,9 +286,9 @@ class ManyRows:
 
 
 def many_rows(sql: str, types: Mapping[int, str]) -> tuple[ManyRows, ...]:
-    """Return statements that do for many sets of values what `sql`, with ``$1``, ..., does for one, the best first.
+    """Return statements that do for many sets of values what `sql` does for one, the best first.
 
-    `types` are those of its parameters. Raises Refused with the reason.
+    `sql` has ``$1``, ``$2``, ..., and `types` are their types. Raises Refused with the reason.
     """
     text = sql.strip().rstrip(";").rstrip()
     numbers = sorted(numbers_in(text))
@@ -316,9 +310,6 @@ def many_rows(sql: str, types: Mapping[int, str]) -> tuple[ManyRows, ...]:
     if verb in {"SELECT", "WITH"}:
         return tuple(_selects(text, words, types))
     raise Refused("uncork cannot write it for many rows.")
-
-
-# ---- statements that change rows ----
 
 
 def _insert(text: str, words: list[tuple[str, int, int]], types: Mapping[int, str]) -> ManyRows:
@@ -378,9 +369,6 @@ def _changed(text: str, words: list[tuple[str, int, int]], types: Mapping[int, s
     return ManyRows(sql, keys, assumed=tuple(assumed))
 
 
-# ---- statements that read ----
-
-
 def _selects(text: str, words: list[tuple[str, int, int]], types: Mapping[int, str]) -> Iterator[ManyRows]:
     plain = masked(text)
     if re.search(r"\bFOR\s+(?:NO\s+KEY\s+|KEY\s+)?(?:UPDATE|SHARE)\b", plain, re.IGNORECASE):
@@ -420,9 +408,6 @@ def _lookup(text: str, words: list[tuple[str, int, int]]) -> ManyRows | None:
         f"{text[place.end() :]}"
     )
     return ManyRows(sql, frozenset([number]), 1 if added else 0, (_ONCE,))
-
-
-# ---- parts of a statement ----
 
 
 def _source(text: str, types: Mapping[int, str]) -> tuple[str, str]:

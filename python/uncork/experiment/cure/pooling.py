@@ -141,9 +141,6 @@ def pool_arm(candidate: Candidate, request: Request) -> tuple[Arm, tuple[str, ..
     return arm, assumed
 
 
-# ---- the experiment ----
-
-
 def pooling_experiment(question: str, copy_dsn: str, request: Request, arm: Arm, *, budget_s: float) -> str:
     """Return an experiment file that compares new connections with kept ones, by throughput."""
     variants = [
@@ -176,9 +173,6 @@ def times_known(effects: Mapping[str, Sequence[StatementEffect]]) -> set[tuple[s
         for effect in found
         if effect.low and effect.high and (1 / effect.low - 1 / effect.high) / 2 <= PRACTICAL
     }
-
-
-# ---- the bill ----
 
 
 def net_of_requests(effect: StatementEffect, request: Request) -> Net | None:

@@ -102,9 +102,6 @@ def replaceable(planned: Mapping[str, frozenset[int]]) -> frozenset[str]:
     )
 
 
-# ---- steps ----
-
-
 def _shareable(statements: Sequence[str]) -> set[str]:
     """Return the statements that both changes may execute, because the second time changes nothing."""
     form = re.compile(r"CREATE\s+EXTENSION\s+IF\s+NOT|ANALYZE\b", re.IGNORECASE)

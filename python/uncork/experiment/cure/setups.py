@@ -243,9 +243,6 @@ def _table_of(statement: str, *, billed: bool) -> str:
     raise Refused("uncork does not know how to try it on a copy.")
 
 
-# ---- settings ----
-
-
 _SET: Final = re.compile(
     r"""
     (?: SET (?:\s+(?:SESSION|LOCAL))?

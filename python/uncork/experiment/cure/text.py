@@ -178,9 +178,6 @@ def _answers(statements: Sequence[CapturedStatement]) -> str:
     return f"answers = {most}\n" if most < ANSWER_OPERATIONS else ""
 
 
-# ---- variants ----
-
-
 def _variant(arm: Arm, statements: Sequence[CapturedStatement]) -> str:
     lines = [f"[variants.{arm.name}]", f"title = {toml(' '.join(arm.text.split()) or arm.name)}"]
     lines.append(f"values.change = {multiline(arm.setup) if arm.setup else toml('')}")
@@ -190,9 +187,6 @@ def _variant(arm: Arm, statements: Sequence[CapturedStatement]) -> str:
             text = _sent(arm.statements[statement.template])
             lines.append(f"workloads.{workload_name(statement.template)}.sql = {text}")
     return "\n".join(lines) + "\n"
-
-
-# ---- workloads ----
 
 
 def _workload(statement: CapturedStatement, arms: Sequence[Arm], clients: int) -> str:

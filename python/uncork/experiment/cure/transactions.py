@@ -117,9 +117,6 @@ def with_one_row(finding: Finding, transaction: CapturedTransaction) -> Captured
     return replace(transaction, statements=statements, basis=basis, one_row=True)
 
 
-# ---- the ways ----
-
-
 def transaction_steps(transaction: CapturedTransaction) -> tuple[Step, ...]:
     """Return what a client sends now: BEGIN, the statements with the pauses between them, COMMIT."""
     return _framed(tuple(_inner(transaction)), block=transaction.block)
@@ -284,9 +281,6 @@ def _assumed(transaction: CapturedTransaction) -> Iterator[str]:
     yield f"{sessions[:1].upper()}{sessions[1:]} executed it at the same time, as in the watch."
 
 
-# ---- the experiment ----
-
-
 def transactions_experiment(
     question: str,
     copy_dsn: str,
@@ -351,9 +345,6 @@ def _sent(steps: Sequence[Step], transaction: CapturedTransaction, texts: Mappin
     )
     for step in steps:
         yield multiline(written[step]) if isinstance(step, int) else toml(step)
-
-
-# ---- the bill ----
 
 
 def held_times(effect: StatementEffect, outside_ns: float) -> StatementEffect:

@@ -155,9 +155,6 @@ def same_gate(text: str, gate: Gate) -> bool:
     )
 
 
-# ---- what an entry does ----
-
-
 def _acknowledged(check: GateCheck, known: Sequence[Acknowledgement], today: datetime.date) -> GateCheck:
     if check.outcome is not GateOutcome.BROKEN:
         return check
@@ -215,9 +212,6 @@ def _default_limit(check: GateCheck) -> float | None:
         rounded += step if up else -step
     limit = round(rounded, 9)
     return limit if _worse(check.gate, limit, check.gate.limit) else None
-
-
-# ---- reading ----
 
 
 def _problems(entry: Mapping[str, Any], number: int) -> Iterator[Problem]:

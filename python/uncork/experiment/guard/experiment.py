@@ -121,9 +121,6 @@ def guarded(
     )
 
 
-# ---- each side ----
-
-
 @dataclass(slots=True)
 class _One:
     """One side: the keys that its variant keeps, and its own texts."""

@@ -156,8 +156,6 @@ def size_evidence(relations: Iterable[Row], *, baseline: str, candidate: str) ->
     return GateEvidence(Exact(base, own), base, own)
 
 
-# ---- kinds of evidence ----
-
 Valued = Sequence[tuple[Row, float]]
 
 
@@ -240,9 +238,6 @@ class _Compared:
 
 def _place(row: Row) -> tuple[int, int, str]:
     return row["round"], row["block"], Arm(row["variant"], bool(row["again"])).name
-
-
-# ---- steps ----
 
 
 def _one(values: Sequence[float]) -> bool:

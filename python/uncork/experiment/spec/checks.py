@@ -59,9 +59,6 @@ def too_many_comparisons(spec: Spec) -> list[Problem]:
     ]
 
 
-# ---- names ----
-
-
 def check_names(spec: Spec) -> Iterator[Problem]:
     """Check that every `:name` in SQL is a variant's value, a factor or (in a workload) a parameter."""
     values = _values(spec)

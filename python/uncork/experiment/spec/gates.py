@@ -214,9 +214,6 @@ def check_gates(spec: Spec, gates: tuple[Gate, ...]) -> Iterator[str]:
             yield f'gate "{gate.text}": does not fit workload {names[0]}: {reasons[0]}'
 
 
-# ---- reading ----
-
-
 def _parse(text: str) -> Gate:
     spaced = " ".join(text.replace("−", "-").split())
     match = _RELATION.search(spaced)
@@ -364,9 +361,6 @@ def _same_direction(metric: GateMetric, relation: Relation, bound: Bound) -> Non
 def _example_bound(metric: GateMetric) -> str:
     sign = "+" if metric.better == "lower" else "-"
     return f"{sign}1 points" if metric.unit == "share" else f"{sign}5%"
-
-
-# ---- writing ----
 
 
 def write_bound(gate: Gate) -> str:
