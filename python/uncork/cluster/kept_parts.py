@@ -44,9 +44,7 @@ class KeptPart:
     def finish(self, files: Mapping[str, bytes]) -> None:
         """Replace the copy by the part's files at its end. Raises StoreError if they cannot be written."""
         (self.folder / SNAPSHOTS).unlink(missing_ok=True)  # the part of a killed process sends it again
-        self._write(files)
-        manifest = read_manifest(self.folder)
-        write_manifest(self.folder, replace(manifest, owner=None))
+        self.begin(files)
 
     def _write(self, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():

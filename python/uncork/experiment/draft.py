@@ -14,6 +14,7 @@ from uncork.experiment.draft_text import comment, multiline, toml
 from uncork.experiment.spec.raw_file import fill_in
 from uncork.model.database.names import literal, quoted, sql_name
 from uncork.model.source_table import SourceColumn, SourceTable
+from uncork.model.units import format_count
 
 MOST_ROWS: Final = 200_000
 """Rows of the largest table. Larger tables are scaled down together."""
@@ -183,8 +184,8 @@ def _made_tables(draft: Draft) -> dict[str, str]:
             source, rows, {parameter.column for parameter in draft.parameters if parameter.column}
         )
         if sql is not None:
-            of = f" instead of about {_grouped(source.rows)}" if source.rows > rows else ""
-            found[name] = f"-- {name}: {_grouped(rows)} made-up rows{of}\n{sql}"
+            of = f" instead of about {format_count(source.rows)}" if source.rows > rows else ""
+            found[name] = f"-- {name}: {format_count(rows)} made-up rows{of}\n{sql}"
     return found
 
 
@@ -249,10 +250,6 @@ def _parameter(parameter: DraftParameter, made: Mapping[str, str]) -> str:
         return f"{key} = {{ query = {toml(f'VALUES {rows}')} }}\n"
     what = fill_in(f"a query that returns the values of :{parameter.name}, such as VALUES (1), (2)")
     return f"{key} = {{ query = {toml(f'-- {what}')} }}\n"
-
-
-def _grouped(count: int) -> str:
-    return f"{count:,}".replace(",", " ")
 
 
 # ---- SQL that creates a copy of a table and fills it with made-up rows that follow its statistics ----

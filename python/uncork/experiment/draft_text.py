@@ -18,9 +18,9 @@ def comment(*sentences: str) -> str:
     )
 
 
-def toml(text: str) -> str:
-    """Return a text as a TOML string on one line."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def toml(value: object) -> str:
+    """Return a text, a number or a list as TOML: as JSON, with one more character escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def multiline(text: str) -> str:

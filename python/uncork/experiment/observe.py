@@ -5,13 +5,13 @@ All else is as in the baseline.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from uncork.errors import UsageError
+from uncork.experiment.draft_text import toml
 
 NOTHING: Final = "nothing"
 """The name of the baseline, which has no observer."""
@@ -169,5 +169,4 @@ def _value(value: object) -> str:
         return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
-    # TOML requires one more character to be escaped than JSON.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return toml(value)

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 
 from uncork.experiment.cure.arms import CONTROL, Arm
 from uncork.experiment.cure.bill import account_of, saved_by
-from uncork.experiment.cure.judge import COST_SHARE, PRACTICAL, SLOWER, judge
+from uncork.experiment.cure.judge import COST_SHARE, SLOWER, bounded, judge
 from uncork.model.database.workload import CapturedWorkload
-from uncork.model.results.cure import Net, StatementEffect
+from uncork.model.results.cure import PRACTICAL, Net, StatementEffect
 from uncork.stats.combined import Bounded, difference
 
 Comparison = tuple[str, int]
@@ -86,7 +86,7 @@ def _idle(arms: Sequence[Arm], nets: Mapping[str, Net | None]) -> set[str]:
         and (
             net.high < whole.low
             if arm.kind == CONTROL
-            else difference(_bounded(whole), _bounded(net)).low > PRACTICAL * whole.before
+            else difference(bounded(whole), bounded(net)).low > PRACTICAL * whole.before
         )
     }
 
@@ -113,7 +113,3 @@ def _is_known(
 
 def _saved(effect: StatementEffect, means: Mapping[int, float]) -> Bounded | None:
     return saved_by(effect, means[effect.template])
-
-
-def _bounded(net: Net) -> Bounded:
-    return Bounded(net.saved, net.low, net.high)

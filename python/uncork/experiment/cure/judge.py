@@ -19,8 +19,6 @@ from uncork.model.template_words import inline_statement
 from uncork.model.units import count_words, format_count, format_duration, share_text
 from uncork.stats.combined import Bounded, difference
 
-__all__ = ["COST_SHARE", "PRACTICAL", "SLOWER", "choose", "doubt", "judge", "kept", "state_of"]
-
 SLOWER: Final = 1.2
 """Ratio above which a statement is slower than a change may make it: the non-inferiority margin."""
 
@@ -135,7 +133,7 @@ def kept(whole: Net, without: Mapping[str, Net]) -> tuple[str, ...]:
     """
     if not without:
         return ()
-    contributions = {name: difference(_bounded(whole), _bounded(net)).high for name, net in without.items()}
+    contributions = {name: difference(bounded(whole), bounded(net)).high for name, net in without.items()}
     least = min(contributions, key=lambda name: contributions[name])
     if contributions[least] > PRACTICAL * whole.before:
         return tuple(without)
@@ -206,5 +204,6 @@ def _sure(change: Change) -> float:
     return float("-inf") if change.net is None else change.net.low
 
 
-def _bounded(net: Net) -> Bounded:
+def bounded(net: Net) -> Bounded:
+    """Return what a change saves, with its limits."""
     return Bounded(net.saved, net.low, net.high)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from uncork.errors import UsageError
+from uncork.experiment.draft_text import toml
 from uncork.experiment.spec.gates import parse_gate, write_bound
 from uncork.experiment.spec.problems import Problem, hint, in_order, toml_message
 from uncork.model.results.guard import Acknowledgement, Gate, GateCheck, GateOutcome, known_metric, metric_of
@@ -112,7 +113,7 @@ def entry_text(entry: Acknowledgement) -> str:
     fields: dict[str, str] = {"gate": entry.gate, "workload": entry.workload, "reason": entry.reason}
     fields |= {"date": entry.date, "by": entry.by, "until": entry.until}
     fields["limit"] = limit_words(entry)
-    lines = (f"{name} = {_quoted(value)}\n" for name, value in fields.items() if value)
+    lines = (f"{name} = {toml(value)}\n" for name, value in fields.items() if value)
     return f"\n[[change]]\n{''.join(lines)}"
 
 
@@ -305,11 +306,6 @@ def _place(problem: Problem, file: str, text: str) -> str:
     key = problem.key[2]
     line = next((at for at in range(head, last) if lines[at - 1].partition("=")[0].strip() == key), head)
     return f"{file}:{line}: change {number}: {key}: {problem.message}"
-
-
-def _quoted(text: str) -> str:
-    """Return a TOML string; its escapes are those of JSON, except that TOML also escapes character 127."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _short(value: object) -> str:

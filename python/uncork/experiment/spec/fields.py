@@ -31,21 +31,28 @@ def _share(value: object) -> object:
     raise ValueError(f'expected a percentage in quotes, such as "3%"; found {value!r}')
 
 
-def _name(value: str) -> str:
-    if not (value.replace("_", "").replace("-", "").isalnum() and value[0].isalpha() and value.isascii()):
-        raise ValueError(
-            f'a name must start with a letter and contain only letters, digits, "_" and "-"; found "{value}"'
-        )
-    return value
+def matching(pattern: str, message: str) -> AfterValidator:
+    """Return a check that texts match a pattern; the error is `message`, which shows the text."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value, re.DOTALL):
+            raise ValueError(f'{message}; found "{value}"')
+        return value
+
+    return AfterValidator(check)
 
 
-def _word(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", value):
-        raise ValueError(
-            "a name that SQL uses as :name must start with a letter and contain only letters, digits and "
-            f'"_"; found "{value}"'
-        )
-    return value
+def compiling(message: str) -> AfterValidator:
+    """Return a check that texts are regular expressions; `message` has ``{value}`` and ``{error}``."""
+
+    def check(value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(message.format(value=value, error=error)) from error
+        return value
+
+    return AfterValidator(check)
 
 
 _DURATION_SCHEMA = WithJsonSchema(
@@ -62,8 +69,22 @@ _SHARE_SCHEMA = WithJsonSchema(
 Nanoseconds = Annotated[int, BeforeValidator(_duration), Field(gt=0), _DURATION_SCHEMA]
 Share = Annotated[float, BeforeValidator(_share), Field(gt=0, lt=1), _SHARE_SCHEMA]
 Confidence = Annotated[float, BeforeValidator(_share), Field(ge=0.5, lt=1), _SHARE_SCHEMA]
-Name = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_name)]
-Word = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_word)]
+Name = Annotated[
+    str,
+    Field(min_length=1, max_length=40),
+    matching(
+        "[A-Za-z][A-Za-z0-9_-]*",
+        'a name must start with a letter and contain only letters, digits, "_" and "-"',
+    ),
+]
+Word = Annotated[
+    str,
+    Field(min_length=1, max_length=40),
+    matching(
+        "[A-Za-z][A-Za-z0-9_]*",
+        'a name that SQL uses as :name must start with a letter and contain only letters, digits and "_"',
+    ),
+]
 Setting = str | int | float | bool
 
 

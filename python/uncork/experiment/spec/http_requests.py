@@ -8,43 +8,15 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Self
 from urllib.parse import quote_plus
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from uncork.experiment.spec import problems
-from uncork.experiment.spec.fields import Section, key
+from uncork.experiment.spec.fields import Section, compiling, key, matching
 from uncork.model.http import BodyKind, Capture, Checks, Request
 
 VALUE_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _NAME = re.compile(rf"\$?\{{{VALUE_NAME}(?:\.{VALUE_NAME})?\}}")
 _JSON_TYPE, _FORM_TYPE = "application/json", "application/x-www-form-urlencoded"
-
-
-def _value_name(text: str) -> str:
-    if not re.fullmatch(VALUE_NAME, text):
-        raise ValueError(
-            f'a name must start with a letter and contain only letters, digits and "_"; found "{text}"'
-        )
-    return text
-
-
-def _method(value: str) -> str:
-    if not re.fullmatch("[A-Z]+", value):
-        raise ValueError(f'a method must be a word in capital letters, such as GET; found "{value}"')
-    return value
-
-
-def _pointer(text: str) -> str:
-    if text and not text.startswith("/"):
-        raise ValueError(f'a JSON pointer must begin with "/", such as "/items/0/id"; found "{text}"')
-    return text
-
-
-def _regex(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f'the regular expression "{text}" is not valid: {error}') from error
-    return text
 
 
 def _listed(value: object) -> object:
@@ -55,9 +27,15 @@ def _of_url(value: object) -> object:
     return {"url": value} if isinstance(value, str) else value
 
 
-ValueName = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(_value_name)]
+ValueName = Annotated[
+    str,
+    Field(min_length=1, max_length=60),
+    matching(VALUE_NAME, 'a name must start with a letter and contain only letters, digits and "_"'),
+]
 Status = Annotated[int, Field(ge=100, le=599)]
-_Pointer = Annotated[str, AfterValidator(_pointer)]
+_Pointer = Annotated[str, matching("(/.*)?", 'a JSON pointer must begin with "/", such as "/items/0/id"')]
+_Method = Annotated[str, matching("[A-Z]+", "a method must be a word in capital letters, such as GET")]
+_Regex = Annotated[str, compiling('the regular expression "{value}" is not valid: {error}')]
 _Statuses = Annotated[list[Status], BeforeValidator(_listed, json_schema_input_type=Status | list[Status])]
 _Texts = Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str])]
 _Pointers = Annotated[
@@ -70,9 +48,7 @@ class CaptureTable(Section):
 
     json_pointer: _Pointer | None = key("The JSON body at this pointer, such as /token.", alias="json")
     header: str | None = key("The value of this header.")
-    regex: Annotated[str, AfterValidator(_regex)] | None = key(
-        "The first group of this regular expression in the body, or its whole match."
-    )
+    regex: _Regex | None = key("The first group of this regular expression in the body, or its whole match.")
     default: str | None = key(
         "The value until an answer has one. Without it, requests that use it fail until then."
     )
@@ -117,9 +93,7 @@ class RequestTable(Section):
     """One kind of request. `{name}` in URL, headers, body and checks is replaced by a value."""
 
     name: str | None = key("Its name in results. Default: method and URL.", min_length=1, max_length=100)
-    method: Annotated[str, AfterValidator(_method)] | None = key(
-        "Such as GET. Default: GET, or POST with a body."
-    )
+    method: _Method | None = key("Such as GET. Default: GET, or POST with a body.")
     url: str | None = key("Path and query string, beginning with a slash.")
     path: str | None = key("The same as url.")
     headers: dict[str, str] = key("Additional headers.", dict)

@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from uncork.experiment.spec import problems
-from uncork.experiment.spec.fields import Nanoseconds, Section, key
+from uncork.experiment.spec.fields import Nanoseconds, Section, compiling, key, matching
 from uncork.experiment.spec.http_requests import RequestTable, Status
 from uncork.model.http import OnClose
 from uncork.model.services.answers import AnswerRules
-
-
-def path_text(value: str) -> str:
-    """Return a path unchanged; raise ValueError if it does not begin with a slash."""
-    if not value.startswith("/"):
-        raise ValueError(f'a path must begin with "/"; found "{value}"')
-    return value
-
-
-def _place(value: str) -> str:
-    if value and not value.startswith("/"):
-        raise ValueError(f'a place in JSON begins with "/", as in "/items/*/age"; found "{value}"')
-    return value
-
-
-def _expression(value: str) -> str:
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise ValueError(f'"{value}" is not a regular expression: {error}') from error
-    return value
 
 
 def _of_path(value: object) -> object:
     return {"path": value} if isinstance(value, str) else value
 
 
-Path = Annotated[str, AfterValidator(path_text)]
-Place = Annotated[str, AfterValidator(_place)]
-Expression = Annotated[str, AfterValidator(_expression)]
+Path = Annotated[str, matching("/.*", 'a path must begin with "/"')]
+Place = Annotated[str, matching("(/.*)?", 'a place in JSON begins with "/", as in "/items/*/age"')]
+Expression = Annotated[str, compiling('"{value}" is not a regular expression: {error}')]
 
 
 class RequestFacts(RequestTable):
