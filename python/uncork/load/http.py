@@ -133,7 +133,7 @@ def _request(request: Request) -> dict[str, Any]:
             {"name": capture.name, "from": {capture.source: capture.where}, "default": capture.default}
             for capture in request.captures
         ],
-        "checks": asdict(request.checks),
+        "checks": json.loads(json.dumps(asdict(request.checks))),
     }
 
 
