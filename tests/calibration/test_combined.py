@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.bill import account_of
-from uncork.experiment.cure.judge import judge
+from uncork.experiment.cure.judge import account_of, judge
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import StatementEffect
 from uncork.stats.student import student_reach

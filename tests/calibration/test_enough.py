@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.bill import account_of
-from uncork.experiment.cure.enough import needless
-from uncork.experiment.cure.judge import judge
+from uncork.experiment.cure.judge import account_of, judge, needless
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import StatementEffect
 from uncork.stats.interval import radius

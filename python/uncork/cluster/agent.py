@@ -177,7 +177,6 @@ class NodeAgent:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _of_keeper(self) -> tuple[str, list[dict[str, str]]]:
-        """Return why this agent will end soon, if it will, and what to say once about the keeper."""
         if self._keeper is None:
             return "", []
         state, name = self._keeper.state, self._keeper.name
@@ -251,7 +250,6 @@ def _packed(folder: Path, files: Sequence[Path]) -> dict[str, bytes]:
 
 
 def _ports() -> int:
-    """Return how many connections this machine can open to one address."""
     try:
         first, last = map(int, _PORTS.read_text().split())
     except (OSError, ValueError):

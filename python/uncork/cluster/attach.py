@@ -201,7 +201,6 @@ def _ray() -> Any:
 
 @contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for a while; Ray's processes inherit them."""
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
     try:

@@ -379,7 +379,6 @@ class Conductor:
                 yield number, None
 
     def _heard(self, number: int, future: Future[Any], every_s: float) -> Iterator[tuple[int, News | None]]:
-        """Yield what a node answered; nothing if it could not be reached this time."""
         try:
             news = News(**future.result())
         except NodeLost as error:
@@ -407,12 +406,10 @@ class Conductor:
         self.lost[number] = Lost(reason, wall_ns(), until_ns)
 
     def _outcome(self, number: int) -> str | None:
-        """Return how a part ended by its own words, well or not; None if it had none."""
         words = [line.get("outcome") or line.get("error") for line in self._said[number]]
         return next((word for word in reversed(words) if word is not None), None)
 
     def _last_words(self, number: int, status: int) -> str:
-        """Return what is known about the end of a part that said nothing itself."""
         if status < 0:
             return f"signal {-status}"
         words = [line["last"] for line in self._said[number] if line.get("last")]

@@ -206,8 +206,6 @@ class HostSession:
         KeptPart(self.folder, number).finish(files)
 
     def _measure(self, conductor: Conductor) -> Generator[Event, None, Finished]:
-        """Measure waves of rounds until enough is known, or no host has budget left."""
-
         def lose(_: int, __: Lost) -> None:
             self._note_lost(conductor)
 
@@ -234,7 +232,6 @@ class HostSession:
         return self._finished("the budget of the hosts is spent" if self._open_pairs(ledger) else decided)
 
     def _note_lost(self, conductor: Conductor) -> None:
-        """Say who is lost, each once."""
         for number, why in conductor.lost.items():
             host = self._hosts.setdefault(number, _Host(RunHost(conductor.names[number], 0), "", ""))
             if not host.lost:
@@ -248,18 +245,15 @@ class HostSession:
         return ledger.open_pairs() if self._until is None else self._until.open_pairs()
 
     def _ledger(self) -> Ledger:
-        """Return what is known now, from the tables of all hosts."""
         with closing(RunReader(self.folder)) as reader:
             return judged_ledger(reader, self.source.spec)
 
     def _grant(self, conductor: Conductor, open_pairs: Collection[Pair]) -> None:
-        """Let each host measure a round of these cells and workloads."""
         names = sorted((cell.name, workload) for cell, workload in open_pairs)
         for number in conductor.sending:
             conductor.nodes.ask(number, "tell", f"round {json.dumps(names)}")
 
     def _join(self, numbers: Iterable[int], wave: int) -> None:
-        """Append what hosts have stored to the tables of the whole, and note who measured which round."""
         found = {number: self._joining.read(number, part_folder(self.folder, number)) for number in numbers}
         for number, joined in found.items():
             self._hosts[number].rounds += joined.rounds
@@ -270,7 +264,6 @@ class HostSession:
         self._record.rounds = len(self._waves)
 
     def _host_rounds(self) -> Iterator[HostRounds]:
-        """Yield the hosts with their rounds; nodes of one machine are one host."""
         known = [self._hosts[number] for number in sorted(self._hosts)]
         numbers = host_numbers([host.facts for host in known])
         for number in dict.fromkeys(numbers):
@@ -307,6 +300,5 @@ class HostSession:
         )
 
     def _nothing(self, conductor: Conductor) -> str:
-        """Return why no host has measured a round."""
         reasons = (f"{conductor.name(number)}: {why.reason}" for number, why in conductor.lost.items())
         return "no host has measured a round: " + next(reasons, "the budget is too short for one")

@@ -134,14 +134,12 @@ class ClusterLoad:
         return LoadOutcome.NODE_LOST if totals.outcome is LoadOutcome.INTERRUPTED else totals.outcome
 
     def _check(self, conductor: Conductor) -> None:
-        """Ask the nodes about themselves; raise UsageError if they cannot send the load."""
         self._facts = conductor.meet()
         for problem in refusals(self._facts, own_facts(), self._plan.size, self._plan.request):
             raise UsageError(problem)
         conductor.clocks = conductor.probe_clocks()
 
     def _start(self, conductor: Conductor) -> None:
-        """Give all parts their start. From now on, the run is kept whatever happens."""
         job = self._plan.job
         self.start_ns = conductor.start(self._plan.size.connections, job.spec.warmup_ns)
         self.record.keep = True
@@ -151,7 +149,6 @@ class ClusterLoad:
     def _watch(
         self, conductor: Conductor, progress: Callable[[LoadProgress], None] | None, notify: Notify
     ) -> bool:
-        """Watch until all parts have ended; return whether a person interrupted the load."""
         self._whole = whole = WholeProgress(
             logged(self.folder, None), progress, self._plan.job.spec.progress_s or 1
         )
@@ -187,7 +184,6 @@ class ClusterLoad:
     def _known(
         self, conductor: Conductor, before: Mapping[int, NodeClock], after: Mapping[int, NodeClock]
     ) -> dict[int, PartNode]:
-        """Return what is known about each node, for the accounts of its part."""
         start_ns = self.start_ns or 0
         found = {}
         for number, facts in self._facts.items():
@@ -256,7 +252,6 @@ class WholeProgress:
                 self._unshown.clear()
 
     def _joined(self, found: Snapshots, sending: Collection[int]) -> LoadProgress:
-        """Add up snapshots. A node that sends but has none, since its snapshot was late, has its clients."""
         whole = merged_progress(list(found.values()))
         late = [
             self._followed[number] for number in sending if number not in found and number in self._followed

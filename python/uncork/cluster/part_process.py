@@ -48,7 +48,6 @@ def _loaded(wanted: PartJob, source: BinaryIO, say: Say) -> str:
 
 
 def _listen(source: BinaryIO, lease: Lease, starts: queue.SimpleQueue[int | None]) -> None:
-    """Renew the lease with each line, and pass on the start; None when no more lines come."""
     with contextlib.suppress(OSError, ValueError):
         while line := source.readline():
             lease.renew()

@@ -146,7 +146,6 @@ class RayNodes:
 
 
 def _translated(error: BaseException) -> BaseException:
-    """Return what an exception of Ray means for the coordinator."""
     from ray import exceptions  # noqa: PLC0415
 
     if isinstance(error, exceptions.RayTaskError):
@@ -160,7 +159,6 @@ def _translated(error: BaseException) -> BaseException:
 
 
 def _reason(text: str) -> str:
-    """Return in a few words why Ray says that an actor is dead."""
     if "No module named 'uncork'" in text:
         return "uncork is not installed there: install the same build on all nodes"
     if "node" in text.lower() and ("node failed" in text.lower() or "node has died" in text.lower()):

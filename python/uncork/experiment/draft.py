@@ -103,7 +103,6 @@ def experiment_text(draft: Draft) -> str:
 
 
 def _batches(draft: Draft, row: re.Match[str], made: Mapping[str, str]) -> str:
-    """Return an experiment that sends the rows of an INSERT in each way; `row` is its match."""
     names = [name.strip() for name in row["columns"].split(",")]
     parameters = [name.strip().removeprefix(":") for name in row["values"].split(",")]
     source = next((table.source for table in draft.tables if table.source is not None), None)
@@ -134,7 +133,6 @@ def _batches(draft: Draft, row: re.Match[str], made: Mapping[str, str]) -> str:
 
 
 def _defaults(source: SourceTable | None, names: Sequence[str]) -> list[str]:
-    """Return the SQL that lets an INSERT leave out columns which have defaults at the source."""
     if source is None:
         return []
     given = {name.strip('"') for name in names}
@@ -173,7 +171,6 @@ def _variants(draft: Draft) -> list[str]:
 
 
 def _made_tables(draft: Draft) -> dict[str, str]:
-    """Return the SQL of each table that can be made from its definition, with comments, by its name."""
     sources = {table.name: table.source for table in draft.tables if table.source is not None}
     largest = max((source.rows for source in sources.values()), default=0)
     scale = min(1.0, MOST_ROWS / largest) if largest else 1.0
@@ -382,7 +379,6 @@ def _made_time(type_: str, number: str, spread: tuple[str, str] | None, steps: i
 
 
 def _made_text(column: SourceColumn, number: str) -> str:
-    """Return a text that counts: columns of other names have the same texts, so that joins find rows."""
     text = f"{literal(_TEXT)} || ({number})"
     wide = min(max(column.width_bytes - 1, 0), _WIDEST)
     text = f"rpad({text}, {wide}, '.')" if wide > len(_TEXT) + 12 else text

@@ -136,7 +136,6 @@ def _settings(draft: ServiceDraft) -> list[str]:
 
 
 def _workload(plan: Mapping[str, Any]) -> str:
-    """Return the workload: the requests of the load's plan with their weights, values and concurrency."""
     http, arrivals = plan["http"], plan["arrivals"]
     listed = {script["request"]["path"][1:-1] for script in plan["scripts"] if _is_listed(script)}
     texts = [text for script in plan["scripts"] for text in _texts(script["request"])]
@@ -194,7 +193,6 @@ def _request(script: Mapping[str, Any]) -> str:
 
 
 def _is_listed(script: Mapping[str, Any]) -> bool:
-    """Return whether a request takes its whole path from a list of addresses."""
     path: str = script["request"]["path"]
     return path.startswith("{") and path.endswith("}")
 

@@ -195,13 +195,11 @@ def _path_in(word: str) -> str:
 
 
 def _connects(text: str, name: str | None) -> bool:
-    """Return whether the text of a file has a connection string of a database."""
     found = [_database_of(match[0]) for match in _URI.finditer(text)]
     return any(not name or owner == name for owner in found)
 
 
 def _database_of(conninfo: str) -> str:
-    """Return the name of the database in a connection string; "" if it names none."""
     if "://" in conninfo:
         try:
             return urlsplit(conninfo.removeprefix("jdbc:")).path.strip("/")

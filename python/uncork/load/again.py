@@ -86,7 +86,6 @@ def _arrivals(plan: Mapping[str, Any] | None) -> Arrivals | None:
 
 
 def _count(stop: Mapping[str, Any], arrivals: Arrivals | None) -> int | None:
-    """Return the number of operations, over all clients, that ends a load; None if its trace decides."""
     count: int | None = stop.get("operations")
     traced = arrivals is not None and arrivals.kind == "trace" and count == len(arrivals.offsets_ns)
     return None if traced else count
@@ -121,7 +120,6 @@ def _request(script: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> R
 
 
 def _as_tuples(value: object) -> Any:
-    """Return a list as a tuple, whose pairs are tuples too."""
     if not isinstance(value, list):
         return value
     return tuple(tuple(item) if isinstance(item, list) else item for item in value)

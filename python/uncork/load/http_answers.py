@@ -127,7 +127,6 @@ def _understands_other(error: BaseException) -> bool:
 
 
 def _before(deadline: float, parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the parts of a body as they arrive; raise TimeoutError after the deadline."""
     for part in parts:
         if time.monotonic() > deadline:
             raise TimeoutError
@@ -135,7 +134,6 @@ def _before(deadline: float, parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _json(data: bytes) -> str | None:
-    """Return JSON in a form that does not depend on the order of keys; None if it is not JSON."""
     try:
         return json.dumps(json.loads(data), sort_keys=True, ensure_ascii=False)
     except (ValueError, UnicodeDecodeError, RecursionError):

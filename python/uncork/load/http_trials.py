@@ -74,7 +74,6 @@ def http_measurement(trial: HttpTrial, totals: dict[str, Any], rows: list[dict[s
 
 
 def _without_late(measured: Measurement, late_ns: int) -> Measurement:
-    """Count answers after the deadline as failed; their times stay among the latencies."""
     times = measured.operation
     if times is None or times.max_ns <= late_ns or times.histogram is None:
         return measured

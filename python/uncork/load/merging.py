@@ -193,7 +193,6 @@ def _totals(parts: Sequence[MeasuredPart]) -> LoadTotals:
 
 
 def _by_machine(parts: Sequence[MeasuredPart], name: str) -> list[int]:
-    """Return the largest value of each machine."""
     found: dict[int, int] = {}
     for part in parts:
         value = getattr(part.measured.totals, name)
@@ -207,7 +206,6 @@ def _most(values: Iterator[int | None]) -> int | None:
 
 
 def _failures(totals: Sequence[LoadTotals]) -> tuple[FailureTotals, ...]:
-    """Add up the failures of the same kind, and keep the first message of each."""
     found: dict[tuple[object, ...], FailureTotals] = {}
     for one in (failure for several in totals for failure in several.failures):
         kind = (one.code, one.script, one.line, one.statement)
@@ -359,7 +357,6 @@ def count_within(histogram: bytes, limit_ns: int) -> int:
 
 
 def _buckets(histogram: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the place and the count of each bucket that has values."""
     if len(histogram) < _HEADER.size:
         raise ValueError("too few bytes for a histogram")
     cookie, length, offset, digits, lowest, _, _ = _HEADER.unpack_from(histogram)
@@ -376,7 +373,6 @@ def _buckets(histogram: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _least(place: int) -> int:
-    """Return the smallest value of a bucket."""
     half = _SUB_BUCKETS // 2
     power = max(place // half - 1, 0)
     return (place - power * half) << power

@@ -103,7 +103,6 @@ def _columns(
     protocol: Protocol,
     speed: float,
 ) -> Mapping[str, tuple[str | None, ...]]:
-    """Return the values of each variable, one for each transaction."""
     names = sorted({name for transaction in transactions for name in transaction.values})
     if protocol != "simple":
         text = next((name for name in names if name.startswith("t")), None)

@@ -165,7 +165,6 @@ def common_plan(spec: LoadSpec | HttpSpec) -> dict[str, Any]:
 
 
 def _values(spec: LoadSpec) -> pa.Table:
-    """Return the values of recorded operations, a column for each variable."""
     columns = {} if spec.recorded is None else spec.recorded.values
     return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
@@ -213,7 +212,6 @@ def arrivals_plan(arrivals: Arrivals) -> dict[str, Any]:
 
 
 def _stop(spec: LoadSpec) -> dict[str, int]:
-    """Return when the load ends. In an open loop, all clients share the arrivals, and thus the count."""
     if spec.duration_ns is not None:
         return {"duration_ns": spec.duration_ns}
     if spec.operations_each is None:

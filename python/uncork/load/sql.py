@@ -99,7 +99,6 @@ def sql_arm_plan(request: LoadRequest) -> dict[str, Any]:
 
 
 def _options(settings: Mapping[str, str]) -> str:
-    """Return settings as a connection's start-up options, with spaces and backslashes escaped."""
     escaped = str.maketrans({"\\": "\\\\", " ": "\\ "})
     return " ".join(f"-c {name}={value.translate(escaped)}" for name, value in settings.items())
 

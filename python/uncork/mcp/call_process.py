@@ -63,7 +63,6 @@ def answered(tool: type[Tool], given: dict[str, Any], runs: str | None) -> dict[
 
 
 def _hidden(value: Any, dsn: str) -> Any:
-    """Return a document without the password of a connection string in any of its texts."""
     if isinstance(value, str):
         return without_password(value, dsn)
     if isinstance(value, dict):

@@ -13,8 +13,7 @@ from pydantic import Field
 
 import uncork
 from uncork.errors import UsageError
-from uncork.mcp.bounded import LIMIT, bounded, part_of, plain
-from uncork.mcp.job import Job, Result, Tool, about, opened, shortened
+from uncork.mcp.job import LIMIT, Job, Result, Tool, about, bounded, opened, part_of, plain, shortened
 from uncork.model.stored_run import StoredRun
 from uncork.model.tables.register import TABLES
 from uncork.model.tables.table import Table

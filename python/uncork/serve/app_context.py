@@ -164,7 +164,6 @@ def _environment() -> Environment:
 
 
 def _ago(seconds: Any) -> str:
-    """Return in words how long ago something was."""
     for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
         number = int(seconds // size)
         if number >= 2 or (number == 1 and size > 1):

@@ -100,7 +100,6 @@ def _named(named: Sequence[tuple[str, RunFigures]]) -> Iterator[str]:
 
 
 def _served(run: RunFigures) -> list[Figure]:
-    """Return the metrics of a run that are served: each once, and not too many."""
     distinct = {figure.key: figure for figure in run.figures}.values()
     return sorted(distinct, key=lambda one: bool(one.subject))[:_MOST_FIGURES]
 

@@ -86,7 +86,6 @@ class Guard:
             )
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """Return the answer to a refused request; None if it may pass. Does not touch the disk."""
         headers = Headers(scope=scope)
         if not access.host_is_ours(headers.get("host", ""), self._settings.names):
             return self._refused(
@@ -117,7 +116,6 @@ class Guard:
         return None
 
     def _unknown(self, scope: Scope, headers: Headers, cookies: dict[str, str]) -> Response | None:
-        """Return the answer to a request without a valid token; None if the token is valid or not needed."""
         token = self._settings.token
         if token is None or scope["path"].startswith(_OPEN):
             return None
@@ -146,7 +144,6 @@ class Guard:
 
 
 def _limited(receive: Receive) -> Receive:
-    """Limit a body without a content length: disconnect when it becomes too long."""
     seen = 0
 
     async def receiving() -> Message:

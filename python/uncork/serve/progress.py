@@ -237,7 +237,6 @@ def _failures(number: int) -> str:
 
 
 def _wanted_ns(folder: Path) -> int | None:
-    """Return the planned length of a load; None if it does not end by time."""
     try:
         wanted = json.loads((folder / "plan.json").read_text())["stop"].get("duration_ns")
     except (OSError, ValueError, KeyError, AttributeError):
@@ -262,7 +261,6 @@ def _sweep(reader: RunReader) -> RunProgress:
 
 
 def _throughputs(rows: Sequence[Sequence[Any]]) -> Iterator[Spark]:
-    """Yield a small chart of throughput by load step, the first step at the left."""
     rates = tuple(float(row[2] or 0) for row in reversed(rows))
     if rates:
         highest = f"at most {format_count(round(max(rates)))}"
@@ -271,7 +269,6 @@ def _throughputs(rows: Sequence[Sequence[Any]]) -> Iterator[Spark]:
 
 
 def _last_change_s(folder: Path) -> float:
-    """Return when a run, or one of its parts, last stored data."""
     parts = (folder / PARTS).glob("*/")
     folders = (folder, *parts)
     places = (path for each in folders for path in each.iterdir() if path.is_dir() or path.name == SNAPSHOTS)

@@ -209,7 +209,6 @@ def _telemetry(run: StoredRun) -> bytes:
 
 
 def _content_stamp(folder: Path) -> str:
-    """Return a stamp that changes whenever something is added to a run."""
     newest, files = 0, 0
     for place in (folder, *(path for path in folder.iterdir() if path.is_dir())):
         newest, files = max(newest, place.stat().st_mtime_ns), files + 1

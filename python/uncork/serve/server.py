@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from uncork.errors import SetupError, UsageError
-from uncork.serve import answers, forms, pages, runs, series
+from uncork.serve import answers, pages, runs, series
 from uncork.serve.access import Settings
 from uncork.serve.app_context import AppContext, PageError
 from uncork.serve.metrics import Metrics
@@ -148,7 +148,7 @@ def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -
             Route("/runs/{id}/report.md", runs.markdown),
             Route("/runs/{id}/result.json", runs.result),
             Route("/runs/{id}/otlp.jsonl", runs.telemetry),
-            Route("/runs/{id}/tags", forms.tag, methods=["POST"]),
+            Route("/runs/{id}/tags", pages.tag, methods=["POST"]),
             Route("/compare", series.compared),
             Route("/compare/exports/{number:int}.{form}", series.compared_exported),
             Route("/history", series.histories),
@@ -156,7 +156,7 @@ def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -
             Route("/cases", pages.cases),
             Route("/cases/{name}", pages.case),
             Route("/metrics", pages.metrics),
-            Route("/sign-in", forms.sign_in, methods=["GET", "POST"]),
+            Route("/sign-in", pages.sign_in, methods=["GET", "POST"]),
             Route("/static/{name}", answers.static),
         ],
         exception_handlers={

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncork.errors import UsageError
-from uncork.mcp.bounded import bounded, part_of, plain
+from uncork.mcp.job import bounded, part_of, plain
 
 DOCUMENT = {"answer": "key is faster", "plans": [{"text": "Seq Scan"}, {"text": "Index Scan"}], "cells": []}
 VALUES = st.recursive(

@@ -40,7 +40,6 @@ class End(asyncio.Protocol):
         self._send(None)
 
     def _send(self, data: bytes | None) -> None:
-        """Queue data, or the end of the connection, for delayed delivery."""
         self.under_way.append((self.loop.time() + self.delay, data))
         if self.timer is None:
             self.timer = self.loop.call_later(self.delay, self._arrive)

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from uncork.experiment.cure.rewrites import Refused, with_captured_parameters
 from uncork.experiment.cure.setups import (
     NEW_COPY,
     CopyKeeps,
+    Refused,
     settings_in,
     setup_script,
+    with_captured_parameters,
 )
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
@@ -194,7 +195,6 @@ def _rewritten(finding: Finding, candidate: Candidate, workload: CapturedWorkloa
 
 
 def _typed(finding: Finding, candidate: Candidate, captured: CapturedStatement) -> str:
-    """Return the statement that a new text replaces, if it is the captured one with types of parameters."""
     try:
         text = with_captured_parameters(candidate.undo.strip().rstrip(";"), finding.statement, captured.sql)
     except Refused:
@@ -204,7 +204,6 @@ def _typed(finding: Finding, candidate: Candidate, captured: CapturedStatement) 
 
 
 def _verb(sql: str) -> str:
-    """Return what a statement does by its first word; WITH and VALUES return rows as SELECT does."""
     found = _VERB.match(re.sub(r"^(?:\s*(?:/\*.*?\*/|--[^\n]*\n))+", "", sql, flags=re.DOTALL))
     word = found[1].upper() if found else ""
     return "SELECT" if word in {"WITH", "VALUES", "TABLE"} else word

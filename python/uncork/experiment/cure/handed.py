@@ -103,7 +103,6 @@ def down_sql(changes: Sequence[Change], database: str) -> str:
 
 
 def _executed(sql: str, database: str, *, before: str) -> Iterator[str]:
-    """Yield the lines of a change's statements."""
     for together, statements in groupby(statements_in(sql), lambda one: _TRIGGER.match(one) is not None):
         if together:
             yield from _swapped(tuple(statements))
@@ -169,7 +168,6 @@ def _ddl(statement: str) -> Iterator[str]:
 
 
 def _settings(sql: str, form: re.Pattern[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the settings of a script; with `form`, only of statements that begin so."""
     for statement in statements_in(sql):
         setting = setting_in(statement)
         if setting is not None and (form is None or form.match(statement)):
@@ -177,7 +175,6 @@ def _settings(sql: str, form: re.Pattern[str] | None = None) -> Iterator[tuple[s
 
 
 def _sets(statement: str) -> bool:
-    """Return whether a statement sets or resets a setting."""
     reset = re.fullmatch(
         r"(?:RESET|ALTER\s+(?:SYSTEM|DATABASE|ROLE|USER)\b.*\sRESET)\s+\S+", statement, re.I | re.S
     )

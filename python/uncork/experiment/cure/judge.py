@@ -4,20 +4,134 @@ A change is cured if it surely saves time, saves enough of it to matter, and slo
 The interval is at 95 %, so a useless change passes with a probability of at most 2.5 %. Of many changes the
 best looks better than it is. Therefore the chosen ones are measured again, and only the fresh measurement
 counts: its error rate stays 2.5 % however many were tried (``tests/calibration/test_combined.py``).
+
+Ratios of statements become seconds per hour: with rate r (calls per hour), time b (seconds) and measured
+ratio ρ of its mean, a statement saves ``r · b · (1 - ρ)``. Ratios are measured on the copy; rates and times
+are those of the source. A ratio carries over to a server with other hardware better than a difference of
+times does, and no change saves more than the bill says the statements cost. The client's round trip and the
+commit are in both times of a ratio, but not in the server's mean time. They make the ratio of a short
+statement too close to 1. For a gain this is cautious. A loss therefore counts with the longer of both times:
+the source's mean, or the mean on the copy, from which ``b · (ρ - 1)`` is the measured difference itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.bill import saved_by
-from uncork.model.database.workload import CapturedStatement
+from uncork.experiment.cure.arms import CONTROL, Arm
+from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import PRACTICAL, Change, ChangeState, Net, StatementEffect
 from uncork.model.template_words import inline_statement
 from uncork.model.units import count_words, format_count, format_duration, share_text
-from uncork.stats.combined import Bounded, difference
+from uncork.stats.combined import Bounded, difference, total
+
+_NS: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a change saves. `net` is None if no statement was measured.
+
+    `unknown` is the part of the captured time, 0 to 1, of statements that the change can touch and that have
+    no interval; `unmeasured` are their templates. Statements that it cannot touch count as unchanged.
+    """
+
+    net: Net | None
+    unknown: float
+    unmeasured: tuple[int, ...]
+
+
+def account_of(arm: Arm, effects: Sequence[StatementEffect], workload: CapturedWorkload) -> Account:
+    """Return what a change saves over a workload, in seconds of sessions' time per hour.
+
+    The interval has the confidence of the effects' intervals, because the statements were measured
+    independently (`stats.combined`).
+    """
+    by_template = {effect.template: effect for effect in effects}
+    parts: list[Bounded] = []
+    unmeasured: list[CapturedStatement] = []
+    before = 0.0
+    for statement in workload.statements:
+        effect = by_template.get(statement.template)
+        saved = None if effect is None else saved_by(effect, statement.mean_ns)
+        if saved is not None:
+            parts.append(saved)
+            before += statement.calls_per_hour * statement.mean_ns / _NS
+        elif arm.touches(statement):
+            unmeasured.append(statement)
+    whole = sum(statement.calls_per_hour * statement.mean_ns for statement in workload.statements)
+    unknown = sum(statement.calls_per_hour * statement.mean_ns for statement in unmeasured)
+    net = None
+    if parts:
+        found = total(parts)
+        net = Net(found.estimate, found.low, found.high, before)
+    return Account(
+        net, unknown / whole if whole else 0.0, tuple(statement.template for statement in unmeasured)
+    )
+
+
+def saved_by(effect: StatementEffect, source_ns: float) -> Bounded | None:
+    """Return the seconds per hour saved on a statement with this mean on the source; None if not measured."""
+    if effect.ratio is None or effect.low is None or effect.high is None:
+        return None
+    longer_ns = max(source_ns, effect.before_ns or 0.0)
+
+    def saved(ratio: float) -> float:
+        counted_ns = source_ns if ratio <= 1.0 else longer_ns
+        return effect.calls_per_hour * counted_ns * (1.0 - ratio) / _NS
+
+    return Bounded(saved(effect.ratio), saved(effect.high), saved(effect.low))
+
+
+# ---- the statements with which changes are measured ----
+
+
+COVERED: Final = 0.98
+"""Part of the time of all statements that a change can touch from which on no further one is measured."""
+MOST_STATEMENTS: Final = 20
+"""Statements of one experiment at most. A verdict needs several rounds of each of them."""
+_WRITE: Final = 10.0
+"""Weight of the time of a statement that writes to a changed table: an index can make it several times
+slower, so a part of the time that is small now may not stay small."""
+
+
+def measured_statements(
+    arms: Sequence[Arm], workload: CapturedWorkload, own: Collection[int]
+) -> tuple[CapturedStatement, ...]:
+    """Return the statements with which changes are measured together.
+
+    The statements of the finding, with the templates `own`, come first, the costliest before the others. The
+    others that a change can touch follow, until the rest has 2 % of the time of all of them. The time of a
+    statement that writes to a changed table counts ten times.
+    """
+    touched = [
+        statement
+        for statement in workload.statements
+        if statement.template in own or any(arm.touches(statement) for arm in arms)
+    ]
+    weights = {statement.template: _weight(statement, arms) for statement in touched}
+    order = sorted(touched, key=lambda one: (one.template not in own, -weights[one.template]))
+    enough = COVERED * math.fsum(weights.values())
+    found: list[CapturedStatement] = []
+    covered = 0.0
+    for statement in order[:MOST_STATEMENTS]:
+        if found and covered >= enough:
+            break
+        found.append(statement)
+        covered += weights[statement.template]
+    return tuple(found)
+
+
+def _weight(statement: CapturedStatement, arms: Sequence[Arm]) -> float:
+    time = statement.calls_per_hour * statement.mean_ns
+    writes = statement.changes and any(
+        (arm.setup and not arm.tables) or set(arm.tables) & set(statement.tables) for arm in arms
+    )
+    return _WRITE * time if writes else time
+
 
 SLOWER: Final = 1.2
 """Ratio above which a statement is slower than a change may make it: the non-inferiority margin."""
@@ -157,18 +271,15 @@ def _by_net(net: Net, slower: StatementEffect | None, *, expected: bool) -> tupl
 
 
 def _saved(effect: StatementEffect) -> Bounded:
-    """Return what a statement saves in the copy's own time; nothing if it has no interval."""
     return saved_by(effect, effect.before_ns or 0.0) or Bounded(0.0, 0.0, 0.0)
 
 
 def _worst(effects: Sequence[StatementEffect]) -> StatementEffect | None:
-    """Return the statement proven slower that loses most time."""
     slower = [effect for effect in effects if effect.low is not None and effect.low > 1.0]
     return max(slower, key=lambda one: -_saved(one).estimate, default=None)
 
 
 def _harms(effect: StatementEffect, effects: Sequence[StatementEffect]) -> bool:
-    """Return whether a statement is surely slower than the margin, and its loss is too large."""
     if effect.low is None or effect.low <= SLOWER:
         return False
     gains = sum(max(0.0, _saved(statement_effect).estimate) for statement_effect in effects)
@@ -207,3 +318,101 @@ def _sure(change: Change) -> float:
 def bounded(net: Net) -> Bounded:
     """Return what a change saves, with its limits."""
     return Bounded(net.saved, net.low, net.high)
+
+
+# ---- which comparisons no longer matter to the decisions of a cure ----
+#
+# The intervals are valid at every look, so an experiment may end as soon as they decide. None of the rules
+# looks at whether an effect is significant, because effects that stop at their first significance are
+# overstated. `tests/calibration/test_enough.py` simulates what the rules do to errors.
+
+
+Comparison = tuple[str, int]
+"""The name of a change, and the template of a statement."""
+
+
+def needless(
+    arms: Sequence[Arm], effects: Mapping[str, Sequence[StatementEffect]], workload: CapturedWorkload
+) -> set[Comparison]:
+    """Return the comparisons that need no more trials.
+
+    A comparison needs none if it is about
+
+    - a statement whose part of the bill is known so well that the sum of equally well known parts is known to
+      3 % of the time, and which cannot be harmed too much;
+    - a control that surely saves less than the chosen changes, the first of the `arms`;
+    - a set without one of its members, which surely contributes to it;
+    - a change that surely saves less than another change of the same finding.
+
+    `effects` has every statement that is compared, by change; without an interval if it is not known yet.
+    """
+    nets = {arm.name: _net(arm, effects.get(arm.name, ()), workload) for arm in arms}
+    means = {statement.template: statement.mean_ns for statement in workload.statements}
+    idle = _idle(arms, nets)
+    return {
+        (arm.name, effect.template)
+        for arm in arms
+        for effect in effects.get(arm.name, ())
+        if arm.name in idle or _is_known(effect, effects[arm.name], means)
+    }
+
+
+def promising(
+    arms: Sequence[Arm], effects: Mapping[str, Sequence[StatementEffect]], workload: CapturedWorkload
+) -> bool:
+    """Return whether no change is proven, and one seems to save enough without a sure interval."""
+    found = []
+    for arm in arms:
+        net = account_of(arm, effects.get(arm.name, ()), workload).net
+        if net is not None:
+            state, _, _ = judge(arm, effects[arm.name], net)
+            found.append((state, net.saved >= PRACTICAL * net.before))
+    return ("unclear", True) in found and not any(state == "cured" for state, _ in found)
+
+
+def _net(arm: Arm, effects: Sequence[StatementEffect], workload: CapturedWorkload) -> Net | None:
+    if not effects or any(effect.low is None or effect.high is None for effect in effects):
+        return None
+    return account_of(arm, effects, workload).net
+
+
+def _idle(arms: Sequence[Arm], nets: Mapping[str, Net | None]) -> set[str]:
+    confirming = any(arm.kind == CONTROL for arm in arms)
+    known = [(arm, net) for arm in arms if (net := nets[arm.name]) is not None]
+    if not known:
+        return set()
+    if not confirming:
+        best = max(net.low for _, net in known)
+        return {arm.name for arm, net in known if net.high < best}
+    whole = nets[arms[0].name]
+    if whole is None:
+        return set()
+    return {
+        arm.name
+        for arm, net in known
+        if arm is not arms[0]
+        and (
+            net.high < whole.low
+            if arm.kind == CONTROL
+            else difference(bounded(whole), bounded(net)).low > PRACTICAL * whole.before
+        )
+    }
+
+
+def _is_known(
+    effect: StatementEffect, effects: Sequence[StatementEffect], means: Mapping[int, float]
+) -> bool:
+    saved = saved_by(effect, means[effect.template])
+    if saved is None:
+        return False
+    before = math.fsum(
+        statement_effect.calls_per_hour * means[statement_effect.template] / 1e9
+        for statement_effect in effects
+    )
+    sure = math.fsum(
+        max(0.0, part.low)
+        for statement_effect in effects
+        if (part := saved_by(statement_effect, means[statement_effect.template])) is not None
+    )
+    harm = effect.high is not None and effect.high > SLOWER and -saved.low > COST_SHARE * sure
+    return not harm and (saved.high - saved.low) / 2 <= PRACTICAL * before / math.sqrt(len(effects))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.rewrites import Refused
+from uncork.experiment.cure.setups import Refused
 from uncork.experiment.cure.text import BASELINE, experiment_file, parameter_line, workload_name
 from uncork.experiment.draft_text import multiline, settings_lines, toml
 from uncork.experiment.spec.batches import Strategy
@@ -335,7 +335,6 @@ def _insert(text: str, words: list[tuple[str, int, int]], types: Mapping[int, st
 
 
 def _conflicting(prefix: str, row: str, rest: str) -> frozenset[int]:
-    """Return the parameters of the columns of ON CONFLICT; empty if they are not known."""
     named = re.search(r"\(([^()]*)\)\s*$", prefix)
     conflict = _CONFLICT.search(rest)
     if named is None or conflict is None:
@@ -350,7 +349,6 @@ def _conflicting(prefix: str, row: str, rest: str) -> frozenset[int]:
 
 
 def _changed(text: str, words: list[tuple[str, int, int]], types: Mapping[int, str], joins: str) -> ManyRows:
-    """Return an UPDATE or a DELETE that joins its table with the rows of the arrays."""
     where = next((word for word in words if word[0] == "WHERE"), None)
     if where is None:
         raise Refused("It has no WHERE, so each execution changes all rows.")
@@ -423,7 +421,6 @@ def _taken(text: str, alias: str) -> str:
 
 
 def _free(name: str, text: str) -> str:
-    """Return a name that a text does not contain."""
     taken = {word.lower() for word in re.findall(r"\w+", text)}
     return (
         name
@@ -433,7 +430,6 @@ def _free(name: str, text: str) -> str:
 
 
 def _top_words(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the words outside of parentheses in upper case, with their places."""
     depth = 0
     for match in _WORD.finditer(masked(text)):
         if match[0] in "()":
@@ -443,7 +439,6 @@ def _top_words(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _closing(text: str, opens: int) -> int:
-    """Return the place of the parenthesis that closes another one."""
     depth = 0
     for place, sign in enumerate(masked(text)[opens:], start=opens):
         depth += {"(": 1, ")": -1}.get(sign, 0)
@@ -453,7 +448,6 @@ def _closing(text: str, opens: int) -> int:
 
 
 def _split(row: str) -> Iterator[str]:
-    """Yield the expressions of a row of values."""
     depth = begun = 0
     for place, sign in enumerate(masked(row)):
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(sign, 0)

@@ -103,7 +103,6 @@ def request_of(workload: CapturedWorkload, finding: Finding, candidate: Candidat
 
 
 def _apportioned(statements: Sequence[CapturedStatement], number: int) -> Iterator[CapturedStatement]:
-    """Yield `number` executions in proportion to calls (Hamilton's method: the largest remainders first)."""
     calls = sum(statement.calls_per_hour for statement in statements)
     exact = [number * statement.calls_per_hour / calls for statement in statements]
     counts = [math.floor(value) for value in exact]

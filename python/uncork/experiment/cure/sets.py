@@ -121,13 +121,11 @@ def _indexes(statements: Sequence[str]) -> Iterator[_Index]:
 
 
 def _prefix(index: _Index, other: _Index) -> bool:
-    """Return whether the keys of one index are the first keys of the other."""
     length = min(len(index[2]), len(other[2]))
     return index[:2] == other[:2] and index[2][:length] == other[2][:length]
 
 
 def _keys(rest: str) -> Iterator[str]:
-    """Yield the keys of an index from the text after the parenthesis that opens them."""
     depth, key = 0, ""
     for part in re.findall(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|.", rest, re.DOTALL):
         if depth == 0 and part in {",", ")"}:

@@ -166,13 +166,11 @@ def workload_name(template: int) -> str:
 
 
 def _timeout_s(statements: Sequence[CapturedStatement]) -> int:
-    """Return how long a trial may take: ten times as long as the answer check of the slowest statement."""
     slowest_s = max(statement.mean_ns for statement in statements) / 1e9
     return min(max(_LEAST_TIMEOUT_S, round(10 * ANSWER_OPERATIONS * slowest_s)), _MOST_TIMEOUT_S)
 
 
 def _answers(statements: Sequence[CapturedStatement]) -> str:
-    """Return the line that compares fewer answers if some take long: every variant executes each of them."""
     slowest_s = max(statement.mean_ns for statement in statements) / 1e9
     most = max(_LEAST_ANSWERS, round(_ANSWERS_S / slowest_s)) if slowest_s else ANSWER_OPERATIONS
     return f"answers = {most}\n" if most < ANSWER_OPERATIONS else ""
@@ -232,7 +230,6 @@ def parameter_line(number: int, sets: Sequence[Sequence[str | None]], prefix: st
 
 
 def _sent(sql: str) -> str:
-    """Return what an operation sends, as TOML: a statement, or a DELETE within a transaction."""
     text = multiline(named(sql.strip()))
     if not _DELETES.match(sql):
         return text
@@ -241,7 +238,6 @@ def _sent(sql: str) -> str:
 
 
 def _sets(statement: CapturedStatement) -> list[tuple[str | None, ...]]:
-    """Return the sets of a statement; of one that uses them up, without repetitions."""
     most = max(numbers_in(statement.sql), default=0)
     sets = [each for each in statement.sets if len(each) >= most]
     if not sets:
@@ -313,7 +309,6 @@ def parameters_of(statements: Sequence[CapturedStatement]) -> list[str]:
 
 
 def _placed(statements: Sequence[CapturedStatement]) -> Iterator[tuple[CapturedStatement, str, int]]:
-    """Yield each statement with the prefix of its parameters, and which execution of it this is, from 1."""
     seen: dict[int, int] = {}
     for statement in statements:
         place = seen[statement.template] = seen.get(statement.template, 0) + 1

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.rewrites import Refused
+from uncork.experiment.cure.setups import Refused
 from uncork.experiment.cure.text import (
     BASELINE,
     as_one,
@@ -161,7 +161,6 @@ def _plain_arm(finding: Finding, candidate: Candidate, transaction: CapturedTran
 
 
 def _text(finding: Finding, candidate: Candidate) -> str:
-    """Return what to do in one short sentence, for a headline; the candidate's text has the reason, too."""
     what = finding.objects[0] if finding.objects else "the application"
     if candidate.habit == "pauses":
         return f"Move the slow step of application {what} before BEGIN or after COMMIT."
@@ -233,14 +232,12 @@ def _in_parts(finding: Finding, candidate: Candidate, transaction: CapturedTrans
 
 
 def _read_by_others(finding: Finding, transaction: CapturedTransaction, place: int) -> str | None:
-    """Return the finding's table if another statement of the transaction uses it, too."""
     table = finding.objects[0] if finding.objects else ""
     others = (statement for number, statement in enumerate(transaction.statements) if number != place)
     return next((table for statement in others if table in statement.tables), None)
 
 
 def _inner(transaction: CapturedTransaction) -> Iterator[Step]:
-    """Yield the statements by their places, with the pauses between them."""
     for place, pause_ns in enumerate(transaction.pauses_ns):
         if pause_ns:
             yield pause_line(pause_ns)
@@ -253,7 +250,6 @@ def _framed(steps: tuple[Step, ...], *, block: bool) -> tuple[Step, ...]:
 
 
 def _script(steps: Sequence[Step], transaction: CapturedTransaction, texts: Mapping[int, str]) -> str:
-    """Return what the application does, with a comment for each pause."""
     lines = []
     for step in steps:
         if isinstance(step, int):
@@ -267,7 +263,6 @@ def _script(steps: Sequence[Step], transaction: CapturedTransaction, texts: Mapp
 
 
 def _long(step: str) -> str:
-    """Return how long a pause is."""
     return format_duration(float(f"{int(step.split()[1]) * 1e3:.2g}"))
 
 
@@ -336,7 +331,6 @@ def _workload(transaction: CapturedTransaction, arms: Sequence[TransactionArm], 
 
 
 def _sent(steps: Sequence[Step], transaction: CapturedTransaction, texts: Mapping[int, str]) -> Iterator[str]:
-    """Yield each step of an operation as TOML."""
     written = statement_texts(
         [
             replace(statement, sql=texts.get(place, statement.sql))
@@ -471,7 +465,6 @@ def _plain(name: str) -> str:
 
 
 def _conditions(where: str) -> list[str]:
-    """Return the conditions that AND joins."""
     if re.search(r"\b(?:OR|NOT|RETURNING|SELECT)\b", masked(where), re.IGNORECASE):
         raise Refused(_OTHER)
     return re.split(r"\bAND\b", where, flags=re.IGNORECASE)

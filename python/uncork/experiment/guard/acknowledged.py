@@ -175,7 +175,6 @@ def _speaks_of(entry: Acknowledgement, check: GateCheck) -> bool:
 
 
 def _refusal(entry: Acknowledgement, check: GateCheck, today: datetime.date) -> str | None:
-    """Return why an entry does not apply; None if it does."""
     if entry.until and datetime.date.fromisoformat(entry.until) < today:
         return f"it was acknowledged only until {entry.until}"
     if entry.limit is None:

@@ -144,7 +144,6 @@ def _chosen(request: SideRequest, variant: str | None) -> str:
 
 
 def _workloads(baseline: SideRequest, candidate: SideRequest, chosen: Sequence[str]) -> list[str]:
-    """Return the workloads to compare: those that compare the chosen variants."""
     found = []
     for asked, variant in zip((baseline, candidate), chosen, strict=True):
         found.append([name for name in asked.spec.workloads if variant in asked.spec.compared(name)])
@@ -194,7 +193,6 @@ def _side(request: SideRequest, variant: str, names: Sequence[str]) -> _One:
 
 
 def _services(request: SideRequest, variant: str) -> dict[str, dict[str, Any]]:
-    """Return each service of a side: command, environment, and its files by name."""
     spec, side = request.spec, request.side
     found: dict[str, dict[str, Any]] = {}
     for name, service in spec.services.items():
@@ -243,14 +241,12 @@ def _replace(service: dict[str, Any], mark: str, text: str) -> None:
 
 
 def _fill_values(sides: Sequence[_One]) -> None:
-    """Add to each side the values that only the other side's SQL uses."""
     everything = {**sides[0].values, **sides[1].values}
     for side in sides:
         side.values = {name: side.values.get(name, text) for name, text in everything.items()}
 
 
 def _identity(request: SideRequest, one: _One) -> object:
-    """Return what defines a side: two sides with the same identity are the same."""
     texts = repr((one.kept, one.values, one.settings, one.setup, one.workloads, one.services))
     files = {name: text for name, text in request.files.items() if name in repr(one.services)}
     commit = (request.commit, request.changed) if "{checkout}" in texts else None
@@ -276,7 +272,6 @@ def _titled(request: SideRequest, variant: str) -> GuardSide:
 
 
 def _same_question(baseline: SideRequest, candidate: SideRequest, names: Sequence[str]) -> None:
-    """Raise UsageError if the sides' files differ in something that must be the same."""
     old, new = baseline.data, candidate.data
     pairs: list[tuple[str, object, object]] = [(name, old.get(name, {}), new.get(name, {})) for name in _SAME]
     services = [list(asked.spec.services) for asked in (baseline, candidate)]
@@ -342,7 +337,6 @@ def _told(baseline: SideRequest, candidate: SideRequest, names: Sequence[str]) -
 def _data(
     candidate: SideRequest, names: Sequence[str], sides: Sequence[_One], changes: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the derived experiment without its variants."""
     base, one = copy.deepcopy(dict(candidate.data)), sides[1]
     experiment = base["experiment"]
     name = str(experiment["name"])
@@ -380,7 +374,6 @@ def _plain(value: object) -> object:
 
 
 def _put_variant(data: dict[str, Any], request: SideRequest, one: _One, sides: Sequence[_One]) -> None:
-    """Add a side's variant, with the differences from the candidate as its own."""
     role, other = request.side.role, sides[1]
     variant: dict[str, Any] = {"title": role, **one.kept}
     if role == BASELINE:

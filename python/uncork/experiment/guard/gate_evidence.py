@@ -241,12 +241,10 @@ def _place(row: Row) -> tuple[int, int, str]:
 
 
 def _one(values: Sequence[float]) -> bool:
-    """Return whether counts are equal in all trials."""
     return max(values) - min(values) <= _ALIKE * max(abs(max(values)), 1e-300)
 
 
 def _raised(metric: GateMetric, values: Sequence[float]) -> tuple[float, tuple[str, ...]]:
-    """Return what is added to all values so that ratios exist, and the warning that says so."""
     if metric.source != "cost" or min(values) > 0.0:
         return 0.0, ()
     return metric.grain, (
@@ -270,7 +268,6 @@ def _mean(metric: GateMetric, values: Sequence[float]) -> float:
 
 
 def _values(metric: GateMetric, valued: Valued, baseline: str, candidate: str) -> GateEvidence:
-    """Return the values that are shown, without evidence yet."""
     sides = []
     zero = metric.source in ("cost", "share", "own")
     for variant in (baseline, candidate):

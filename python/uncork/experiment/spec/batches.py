@@ -148,7 +148,6 @@ def _quoted(value: str) -> str:
 
 
 def _source(form: Form, columns: Mapping[str, str], rows: int) -> str:
-    """Return the text that replaces ``:batch``: a table expression called ``batch`` with the columns."""
     names = ", ".join(columns)
     if form == "copy":
         return f"{_TABLE} AS {BATCH}"
@@ -165,7 +164,6 @@ def _source(form: Form, columns: Mapping[str, str], rows: int) -> str:
 
 
 def _copied(name: str, columns: Mapping[str, str], batch: Batch) -> list[Statement]:
-    """Return the statements that copy the rows into a temporary table, created once per connection."""
     definition = ", ".join(f"{column} {type_}" for column, type_ in columns.items())
     return [
         Statement(

@@ -99,7 +99,6 @@ def _sql_outside_workloads(spec: Spec) -> Iterator[tuple[Key, str | None]]:
 
 
 def _check_workload(spec: Spec, name: str, values: set[str]) -> Iterator[Problem]:
-    """Check the names in one workload; `values` are the names of the variants' values."""
     workload, key = spec.workloads[name], ("workloads", name)
     known = values | set(spec.factors)
     yield from http_names(spec, name)
@@ -422,7 +421,6 @@ def check_services(spec: Spec) -> Iterator[Problem]:
 
 
 def _check_order(spec: Spec) -> Iterator[Problem]:
-    """Check that every service is listed after the services that it needs."""
     earlier: set[str] = set()
     for name, service in spec.services.items():
         key = ("services", name, "after")
@@ -462,7 +460,6 @@ def _check_variant(spec: Spec, name: str, http: Sequence[str]) -> Iterator[Probl
 
 
 def _check_versions(spec: Spec, http: Sequence[str]) -> Iterator[Problem]:
-    """Check that HTTP/3 is only sent to services with TLS."""
     for workload in http:
         facts = spec.workloads[workload].http
         for name in spec.compared(workload):

@@ -132,7 +132,6 @@ def unfit(gate: Gate, spec: Spec, workload: str) -> str | None:
 
 
 def _unfit_own(gate: Gate, spec: Spec) -> str | None:
-    """Return why a gate on a metric of the file cannot apply; None if it can."""
     name = gate.metric.removeprefix(OWN_METRIC)
     if name not in spec.metrics:
         known = ", ".join(spec.metrics) or "none"
@@ -270,7 +269,6 @@ def _begins(plain: str, known: Iterable[str]) -> str:
 
 
 def _shown(word: str, known: dict[str, str]) -> str:
-    """Return a known name as it is usually written: a metric's own name with its underscores."""
     name = known[word]
     return name if name.replace("_", " ") == word else word
 
@@ -282,7 +280,6 @@ def _after(metric: GateMetric) -> str:
 
 
 def _workload(rest: str) -> tuple[str, str]:
-    """Split the text after the relation into bound and workload."""
     match = _ON.search(rest)
     if match is None:
         if re.search(r"(?:^|\s)on$", rest.strip(), re.IGNORECASE):
@@ -329,7 +326,6 @@ def _example(metric: GateMetric) -> str:
 
 
 def _value(text: str, metric: GateMetric) -> float | None:
-    """Return a value in the metric's base unit; None if the text is not one."""
     if metric.unit in ("ns", "B"):
         try:
             return float(parse_duration(text) if metric.unit == "ns" else parse_bytes(text))
@@ -346,7 +342,6 @@ def _value(text: str, metric: GateMetric) -> float | None:
 
 
 def _same_direction(metric: GateMetric, relation: Relation, bound: Bound) -> None:
-    """Raise ValueError if the bound is on the side where the candidate is better."""
     if (relation in ("<", "<=")) == (metric.better == "lower"):
         return
     turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}[relation]
@@ -384,6 +379,5 @@ _TIMES_DOWN: Final = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
 
 def _decimal(number: Decimal) -> str:
-    """Return a number as text, without exponent and trailing zeros."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -217,7 +217,6 @@ RequestTables = Annotated[RequestTable, BeforeValidator(_of_url, json_schema_inp
 
 
 def _check_json(text: str) -> None:
-    """Refuse a text that is not JSON whatever the values in it are."""
     try:
         json.loads(_with_words(text))
     except ValueError as error:
@@ -248,6 +247,5 @@ def _word(value: str | float | bool) -> str:
 
 
 def _form_text(text: str) -> str:
-    """Encode the parts of a form's text between its names in braces."""
     parts = re.split(rf"({_NAME.pattern}|\{{\{{)", text)
     return "".join(part if number % 2 else quote_plus(part) for number, part in enumerate(parts))

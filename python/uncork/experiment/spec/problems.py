@@ -151,7 +151,6 @@ def _problem(detail: Any, location: tuple[str, ...], model: type[BaseModel]) -> 
 
 
 def _addition(location: tuple[str, ...], model: type[BaseModel]) -> str:
-    """Return what to add for a missing key: the header of a section, or just the key."""
     current: Any = model
     for part in location:
         current = _below(current, part)
@@ -162,7 +161,6 @@ def _addition(location: tuple[str, ...], model: type[BaseModel]) -> str:
 
 
 def _limit(limit: float, found: object) -> str:
-    """Return a limit as the file would write it: shares are percentages there."""
     return f"{limit:.0%}" if isinstance(found, str) and found.rstrip().endswith("%") else str(limit)
 
 
@@ -203,7 +201,6 @@ def _known_keys(model: type[BaseModel], path: tuple[str, ...]) -> set[str]:
 
 
 def _below(annotation: Any, part: str) -> Any:
-    """Return the type of `part` inside a type; None if there can be none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         fields = annotation.model_fields
         field = fields.get(part) or next((found for found in fields.values() if found.alias == part), None)
@@ -217,7 +214,6 @@ def _below(annotation: Any, part: str) -> Any:
 
 
 def _inner_model(annotation: Any) -> Any:
-    """Return the model inside `Model | None` and similar types."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     inner = (_inner_model(argument) for argument in get_args(annotation))

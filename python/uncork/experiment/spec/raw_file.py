@@ -128,7 +128,6 @@ def _reason(error: OSError | UnicodeDecodeError) -> str:
 
 
 def _sections(data: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield every section that may name an SQL file, with its key."""
     yield ("setup",), data.get("setup")
     for kind in ("workloads", "databases", "checks", "metrics"):
         sections = data.get(kind)

@@ -644,7 +644,6 @@ def parse_spec(
 
 
 def _named_files(spec: Spec) -> tuple[dict[tuple[str, ...], list[str]], list[str]]:
-    """Return the files that services name, and the words of all commands, of services and of metrics."""
     commands = [service.command for service in spec.services.values()]
     commands += [metric.command or () for metric in spec.metrics.values()]
     commands += [own.command or () for variant in spec.variants.values() for own in variant.services.values()]

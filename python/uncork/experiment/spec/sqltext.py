@@ -126,7 +126,6 @@ def _replace(sql: str, text_for: Callable[[str], str | None]) -> str:
 
 
 def _comment_end(sql: str, position: int) -> int:
-    """Return the end of a comment that began before `position`; PostgreSQL's comments nest."""
     depth = 1
     for match in _COMMENT_EDGE.finditer(sql, position):
         depth += 1 if match[0] == "/*" else -1

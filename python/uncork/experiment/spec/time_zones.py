@@ -82,7 +82,6 @@ def _checked(rows: Iterable[str]) -> Iterator[str]:
 
 
 def _change(zone: datetime.tzinfo, before: datetime.datetime, after: datetime.datetime) -> datetime.datetime:
-    """Return the first second with the offset of `after`."""
     target = _offset_s(zone, after)
     while after - before > _SECOND:
         middle = before + datetime.timedelta(seconds=(after - before) // _SECOND // 2)

@@ -28,7 +28,7 @@ from uncork.engines.places import servers_folder
 from uncork.engines.planner_statistics import RESTORES
 from uncork.errors import RunError, ServerCrash, SetupError, UncorkError, UsageError
 from uncork.experiment.cure.arms import arms_of, as_sent
-from uncork.experiment.cure.bill import measured_statements
+from uncork.experiment.cure.judge import measured_statements
 from uncork.experiment.cure.setups import NEW_COPY, CopyKeeps
 from uncork.model.database.copy import CopyFacts, NotCopied
 from uncork.model.database.finding import Bill, Finding

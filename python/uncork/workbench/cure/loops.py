@@ -9,8 +9,7 @@ from typing import Final
 
 from uncork.engines.copying.scratch import LeftBehind, ScratchDatabase, unstable_columns
 from uncork.errors import SetupError
-from uncork.experiment.cure.bill import account_of
-from uncork.experiment.cure.judge import choose, judge, state_of
+from uncork.experiment.cure.judge import account_of, choose, judge, state_of
 from uncork.experiment.cure.loops import (
     Batches,
     LoopArm,
@@ -20,7 +19,7 @@ from uncork.experiment.cure.loops import (
     loops_experiment,
     own_cost,
 )
-from uncork.experiment.cure.rewrites import Refused
+from uncork.experiment.cure.setups import Refused
 from uncork.experiment.plan.skip_rules import SKIPPING
 from uncork.experiment.spec.batches import array_text
 from uncork.experiment.spec.sqltext import numbers_in

@@ -14,9 +14,17 @@ from typing import Any, Final
 from uncork.engines.copying.scratch import ScratchDatabase, indexable_columns
 from uncork.errors import SetupError
 from uncork.experiment.cure.arms import CONTROL, Arm, as_sent, control, unique_names
-from uncork.experiment.cure.bill import account_of, measured_statements
-from uncork.experiment.cure.enough import needless, promising
-from uncork.experiment.cure.judge import choose, doubt, judge, kept, state_of
+from uncork.experiment.cure.judge import (
+    account_of,
+    choose,
+    doubt,
+    judge,
+    kept,
+    measured_statements,
+    needless,
+    promising,
+    state_of,
+)
 from uncork.experiment.cure.sets import combine, joined, leave_one_out, replaceable, usual_arms
 from uncork.experiment.cure.setups import gathers_statistics
 from uncork.experiment.cure.text import experiment_of_arms

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.enough import needless, promising
+from uncork.experiment.cure.judge import needless, promising
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import StatementEffect
 

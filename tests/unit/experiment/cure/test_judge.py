@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.bill import account_of, saved_by
-from uncork.experiment.cure.judge import choose, doubt, judge, kept, state_of
+from uncork.experiment.cure.judge import account_of, choose, doubt, judge, kept, saved_by, state_of
 from uncork.experiment.cure.sets import combine, compatible, joined, leave_one_out, replaceable
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Net, StatementEffect

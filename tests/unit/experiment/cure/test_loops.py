@@ -16,7 +16,7 @@ from uncork.experiment.cure.loops import (
     many_rows,
     own_cost,
 )
-from uncork.experiment.cure.rewrites import Refused
+from uncork.experiment.cure.setups import Refused
 from uncork.experiment.spec.schema import parse_spec
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from uncork.experiment.cure.loops import many_rows
-from uncork.experiment.cure.rewrites import Refused
+from uncork.experiment.cure.setups import Refused
 
 TYPES = {1: "integer", 2: "text", 3: "text"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.bill import MOST_STATEMENTS, measured_statements
+from uncork.experiment.cure.judge import MOST_STATEMENTS, measured_statements
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 
 INDEX = Arm("i", "index", "", "", "", setup="CREATE INDEX ON orders (customer)", tables=("orders",))

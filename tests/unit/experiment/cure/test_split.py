@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uncork.experiment.cure.rewrites import Refused
+from uncork.experiment.cure.setups import Refused
 from uncork.experiment.cure.transactions import split_counter
 
 CHANGE = """CREATE TABLE counter_part WITH (fillfactor = 50) AS
