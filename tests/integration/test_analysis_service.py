@@ -24,8 +24,7 @@ from uncork import cases
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.ports import free_port
 from uncork.load.http import run_http
-from uncork.load.http_answers import ask
-from uncork.load.http_trials import HttpLoad
+from uncork.load.http_trials import HttpLoad, ask
 from uncork.model.http import HttpServer, HttpSpec, Request, Variable
 from uncork.model.http_trial import AskedRequest, HttpTrial
 from uncork.model.measurement import Outcome

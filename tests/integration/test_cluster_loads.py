@@ -17,8 +17,7 @@ from fakes.http_loads import spec_for
 from fakes.http_servers import nginx
 from fakes.local_nodes import LocalNodes, ShiftedAgent
 from uncork.cluster.agent import Keeper, NodeAgent
-from uncork.cluster.loads import new_cluster_load, planned_load
-from uncork.cluster.sweeps import new_cluster_sweep
+from uncork.cluster.loads import new_cluster_load, new_cluster_sweep, planned_load
 from uncork.errors import RunError, UsageError
 from uncork.model.load import Arrivals, ClusterRequest, LoadOutcome
 from uncork.model.sweep import SweepSpec

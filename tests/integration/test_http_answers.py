@@ -6,7 +6,7 @@ import pytest
 
 from fakes.http_servers import nginx, scripted
 from uncork.errors import LoadError
-from uncork.load.http_answers import ask
+from uncork.load.http_trials import ask
 from uncork.model.http_trial import AskedRequest
 from uncork.model.service import Served
 

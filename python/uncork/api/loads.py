@@ -447,7 +447,7 @@ def _swept(
     if nodes is None:
         session = new_sweep(root, job, request)
     else:
-        from uncork.cluster.sweeps import new_cluster_sweep  # noqa: PLC0415 -- only with nodes
+        from uncork.cluster.loads import new_cluster_sweep  # noqa: PLC0415 -- only with nodes
 
         session = new_cluster_sweep(root, job, request, nodes)
     tell(f"run {session.folder.name}")

@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from uncork.errors import SetupError, UsageError
-from uncork.serve import answers, pages, runs, series
+from uncork.serve import answers, pages, runs
 from uncork.serve.access import Settings
 from uncork.serve.app_context import AppContext, PageError
 from uncork.serve.metrics import Metrics
@@ -149,10 +149,10 @@ def create_app(settings: Settings, started: Callable[[], None] = lambda: None) -
             Route("/runs/{id}/result.json", runs.result),
             Route("/runs/{id}/otlp.jsonl", runs.telemetry),
             Route("/runs/{id}/tags", pages.tag, methods=["POST"]),
-            Route("/compare", series.compared),
-            Route("/compare/exports/{number:int}.{form}", series.compared_exported),
-            Route("/history", series.histories),
-            Route("/history/exports/{number:int}.{form}", series.history_exported),
+            Route("/compare", runs.compared),
+            Route("/compare/exports/{number:int}.{form}", runs.compared_exported),
+            Route("/history", runs.histories),
+            Route("/history/exports/{number:int}.{form}", runs.history_exported),
             Route("/cases", pages.cases),
             Route("/cases/{name}", pages.case),
             Route("/metrics", pages.metrics),

@@ -108,8 +108,8 @@ def cluster_sweep(
         UsageError, typer.Exit: see `cluster_load`.
     """
     from uncork.cluster.limits import statement  # noqa: PLC0415 -- only with --nodes
+    from uncork.cluster.loads import largest_step, new_cluster_sweep  # noqa: PLC0415
     from uncork.cluster.ray_nodes import check_installed  # noqa: PLC0415
-    from uncork.cluster.sweeps import largest_step, new_cluster_sweep  # noqa: PLC0415
 
     check_installed()
     size = largest_step(job, sweep, request).size

@@ -25,14 +25,7 @@ BASELINE: Final = "baseline"
 CANDIDATE: Final = "candidate"
 
 _OF_VARIANT: Final = (
-    "batching",
-    "chunk",
-    "connections",
-    "engine",
-    "extensions",
-    "connect",
-    "service",
-    "http",
+    *("batching", "chunk", "connections", "engine", "extensions", "connect", "service", "http"),
 )
 """The keys that a side keeps from the file's variant, besides those that are built here."""
 _SENT: Final = ("http", "batch", "transaction", "protocol")

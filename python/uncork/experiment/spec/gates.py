@@ -41,29 +41,14 @@ from uncork.model.units import parse_bytes, parse_duration
 if TYPE_CHECKING:
     from uncork.experiment.spec.schema import Spec
 
-_RELATIONS: Final[dict[str, Relation]] = {
-    "<=": "<=",
-    "=<": "<=",
-    "≤": "<=",
-    "at most": "<=",
-    "no more than": "<=",
-    "up to": "<=",
-    "<": "<",
-    "below": "<",
-    "under": "<",
-    "less than": "<",
-    ">=": ">=",
-    "=>": ">=",
-    "≥": ">=",
-    "at least": ">=",
-    "no less than": ">=",
-    ">": ">",
-    "above": ">",
-    "over": ">",
-    "more than": ">",
-    "unchanged": "=",
-    "stays the same": "=",
+_WRITTEN: Final[dict[Relation, tuple[str, ...]]] = {
+    "<=": ("<=", "=<", "≤", "at most", "no more than", "up to"),
+    "<": ("<", "below", "under", "less than"),
+    ">=": (">=", "=>", "≥", "at least", "no less than"),
+    ">": (">", "above", "over", "more than"),
+    "=": ("unchanged", "stays the same"),
 }
+_RELATIONS: Final = {word: relation for relation, words in _WRITTEN.items() for word in words}
 _SIGNS: Final = sorted((word for word in _RELATIONS if not word[0].isalpha()), key=len, reverse=True)
 _WORDS: Final = sorted((word for word in _RELATIONS if word[0].isalpha()), key=len, reverse=True)
 _OWN: Final = re.compile(r"metric (\w+)", re.IGNORECASE)

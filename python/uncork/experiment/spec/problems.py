@@ -99,18 +99,13 @@ def from_validation(error: ValidationError, model: type[BaseModel]) -> list[Prob
 
 
 _TYPES = {
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
+    **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
+    **dict.fromkeys(("float_parsing", "float_type"), "a number"),
+    **dict.fromkeys(("int_from_float", "int_parsing", "int_type"), "a whole number"),
+    **dict.fromkeys(("list_type", "tuple_type"), "a list"),
     "dict_type": "a table",
-    "float_parsing": "a number",
-    "float_type": "a number",
-    "int_from_float": "a whole number",
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "list_type": "a list",
     "model_type": "a section",
     "string_type": "text in quotes",
-    "tuple_type": "a list",
 }
 _LIMITS = {
     "greater_than": ("more than", "gt"),

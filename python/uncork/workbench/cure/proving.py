@@ -13,7 +13,18 @@ from typing import Any, Final
 
 from uncork.engines.copying.scratch import ScratchDatabase, indexable_columns
 from uncork.errors import SetupError
-from uncork.experiment.cure.arms import CONTROL, Arm, as_sent, control, unique_names
+from uncork.experiment.cure.arms import (
+    CONTROL,
+    Arm,
+    as_sent,
+    combine,
+    control,
+    joined,
+    leave_one_out,
+    replaceable,
+    unique_names,
+    usual_arms,
+)
 from uncork.experiment.cure.judge import (
     account_of,
     choose,
@@ -25,7 +36,6 @@ from uncork.experiment.cure.judge import (
     promising,
     state_of,
 )
-from uncork.experiment.cure.sets import combine, joined, leave_one_out, replaceable, usual_arms
 from uncork.experiment.cure.setups import gathers_statistics
 from uncork.experiment.cure.text import experiment_of_arms
 from uncork.model.database.finding import Finding

@@ -28,8 +28,7 @@ from uncork.experiment.run.events import Event, Finished, RoundEnded
 from uncork.experiment.run.ledger import Compared, Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.experiment.spec.schema import Spec
-from uncork.load.http_answers import ask
-from uncork.load.http_trials import HttpLoad, run_block
+from uncork.load.http_trials import HttpLoad, ask, run_block
 from uncork.load.sql import SqlLoad
 from uncork.model.block import BlockMeasurement, BlockRequest
 from uncork.model.engine import POSTGRESQL, engine_kind

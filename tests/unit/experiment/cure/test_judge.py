@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from uncork.experiment.cure.arms import Arm
+from uncork.experiment.cure.arms import Arm, combine, compatible, joined, leave_one_out, replaceable
 from uncork.experiment.cure.judge import account_of, choose, doubt, judge, kept, saved_by, state_of
-from uncork.experiment.cure.sets import combine, compatible, joined, leave_one_out, replaceable
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Net, StatementEffect
 from uncork.stats.combined import Bounded, difference, total

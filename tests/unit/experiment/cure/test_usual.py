@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from uncork.experiment.cure.arms import Arm
-from uncork.experiment.cure.sets import usual_arms
+from uncork.experiment.cure.arms import Arm, usual_arms
 from uncork.model.database.workload import CapturedWorkload
 
 WORKLOAD = CapturedWorkload((), (), 60.0, 1.0)
