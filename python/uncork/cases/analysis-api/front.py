@@ -50,15 +50,9 @@ http {{
 def main() -> int:
     """Replace this process by nginx; return the exit status if that is impossible."""
     try:
-        host, port, folder = (
-            os.environ.get("HOST", "127.0.0.1"),
-            os.environ["PORT"],
-            Path(os.environ["FOLDER"]),
-        )
-        api, requests = (
-            urlsplit(os.environ["SERVICE_API"]).netloc,
-            int(os.environ.get("KEEPALIVE_REQUESTS", "1000")),
-        )
+        host, port = os.environ.get("HOST", "127.0.0.1"), os.environ["PORT"]
+        folder, api = Path(os.environ["FOLDER"]), urlsplit(os.environ["SERVICE_API"]).netloc
+        requests = int(os.environ.get("KEEPALIVE_REQUESTS", "1000"))
     except KeyError as missing:
         return _refuse(f"{missing.args[0]} is not set")
     except ValueError as wrong:

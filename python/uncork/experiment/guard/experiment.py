@@ -86,22 +86,26 @@ def guarded(
     keys of ``[experiment]`` and ``[guard]`` that override those of the file, by section. Raises UsageError if
     a side names something unknown, or the sides cannot be compared.
     """
-    for side in (baseline, candidate):
-        if side.side.url is not None:
+    for asked in (baseline, candidate):
+        if asked.side.url is not None:
             raise UsageError(
-                f"--{side.side.role} url=…: works only for stored loads; an experiment starts its services"
+                f"--{asked.side.role} url=…: works only for stored loads; an experiment starts its services"
             )
-    chosen = [_chosen(side, variant) for side in (baseline, candidate)]
+    chosen = [_chosen(asked, variant) for asked in (baseline, candidate)]
     names = _workloads(baseline, candidate, chosen)
     _same_question(baseline, candidate, names)
-    sides = [_side(side, name, names) for side, name in zip((baseline, candidate), chosen, strict=True)]
-    _fill_values(sides)
-    identities = [_identity(side, one) for side, one in zip((baseline, candidate), sides, strict=True)]
-    data = _data(candidate, names, sides, changes)
+    sides = [_side(baseline, chosen[0], names), _side(candidate, chosen[1], names)]
+    # Each side also gets the values that only the other side's SQL uses.
+    everything = {**sides[0].values, **sides[1].values}
+    for side in sides:
+        side.values = {name: side.values.get(name, text) for name, text in everything.items()}
+    identities = [_identity(side) for side in sides]
+    data = _data(sides[1], names, changes)
     files: dict[str, str] = {}
-    for side, one in zip((baseline, candidate), sides, strict=True):
-        _put_variant(data, side, one, sides)
-        files |= {f"{side.side.role}/{name}": text for name, text in side.files.items()}
+    for side in sides:
+        _put_variant(data, side, sides[1])
+        role = side.request.side.role
+        files |= {f"{role}/{name}": text for name, text in side.request.files.items()}
     measuring = {word for metric in candidate.spec.metrics.values() for word in metric.command or ()}
     files |= {name: text for name, text in candidate.files.items() if name in measuring}
     return Guarded(
@@ -115,9 +119,10 @@ def guarded(
 
 
 @dataclass(slots=True)
-class _One:
-    """One side: the keys that its variant keeps, and its own texts."""
+class _SideVariant:
+    """The variant of a side: the keys that it keeps from the file's, and its own texts."""
 
+    request: SideRequest
     kept: dict[str, Any]
     values: dict[str, str]
     settings: dict[str, Any]
@@ -153,7 +158,7 @@ def _workloads(baseline: SideRequest, candidate: SideRequest, chosen: Sequence[s
     return found[1]
 
 
-def _side(request: SideRequest, variant: str, names: Sequence[str]) -> _One:
+def _side(request: SideRequest, variant: str, names: Sequence[str]) -> _SideVariant:
     facts, spec, side = request.data["variants"][variant], request.spec, request.side
     kept = {key: copy.deepcopy(facts[key]) for key in _OF_VARIANT if key in facts}
     if not spec.services:
@@ -175,7 +180,8 @@ def _side(request: SideRequest, variant: str, names: Sequence[str]) -> _One:
         for name in names
         if spec.workloads[name].http is None
     }
-    return _One(
+    return _SideVariant(
+        request=request,
         kept=kept,
         values=values,
         settings={**facts.get("settings", {}), **dict(side.settings)},
@@ -233,15 +239,10 @@ def _replace(service: dict[str, Any], mark: str, text: str) -> None:
     service["environment"] = {name: one.replace(mark, text) for name, one in service["environment"].items()}
 
 
-def _fill_values(sides: Sequence[_One]) -> None:
-    everything = {**sides[0].values, **sides[1].values}
-    for side in sides:
-        side.values = {name: side.values.get(name, text) for name, text in everything.items()}
-
-
-def _identity(request: SideRequest, one: _One) -> object:
-    texts = repr((one.kept, one.values, one.settings, one.setup, one.workloads, one.services))
-    files = {name: text for name, text in request.files.items() if name in repr(one.services)}
+def _identity(side: _SideVariant) -> object:
+    request = side.request
+    texts = repr((side.kept, side.values, side.settings, side.setup, side.workloads, side.services))
+    files = {name: text for name, text in request.files.items() if name in repr(side.services)}
     commit = (request.commit, request.changed) if "{checkout}" in texts else None
     return (texts, files, commit, request.dsn)
 
@@ -327,10 +328,8 @@ def _told(baseline: SideRequest, candidate: SideRequest, names: Sequence[str]) -
         )
 
 
-def _data(
-    candidate: SideRequest, names: Sequence[str], sides: Sequence[_One], changes: Mapping[str, Any]
-) -> dict[str, Any]:
-    base, one = copy.deepcopy(dict(candidate.data)), sides[1]
+def _data(candidate: _SideVariant, names: Sequence[str], changes: Mapping[str, Any]) -> dict[str, Any]:
+    base = copy.deepcopy(dict(candidate.request.data))
     experiment = base["experiment"]
     name = str(experiment["name"])
     base["experiment"] = {
@@ -339,7 +338,7 @@ def _data(
         **changes.get("experiment", {}),
     }
     base.pop("growth", None)
-    if not candidate.spec.services:
+    if not candidate.request.spec.services:
         base.pop("services", None)
         base.pop("databases", None)
     base["guard"] = {
@@ -347,52 +346,53 @@ def _data(
         **changes.get("guard", {}),
     }
     base["variants"] = {}
-    base["setup"] = {**{k: v for k, v in base["setup"].items() if k != "file"}, "sql": one.setup}
-    base["workloads"] = {name: _workload(base["workloads"][name], one.workloads.get(name)) for name in names}
+    base["setup"] = {**{k: v for k, v in base["setup"].items() if k != "file"}, "sql": candidate.setup}
+    workloads = base["workloads"]
+    base["workloads"] = {
+        name: {key: value for key, value in workloads[name].items() if key not in ("file", "variants")}
+        | _texts(candidate.workloads.get(name, {}))
+        for name in names
+    }
     for part in ("databases", "checks", "metrics"):
         for section in base.get(part, {}).values():
             section.pop("file", None)
     return base
 
 
-def _workload(data: dict[str, Any], own: Mapping[str, Any] | None) -> dict[str, Any]:
-    kept = {key: value for key, value in data.items() if key not in ("file", "variants")}
-    if own is None:
-        return kept
-    return {**kept, **{key: _plain(value) for key, value in own.items() if value}}
+def _texts(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a workload's own texts; a list of one statement is written as that statement."""
+    return {
+        key: value[0] if isinstance(value, list) and len(value) == 1 else value
+        for key, value in own.items()
+        if value
+    }
 
 
-def _plain(value: object) -> object:
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
-
-
-def _put_variant(data: dict[str, Any], request: SideRequest, one: _One, sides: Sequence[_One]) -> None:
-    role, other = request.side.role, sides[1]
-    variant: dict[str, Any] = {"title": role, **one.kept}
+def _put_variant(data: dict[str, Any], side: _SideVariant, candidate: _SideVariant) -> None:
+    request, role = side.request, side.request.side.role
+    variant: dict[str, Any] = {"title": role, **side.kept}
     if role == BASELINE:
         variant["baseline"] = True
     if request.dsn is not None:
         variant["server"] = role
-    variant |= {"values": one.values} if one.values else {}
-    variant |= {"settings": one.settings} if one.settings else {}
-    if one.setup != other.setup:
-        variant["setup"] = {"sql": one.setup}
+    variant |= {"values": side.values} if side.values else {}
+    variant |= {"settings": side.settings} if side.settings else {}
+    if side.setup != candidate.setup:
+        variant["setup"] = {"sql": side.setup}
     own = {
-        name: {key: _plain(value) for key, value in texts.items() if value}
-        for name, texts in one.workloads.items()
-        if texts != other.workloads[name]
+        name: _texts(texts) for name, texts in side.workloads.items() if texts != candidate.workloads[name]
     }
     variant |= {"workloads": own} if own else {}
-    for name in one.workloads:
+    for name in side.workloads:
         parameters = request.data["workloads"][name].get("parameters", {})
         if parameters:
             known = data["workloads"][name].setdefault("parameters", {})
             data["workloads"][name]["parameters"] = {**parameters, **known}
-    for name, service in one.services.items():
+    for name, service in side.services.items():
         _replace(service, "{checkout}", request.checkout)
         service["files"] = {file: f"{role}/{source}" for file, source in service["files"].items()}
         section = data["services"][name]
-        section.update(command=other.services[name]["command"], environment={}, files=[])
-    if one.services:
-        variant["services"] = one.services
+        section.update(command=candidate.services[name]["command"], environment={}, files=[])
+    if side.services:
+        variant["services"] = side.services
     data["variants"][role] = variant

@@ -67,11 +67,7 @@ def gate_evidence(
     (`experiment.run.ledger`); one with fewer than `MINIMUM_ROUNDS` numbers says nothing.
     """
     metric = metric_of(gate)
-    complete = [
-        row
-        for row in rows
-        if row["variant"] in (baseline, candidate) and row.get("outcome", "complete") == Outcome.COMPLETE
-    ]
+    complete = _complete(rows, baseline, candidate)
     valued = [(row, value) for row in complete if (value := trial_value(metric.name, row)) is not None]
     shown = _values(metric, valued, baseline, candidate)
     for name, variant in (("candidate", candidate), ("baseline", baseline)):
@@ -109,11 +105,8 @@ def cost_evidence(
     part, whole = item.columns, item.over
     complete = [
         row
-        for row in rows
-        if row["variant"] in (baseline, candidate)
-        and row.get("outcome", "complete") == Outcome.COMPLETE
-        and row.get(whole)
-        and all(row.get(column) is not None for column in part)
+        for row in _complete(rows, baseline, candidate)
+        if row.get(whole) and all(row.get(column) is not None for column in part)
     ]
     valued = [(row, math.fsum(row[column] for column in part) / row[whole]) for row in complete]
     if {row["variant"] for row in complete} != {baseline, candidate}:
@@ -132,6 +125,11 @@ def cost_evidence(
 def _grouped_place(row: Row, numbers: Mapping[int, int]) -> dict[str, int]:
     """Return a trial's place if its host or wave counts as one round; each block stays one of its own."""
     return {"round": numbers[row["round"]], "block": row["round"] * _BLOCKS + row["block"]}
+
+
+def _complete(rows: Iterable[Row], baseline: str, candidate: str) -> list[Row]:
+    ours = (row for row in rows if row["variant"] in (baseline, candidate))
+    return [row for row in ours if row.get("outcome", "complete") == Outcome.COMPLETE]
 
 
 def _width(evidence: Evidence) -> float:

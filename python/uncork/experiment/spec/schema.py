@@ -30,14 +30,7 @@ from uncork.experiment.spec.fields import (
 )
 from uncork.experiment.spec.gates import Guard
 from uncork.experiment.spec.http_workloads import HttpFacts
-from uncork.experiment.spec.problems import (
-    Problem,
-    at,
-    from_validation,
-    hint,
-    refuse,
-    toml_data,
-)
+from uncork.experiment.spec.problems import Problem, at, from_validation, hint, refuse, toml_data
 from uncork.experiment.spec.raw_file import (
     inline_files,
     places_to_fill,
