@@ -35,7 +35,7 @@ _HOW: Final = (
 
 
 def token_settings(environment: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Return what to set so that Ray uses this machine's token. Raises UsageError if there is none."""
+    """Return what to set so that Ray uses this machine's token. Raises UsageError without it."""
     mode = environment.get("RAY_AUTH_MODE", "").lower()
     if mode not in ("", "token"):
         raise UsageError(
@@ -54,7 +54,7 @@ def token_settings(environment: Mapping[str, str], home: Path) -> dict[str, str]
 
 @contextmanager
 def attached(request: ClusterRequest, notify: Callable[[str], None]) -> Iterator[None]:
-    """Connect this process to a cluster for a while. Raises UsageError, or SetupError for its own one."""
+    """Connect this process to a cluster for a while. Raises UsageError, SetupError."""
     if request.own:
         with _own_cluster(request, notify):
             yield
@@ -85,7 +85,7 @@ def attached(request: ClusterRequest, notify: Callable[[str], None]) -> Iterator
 
 
 def _open_to_all(ray: Any) -> bool:
-    """Return whether a cluster answers calls without a token; through ``ray://``, its agents say it."""
+    """Return whether a cluster needs no token; through ``ray://``, its agents say it."""
     import grpc  # noqa: PLC0415 -- comes with Ray
 
     if ray.util.client.ray.is_connected():

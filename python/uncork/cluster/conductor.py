@@ -177,7 +177,7 @@ class Lost:
 
 @dataclass(slots=True)
 class Conductor:
-    """Asks nodes, passes messages of their parts to `notify`, each once, and calls `heard` with all news."""
+    """Asks nodes, passes messages to `notify`, each once, and calls `heard` with news."""
 
     nodes: Nodes
     notify: Callable[[str], None]
@@ -216,7 +216,7 @@ class Conductor:
         return facts
 
     def each(self, method: str, of: Callable[[int], Sequence[Any]]) -> dict[int, Any]:
-        """Call a method of all nodes, each with its own arguments; return the answers. Raises RunError."""
+        """Call a method of all nodes, with arguments of each; return the answers. Raises RunError."""
         asked = {number: self.nodes.ask(number, method, *of(number)) for number in self.numbers}
         return {number: self._answer(number, future) for number, future in asked.items()}
 
@@ -267,7 +267,7 @@ class Conductor:
                 raise RunError(f"{self.name(number)}: its part ended before the start: {why}")
 
     def start(self, connections: int, warm_up_ns: int) -> int:
-        """Give all parts their start, each by its own clock; return it in our time. Raises RunError."""
+        """Give all parts their start, by their own clocks; return it in our time. Raises RunError."""
         # An open loop warms up on connections of its own.
         opened = 2 * connections if warm_up_ns else connections
         ahead_s = _LEAST_AHEAD_S + opened * _CONNECT_S / self.nodes.count + warm_up_ns / 1e9
@@ -332,7 +332,7 @@ class Conductor:
     def collect_new(
         self, numbers: Collection[int], take: Callable[[int, dict[str, bytes]], None]
     ) -> set[int]:
-        """Fetch new files from some nodes, and return the nodes that answered; the others are lost now."""
+        """Fetch new files from some nodes, and return who answered; the others are lost now."""
         self._fetch(sorted(numbers), "new_files", take)
         return set(numbers) - self.lost.keys()
 

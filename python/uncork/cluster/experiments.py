@@ -98,7 +98,7 @@ def new_host_session(
 def start_on_hosts(
     request: HostRequest, notify: Notify, confirm: Callable[[str], None] = lambda _: None
 ) -> Start:
-    """Return what starts runs on hosts; `confirm` gets a sentence before the first. Raises UsageError."""
+    """Return what starts runs on hosts; `confirm` gets a sentence first. Raises UsageError."""
     ray_nodes.check_installed("--hosts")
     asked: list[str] = []
 

@@ -40,7 +40,7 @@ class PartJob:
 
 
 def part_of_job(wanted: PartJob, environment: Mapping[str, str]) -> LoadJob | HttpJob:
-    """Return the job of a part, with ``${NAME}`` of this node. Raises UsageError if a variable is not set."""
+    """Return the job of a part, with ``${NAME}`` of this node. Raises UsageError."""
     job = wanted.job
     part = replace(job.spec.part or LoadPart(), number=wanted.number, count=wanted.count, lease="-")
     if isinstance(job, LoadJob):
@@ -94,7 +94,7 @@ def refuse_password(dsn: str, request: ClusterRequest) -> None:
 
 
 def portable_http(job: HttpJob, request: ClusterRequest) -> HttpJob:
-    """Return a job without the values of ``${NAME}``. Raises UsageError if a header has a secret as text."""
+    """Return a job without values of ``${NAME}``. Raises UsageError if headers have secrets."""
     for request_spec in () if request.own else (*job.spec.login, *job.spec.requests):
         for name, value in request_spec.headers:
             if without_header_secret(name, value) == NOT_STORED:

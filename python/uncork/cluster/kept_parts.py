@@ -29,7 +29,7 @@ class KeptPart:
             write_manifest(self.folder, replace(manifest, owner=None))
 
     def add(self, snapshots: bytes, reserved: bytes) -> list[LoadProgress]:
-        """Store progress, and how many operations may have begun; return the progress. Raises StoreError."""
+        """Store progress, and the operations that may have begun. Raises StoreError."""
         lines = zlib.decompress(snapshots)
         if not self.folder.is_dir():
             return []
@@ -42,7 +42,7 @@ class KeptPart:
         return [stored_progress(json.loads(line)) for line in lines.splitlines()]
 
     def finish(self, files: Mapping[str, bytes]) -> None:
-        """Replace the copy by the part's files at its end. Raises StoreError if they cannot be written."""
+        """Replace the copy by the part's files at its end. Raises StoreError."""
         (self.folder / SNAPSHOTS).unlink(missing_ok=True)  # the part of a killed process sends it again
         self.begin(files)
 

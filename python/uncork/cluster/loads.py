@@ -56,7 +56,7 @@ class PlannedLoad:
 
 
 def planned_load(job: LoadJob | HttpJob, request: ClusterRequest) -> PlannedLoad:
-    """Check a load without contacting anything, and remove its secrets. Raises UsageError or ConnectError."""
+    """Check a load without contacting anything; remove secrets. Raises UsageError, ConnectError."""
     if isinstance(job, HttpJob):
         check_http_job(job)
         server = job.spec.server
@@ -73,7 +73,7 @@ def planned_load(job: LoadJob | HttpJob, request: ClusterRequest) -> PlannedLoad
 
 
 def new_cluster_load(root: Path, plan: PlannedLoad, reserve: Reserve | None = None) -> ClusterLoad:
-    """Start a load from nodes, of Ray unless `reserve` has others. Raises UsageError or SetupError."""
+    """Start a load from nodes; `reserve`: not those of Ray. Raises UsageError, SetupError."""
     if reserve is None:
         ray_nodes.check_installed()
     job, nodes = plan.job, count_words(plan.request.nodes, "node")
@@ -93,7 +93,7 @@ def new_cluster_load(root: Path, plan: PlannedLoad, reserve: Reserve | None = No
 
 
 class ClusterLoad:
-    """One load from nodes, which `run` carries out; `start_ns` is its start, None before and without."""
+    """One load from nodes, which `run` carries out; `start_ns` is its start, or None."""
 
     def __init__(self, record: RunRecord, plan: PlannedLoad, reserve: Reserve) -> None:
         self.record = record
@@ -299,7 +299,7 @@ def new_cluster_sweep(
     request: ClusterRequest,
     reserve: Reserve | None = None,
 ) -> SweepSession:
-    """Start a sweep from nodes, of Ray unless `reserve` has others. Raises UsageError or SetupError."""
+    """Start a sweep from nodes; `reserve`: not those of Ray. Raises UsageError, SetupError."""
     if reserve is None:
         ray_nodes.check_installed()
     largest_step(job, wanted, request)

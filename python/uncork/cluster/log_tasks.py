@@ -25,7 +25,7 @@ _AHEAD: Final = 4
 
 
 def nodes_of(options: LogOptions, notify: Callable[[str], None]) -> CarryOut | None:
-    """Return what carries out tasks on the nodes that the options name; None without. Raises UsageError."""
+    """Return what carries out tasks on nodes; None if options name none. Raises UsageError."""
     if options.nodes is None:
         if options.cluster is not None:
             raise UsageError("--cluster requires --nodes NUM, the number of nodes that read the logs")

@@ -32,7 +32,7 @@ class Say(Protocol):
 
 
 def run_program(work: Callable[[Any, BinaryIO, Say], str]) -> None:
-    """Call `work` with the job, the rest of the input and what sends messages; exit with its word."""
+    """Call `work` with the job, the other input and what sends messages; exit with its word."""
     for number in _ASKS:  # Ray's processes block or ignore them, which their children inherit
         signal.signal(number, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKS)

@@ -74,7 +74,7 @@ def reserved(request: ClusterRequest, notify: Callable[[str], None]) -> Iterator
 def _bundles(
     request: ClusterRequest, nodes: Sequence[Mapping[str, Any]]
 ) -> tuple[list[dict[str, float]], list[dict[str, str]] | None]:
-    """Return what to reserve, and on which machines if drawn by lot. Raises UsageError if few exist."""
+    """Return what to reserve, and on which machines if drawn by lot. Raises UsageError."""
     if request.own:
         return [{"CPU": 1}] * request.nodes, None
     usable = {

@@ -19,7 +19,7 @@ from uncork.model.variant_evidence import Sampling
 
 
 class Server(Protocol):
-    """A database server with the experiment's data. Every method may raise `ServerCrash` if it is gone."""
+    """A database server with the experiment's data. Every method may raise `ServerCrash`."""
 
     @property
     def restartable(self) -> bool:
@@ -51,7 +51,7 @@ class Server(Protocol):
         """Write all data to disk, and wait for it as usual from now on."""
 
     def build_base(self, conninfo: str, *, keep_statistics: bool = False) -> str:
-        """Copy a database, with which `build` begins from then on; return how. Raises SetupError."""
+        """Copy a database, with which `build` then begins; return how. Raises SetupError."""
 
     def build(
         self, cell: Cell, variant: str, script: str, settings: Mapping[str, object], timeout_ns: int

@@ -19,7 +19,7 @@ _KEPT: Final = (
 
 
 def sql_spec_of(plan: Mapping[str, Any]) -> LoadSpec:
-    """Return the specification of an SQL load from its plan. Raises UsageError if values were not stored."""
+    """Return the specification of an SQL load. Raises UsageError if values were not stored."""
     if plan["recorded"] is not None:
         raise UsageError(
             "a load does not store the values of a recording; run `uncork load sql` with the recording again"

@@ -60,7 +60,7 @@ SCRIPTS: Final[Mapping[str, Builtin]] = MappingProxyType(
 
 
 def find(prefix: str) -> Builtin:
-    """Return the built-in script whose name begins with `prefix`. Raises UsageError unless there is one."""
+    """Return the only built-in script whose name begins with `prefix`. Raises UsageError."""
     found = [script for script in SCRIPTS.values() if script.name.startswith(prefix)]
     if len(found) == 1:
         return found[0]

@@ -33,13 +33,13 @@ _GONE = ("connection lost", "refused")
 
 
 class HttpLoad:
-    """The runner's `Load` port for HTTP, on the Rust core; with `sample`, trials sample the machine."""
+    """The runner's `Load` port for HTTP; with `sample`, trials sample the machine."""
 
     def __init__(self, *, sample: bool = True) -> None:
         self._sample = sample
 
     def run(self, trial: HttpTrial) -> Measurement:
-        """Run one trial; failed and late requests are part of it. Raises LoadError if it cannot be sent."""
+        """Run one trial; failed and late requests are part of it. Raises LoadError."""
         watch = trial_watch(trial.target.pid, trial.served.pids)
         plan = {**http_arm_plan(trial), "sample": sampler_plan(watch) if self._sample else None}
         totals, times, _, _, sampled = _native.run_load(json.dumps(plan).encode(), pa.table({}))
@@ -100,7 +100,7 @@ def _without_late(measured: Measurement, late_ns: int) -> Measurement:
 
 
 def run_block(block: BlockRequest, *, sample: bool) -> BlockMeasurement:
-    """Run a block; the first arm has the samples of the machine. Raises LoadError or ConnectError."""
+    """Run a block; the first arm has the machine's samples. Raises LoadError, ConnectError."""
     # The servers and services of all arms, each once, and ourselves.
     watch = dict.fromkeys(
         watch
@@ -188,7 +188,7 @@ class _Connection:
         self._pool.close()
 
     def answer(self, request: AskedRequest) -> tuple[int, bytes]:
-        """Return the status and the body of the answer to a request. Raises LoadError if there is none."""
+        """Return the status and the body of the answer to a request. Raises LoadError."""
         import httpcore2  # noqa: PLC0415 -- slow to load, and few commands compare answers
 
         try:

@@ -124,7 +124,7 @@ def merged_progress(parts: Sequence[Sequence[LoadProgress]]) -> LoadProgress:
 
 
 def added(records: Sequence[Record], /, **given: object) -> Record:
-    """Add up records of one dataclass: numbers, and counts by name. Of texts, the first one is kept.
+    """Add up records of one kind: numbers, and counts by name. Of texts, the first is kept.
 
     `given` has the values of the fields to which another rule applies. Values of None are left out; a field
     is None if it is None in all records.

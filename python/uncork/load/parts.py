@@ -68,7 +68,7 @@ def planned_operations(plan: Mapping[str, Any]) -> int | None:
 
 
 def part_deadline_ns(part: LoadPart | None, deadline_ns: int, warmup_ns: int = 0) -> int:
-    """Return the time limit of a load, from now; `deadline_ns` counts from the start, after the warm-up."""
+    """Return the time limit of a load, from now; `deadline_ns` counts from the start."""
     if part is None:
         return warmup_ns + deadline_ns
     wait_ns = 0 if part.start_at_ns is None else part.start_at_ns - time.time_ns()

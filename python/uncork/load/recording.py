@@ -22,7 +22,7 @@ def transaction_line(transaction: RecordedTransaction) -> str:
 
 
 def parse_transactions(text: str, file: str) -> tuple[RecordedTransaction, ...]:
-    """Return the transactions of a recording, by their beginning. Raises UsageError if a line is invalid."""
+    """Return the transactions of a recording, by their beginning. Raises UsageError."""
     found = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():

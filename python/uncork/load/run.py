@@ -43,7 +43,7 @@ pa.table({"value": [0]})
 
 
 def check_load(spec: LoadSpec, connection: Connection) -> None:
-    """Check without connecting that scripts are valid. Raises LoadError with script, line and column."""
+    """Check without connecting that scripts are valid. Raises LoadError with script and line."""
     _native.check_load(json.dumps(load_plan(spec, connection, pid=None)).encode(), _values(spec))
 
 
@@ -101,7 +101,7 @@ def _progress(data: bytes, series: Any) -> LoadProgress:
 
 
 def hdr_log(started_unix_s: float, intervals: Sequence[tuple[str, float, float, bytes]]) -> bytes:
-    """Return a log for HdrHistogram's tools: a line for each (tag, start in s, length, V2 histogram)."""
+    """Return a log for HdrHistogram's tools, by (tag, start in s, length, V2 histogram)."""
     return bytes(_native.hdr_log(started_unix_s, list(intervals)))
 
 

@@ -129,7 +129,7 @@ def trial_measurement(
     outcome: Outcome,
     message: str | None,
 ) -> Measurement:
-    """Return what the core measured in a trial, with the latencies of each `part` of its operations."""
+    """Return what the core measured in a trial, with the latencies of each `part`."""
     executed = [row for row in rows if row["executions"] > row["errors"]]
     server = totals["server"] or {}
     return Measurement(

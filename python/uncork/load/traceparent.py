@@ -27,7 +27,7 @@ _LOGIN: Final = 0
 
 
 def traced(spec: HttpSpec) -> HttpSpec:
-    """Return a load whose requests have the header, their own or this one, if its `trace` says so."""
+    """Return a load whose requests have the header, if its `trace` says so."""
     if spec.trace is None:
         return spec
     return replace(

@@ -23,7 +23,7 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a call is given besides its arguments: where runs are stored, and what takes lines of progress."""
+    """What a call is given: where runs are stored, and what takes lines of progress."""
 
     runs: str | None
     tell: Callable[[str], None]
@@ -64,7 +64,7 @@ class Tool(BaseModel):
 
     @classmethod
     def described(cls) -> tuple[str, dict[str, Any]]:
-        """Return the description, and the JSON Schema of the arguments without titles, which repeat names."""
+        """Return the description, and the JSON Schema of the arguments, without titles."""
         schema: dict[str, Any] = _untitled(cls.model_json_schema())
         return " ".join(schema.pop("description").split()), schema
 
@@ -90,7 +90,7 @@ def _untitled(schema: Any) -> Any:
 
 
 def opened(job: Job, word: str) -> Run:
-    """Open a listed run; paths are refused, even those that lead to a run. Raises SetupError without it."""
+    """Open a listed run; paths are refused, even those of a run. Raises SetupError."""
     absent = SetupError(f'there is no run "{word}"; list_runs lists the ids of runs')
     if "/" in word or "\0" in word or word.startswith("."):
         raise absent
@@ -109,7 +109,7 @@ def about(run: Run) -> Result:
 
 
 def shortened(name: str, value: Any) -> Result:
-    """Return a value under its name, cut to the limit, with what was cut. Raises UsageError if in vain."""
+    """Return a value under its name, cut to the limit, with what was cut. Raises UsageError."""
     found = bounded(plain(value))
     if found.value is None:
         parts = f"; its parts: {', '.join(map(str, value))}" if isinstance(value, Mapping) else ""
@@ -155,7 +155,7 @@ def bounded(value: Any, limit: int = LIMIT) -> Bounded:
 
 
 def part_of(value: Any, part: str) -> Any:
-    """Return a part of a document, such as ``plans.0.text``. Raises UsageError that lists what exists."""
+    """Return a part of a document, such as ``plans.0.text``. Raises UsageError."""
     found, passed = value, ""
     for word in filter(None, part.split(".")):
         where = f'"{passed}"' if passed else "the result"

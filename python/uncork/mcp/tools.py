@@ -1,4 +1,4 @@
-"""The tools, as clients list them: their arguments, as a language model reads them, and their answers."""
+"""The tools, as clients list them: their arguments, and their answers."""
 
 from __future__ import annotations
 
@@ -324,7 +324,7 @@ def _column(name: str, kind: str, table: Table | None) -> Result:
 
 
 def file_within(word: str, folder: Path) -> Path:
-    """Return the path of an experiment file, wherever links lead. Raises UsageError outside `folder`."""
+    """Return the path of an experiment file. Raises UsageError outside of `folder`."""
     try:
         path = (folder / word).resolve()
     except (OSError, ValueError, RuntimeError) as error:

@@ -41,7 +41,7 @@ _MOST: Final = 50
 async def named_figures(
     cache: ValueCache[RunFigures | None], runs: Sequence[StoredRun]
 ) -> list[tuple[str, RunFigures]]:
-    """Return each name with its run's metrics, in the order of names; runs without any are left out."""
+    """Return each name with its run's metrics, in order; runs without any are left out."""
     named = [run for run in runs if run.names and run.kind in FIGURED and run.status == "complete"]
     named = sorted(named, key=lambda run: run.started_at, reverse=True)[:_MOST]
     figures = await cache.of(named)

@@ -147,7 +147,7 @@ async def sign_in(request: Request) -> Response:
 
 
 async def _form(request: Request) -> Mapping[str, str]:
-    """Return a valid form: small, and with the key that this visitor was given. Raises PageError if not."""
+    """Return a valid form: small, and with this visitor's key. Raises PageError if not."""
     context, form = context_of(request), {}
     if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         with suppress(ClientDisconnect, ValueError):

@@ -113,7 +113,7 @@ class ReportCache:
     async def history(
         self, root: Path, wanted: HistoryWanted, manifests: Sequence[Manifest], stamp: str
     ) -> Drawn:
-        """Return the page of a metric's history; `stamp` changes when runs do. Raises as `report` does."""
+        """Return a metric's history; `stamp` changes when runs do. Raises as `report` does."""
         key = f"history {wanted.query}", stamp
         return await self._made(key, lambda: _history(root, wanted, manifests))
 

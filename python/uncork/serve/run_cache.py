@@ -65,7 +65,7 @@ class RunCache:
         self._reading: asyncio.Task[Seen] | None = None
 
     async def seen(self, *, newest: bool = False) -> Seen:
-        """Return the runs; with `newest`, as they are now. Raises StoreError if they cannot be listed."""
+        """Return the runs; with `newest`, as they are now. Raises StoreError."""
         age = time.monotonic() - self._at
         if self._seen is not None and self._seen.runs and not newest and age < _OLD_S:
             if age > max(_FRESH_S, _REST * self._took):
@@ -76,7 +76,7 @@ class RunCache:
         return await asyncio.shield(self._read_again())
 
     async def find(self, id: str) -> StoredRun:
-        """Return a run by its id, which only selects among the listed runs. Raises NoSuchRunError."""
+        """Return a listed run by its id. Raises NoSuchRunError."""
         found = (await self.seen()).by_id.get(id)
         if found is None and time.monotonic() - self._at > _FRESH_S / 2:
             found = (await self.seen(newest=True)).by_id.get(id)
@@ -97,7 +97,7 @@ class RunCache:
 
 
 class ValueCache(Generic[Value]):
-    """A value of each run, which `read` returns by its id, read once per change. For one event loop only."""
+    """A value of each run by its id, read once per change. For one event loop only."""
 
     def __init__(self, read: Callable[[Sequence[StoredRun]], Mapping[str, Value]]) -> None:
         self._read = read

@@ -287,7 +287,7 @@ async def compared_exported(request: Request) -> Response:
 
 
 async def _chosen(request: Request) -> list[StoredRun]:
-    """Return the requested runs, starting with the run to compare with. Raises PageError without some."""
+    """Return the requested runs, first the one to compare with. Raises PageError."""
     context, query = context_of(request), request.query_params
     ids = list(dict.fromkeys([*query.getlist("against")[:1], *query.getlist("run")]))
     if len(ids) == 1 and "against" not in query:

@@ -244,7 +244,7 @@ _Index = tuple[str, str, tuple[str, ...]]
 
 
 def combine(proven: Mapping[str, Net], arms: Sequence[Arm]) -> tuple[Arm, ...]:
-    """Return the proven changes that go together, each compatible with those before it, the best first."""
+    """Return the proven changes that go together, the best first."""
     ranked = sorted(
         (arm for arm in arms if arm.name in proven), key=lambda arm: (-proven[arm.name].low, arm.name)
     )

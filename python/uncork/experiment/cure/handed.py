@@ -83,7 +83,7 @@ def up_sql(changes: Sequence[Change], database: str, headlines: Mapping[str, str
 
 
 def down_sql(changes: Sequence[Change], database: str) -> str:
-    """Return the script that reverts the changes, the last one first; settings return to the old value."""
+    """Return the script that reverts the changes, the last one first."""
     lines = [
         "-- Reverts the changes of up.sql, the last one first.",
         f"-- psql -v ON_ERROR_STOP=1 -d {_one_line(quoted(database))} -f down.sql",

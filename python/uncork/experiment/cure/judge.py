@@ -74,7 +74,7 @@ def account_of(arm: Arm, effects: Sequence[StatementEffect], workload: CapturedW
 
 
 def saved_by(effect: StatementEffect, source_ns: float) -> Bounded | None:
-    """Return the seconds per hour saved on a statement with this mean on the source; None if not measured."""
+    """Return the seconds per hour saved on a statement with this mean; None if not measured."""
     if effect.ratio is None or effect.low is None or effect.high is None:
         return None
     longer_ns = max(source_ns, effect.before_ns or 0.0)

@@ -79,7 +79,7 @@ def loop_habit(finding: Finding) -> Candidate | None:
 def batches_of(
     statement: CapturedStatement, types: Mapping[int, str], options: Sequence[ManyRows]
 ) -> Batches:
-    """Return the values of a statement's batches. Raises Refused if too few have the keys of `options`."""
+    """Return the values of a statement's batches. Raises Refused if too few keys differ."""
     keys = sorted({number for option in options for number in option.keys})
     most = max(numbers_in(statement.sql))
     usable = [values for values in statement.sets if len(values) >= most]

@@ -199,7 +199,7 @@ NEW_COPY: Final = CopyKeeps(statistics=False, pages=False)
 def setup_script(
     sql: str, *, undo: str, billed: bool, keeps: CopyKeeps = NEW_COPY
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the script that makes a change on a copy, and the tables that it changes. Raises Refused.
+    """Return the script that makes a change on a copy, and the changed tables. Raises Refused.
 
     The script runs in one transaction: CONCURRENTLY is left out, and VACUUM FULL becomes another way to
     rewrite the table. Variants are not analysed, so the script analyses the tables of which the change needs
@@ -264,7 +264,7 @@ def gathers_statistics(script: str) -> bool:
 
 
 def on_expression(statement: str) -> str:
-    """Return the table, as written, of a new index on an expression, which needs ANALYZE; else ""."""
+    """Return the table, as written, of an index on an expression, to analyse; else ""."""
     found = _INDEX.fullmatch(statement)
     if found is None:
         return ""

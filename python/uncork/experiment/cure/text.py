@@ -223,7 +223,7 @@ def uses_up(statement: CapturedStatement) -> bool:
 
 
 def parameter_line(number: int, sets: Sequence[Sequence[str | None]], prefix: str = "") -> str:
-    """Return the line that gives `$number`, named `prefix`, p and number, its values in their order."""
+    """Return the line that gives `$number`, named `prefix`, p and number, its values."""
     values = (sequence[number - 1] for sequence in sets)
     rows = ", ".join(f"({'NULL' if value is None else literal(value)})" for value in values)
     return f'parameters.{prefix}p{number} = {{ query = {toml(f"VALUES {rows}")}, pick = "sequence" }}'

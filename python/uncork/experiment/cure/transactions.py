@@ -96,7 +96,7 @@ def whole_transaction(transaction: CapturedTransaction) -> CapturedStatement:
 
 
 def with_one_row(finding: Finding, transaction: CapturedTransaction) -> CapturedTransaction:
-    """Return a transaction whose sessions queue for one row, if drawn values would spread them over many."""
+    """Return a transaction whose sessions queue for one row, as drawn values do not."""
     hot = {
         statement.template
         for statement in transaction.statements
@@ -342,7 +342,7 @@ def _sent(steps: Sequence[Step], transaction: CapturedTransaction, texts: Mappin
 
 
 def held_times(effect: StatementEffect, outside_ns: float) -> StatementEffect:
-    """Return an effect on a transaction's time, without the pause before BEGIN, from one on a rate."""
+    """Return an effect on a transaction's time, without the pause before BEGIN."""
     times = effect_of_times(effect)
     before_ns, after_ns = times.before_ns, times.after_ns
     if not outside_ns or before_ns is None or after_ns is None:
@@ -362,7 +362,7 @@ def held_times(effect: StatementEffect, outside_ns: float) -> StatementEffect:
 
 
 def doubt_of_queue(effect: StatementEffect, transaction: CapturedTransaction) -> str:
-    """Return why a gain may be smaller on the server, where sessions queue for several rows; empty if not."""
+    """Return why a gain may be smaller on the server; empty if there is no reason."""
     if not transaction.one_row or (effect.before_ns or 0.0) <= _LONGER * transaction.source_ns:
         return ""
     here, there = format_duration(effect.before_ns or 0.0), format_duration(transaction.source_ns)
@@ -373,7 +373,7 @@ def doubt_of_queue(effect: StatementEffect, transaction: CapturedTransaction) ->
 
 
 def net_of_transactions(effect: StatementEffect, transaction: CapturedTransaction) -> Net | None:
-    """Return the sessions' time saved per hour, of the time on the source; None if it is unknown."""
+    """Return the sessions' time saved per hour, of that on the source; None if unknown."""
     ratio, low, high = effect.ratio, effect.low, effect.high
     if ratio is None or low is None or high is None:
         return None
@@ -415,7 +415,7 @@ class Split:
 
 
 def split_counter(update: str, change: str) -> Split:
-    """Return how a captured UPDATE adds to a counter in parts. Raises Refused if it has another form.
+    """Return how a captured UPDATE adds to a counter in parts. Raises Refused for another form.
 
     `change` creates the table of parts, and its last statement is an INSERT that adds 1 to a random part of
     the keys ``$1``, ``$2``, ....

@@ -46,7 +46,7 @@ class Known:
 
 
 def parse_acknowledged(text: str, *, file: str) -> tuple[Acknowledgement, ...]:
-    """Parse a file of accepted changes. Raises UsageError with every problem, its file, line and key."""
+    """Parse a file of accepted changes. Raises UsageError with every problem and its line."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -88,7 +88,7 @@ def acknowledge(checks: Iterable[GateCheck], known: Sequence[Acknowledgement], t
 def acknowledgement_of(
     check: GateCheck, *, reason: str, date: datetime.date, by: str = "", until: str = "", limit: str = ""
 ) -> Acknowledgement:
-    """Return the entry for a broken gate; the default limit is its interval's bad end. Raises UsageError."""
+    """Return the entry for a broken gate; the default limit is its bad end. Raises UsageError."""
     if not reason.strip():
         raise UsageError("--reason: is empty; say why the change is accepted")
     gate, allowed = check.gate, _default_limit(check)
@@ -123,7 +123,7 @@ def limit_words(entry: Acknowledgement) -> str:
 
 
 def parse_limit(text: str, gate: Gate) -> float:
-    """Parse how far a broken gate may go, in its notation. Raises ValueError if it is no wider bound."""
+    """Parse how far a broken gate may go. Raises ValueError if that is no wider bound."""
     metric = known_metric(gate)
     if metric is None or gate.bound == "unchanged":
         raise ValueError(f'"{gate.text}" has no bound, so it cannot have a limit')

@@ -34,7 +34,7 @@ Role = Literal["baseline", "candidate"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One trial; `number` counts from 1, and `again` marks the baseline's second trial in a block."""
+    """One trial; `number` counts from 1; `again`: the baseline's second trial in a block."""
 
     number: int
     round: int

@@ -108,7 +108,7 @@ def takes_rows(text: str, columns: Collection[str], strategy: Strategy) -> bool:
 
 
 def chunk_rows(strategy: Strategy, rows: int, columns: int, chunk: int | None = None) -> int:
-    """Return the rows of each statement, in equal chunks. Raises ValueError if these would be small."""
+    """Return the rows of each statement, all equal. Raises ValueError if these are few."""
     if strategy == "copy":
         return rows
     if strategy not in CHUNKED:

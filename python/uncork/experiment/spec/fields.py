@@ -43,7 +43,7 @@ def matching(pattern: str, message: str) -> AfterValidator:
 
 
 def compiling(message: str) -> AfterValidator:
-    """Return a check that texts are regular expressions; `message` has ``{value}`` and ``{error}``."""
+    """Return a check of regular expressions; `message` has ``{value}`` and ``{error}``."""
 
     def check(value: str) -> str:
         try:
@@ -95,7 +95,7 @@ class Section(BaseModel):
 
 
 def key(description: str, default: Any = None, **limits: Any) -> Any:
-    """Return the field of a key that may be left out; `default` is its value then, or the type of it."""
+    """Return the field of a key that may be left out; `default`: its value then, or type."""
     if isinstance(default, type):
         return Field(default_factory=default, description=description, **limits)
     return Field(default=default, description=description, **limits)

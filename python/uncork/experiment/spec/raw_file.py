@@ -1,4 +1,4 @@
-"""An experiment file before its validation: what is added to its data, and places that a person must fill in.
+"""An experiment file before its validation: what is added to its data, and places to fill in.
 
 The files that it names are read into its data, so that a stored spec is complete.
 """
@@ -35,7 +35,7 @@ def places_to_fill(text: str) -> list[Problem]:
 
 
 def too_many_variants(variants: str | Collection[str]) -> list[Problem]:
-    """Return a problem if there are too many variants: in the text, which is read faster, or by name."""
+    """Return a problem if there are too many variants: in the text, or by name."""
     count = len(set(_VARIANT.findall(variants)) if isinstance(variants, str) else variants)
     if count <= MOST_VARIANTS:
         return []

@@ -605,7 +605,7 @@ def parse_spec(
     time_zones: Callable[[str, TimeZones], str] | None = None,
     alone: bool = False,
 ) -> Spec:
-    """Parse an experiment file. Raises SpecError with every problem, one per line, with file, line and key.
+    """Parse an experiment file. Raises SpecError with every problem, each with file, line and key.
 
     `file` is its name, for messages. `read` returns the content of an SQL file named in it, or raises
     OSError. `overrides` are the factor levels to keep, by factor (``--set rows=1000``). `time_zones` returns
