@@ -22,7 +22,7 @@ from uncork.cluster.agent import own_facts
 from uncork.cluster.conductor import Conductor, Lost
 from uncork.cluster.jobs import HostJob, refuse_password
 from uncork.cluster.kept_parts import KeptPart
-from uncork.cluster.limits import unusable
+from uncork.cluster.loads import unusable
 from uncork.cluster.ports import Reserve
 from uncork.errors import RunError, UsageError
 from uncork.experiment.ports import Until

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from uncork.cluster.limits import LoadSize, check_cap, refusals, statement
+from uncork.cluster.loads import LoadSize, check_cap, refusals, statement
 from uncork.cluster.ports import NodeFacts
 from uncork.errors import UsageError
 from uncork.model.load import ClusterRequest

@@ -89,8 +89,7 @@ def cluster_load(
         UsageError: if the load cannot be sent like that, or nobody can be asked.
         typer.Exit: if the person declines.
     """
-    from uncork.cluster.limits import statement  # noqa: PLC0415 -- only with --nodes
-    from uncork.cluster.loads import new_cluster_load, planned_load  # noqa: PLC0415
+    from uncork.cluster.loads import new_cluster_load, planned_load, statement  # noqa: PLC0415 -- only with --nodes
     from uncork.cluster.ray_nodes import check_installed  # noqa: PLC0415
 
     check_installed()
@@ -107,8 +106,7 @@ def cluster_sweep(
     Raises:
         UsageError, typer.Exit: see `cluster_load`.
     """
-    from uncork.cluster.limits import statement  # noqa: PLC0415 -- only with --nodes
-    from uncork.cluster.loads import largest_step, new_cluster_sweep  # noqa: PLC0415
+    from uncork.cluster.loads import largest_step, new_cluster_sweep, statement  # noqa: PLC0415 -- only with --nodes
     from uncork.cluster.ray_nodes import check_installed  # noqa: PLC0415
 
     check_installed()
