@@ -26,7 +26,7 @@ from typing import Any, Final
 from uncork.errors import UsageError
 from uncork.experiment.draft_text import toml
 from uncork.experiment.spec.gates import parse_gate, write_bound
-from uncork.experiment.spec.problems import Problem, hint, in_order, toml_message
+from uncork.experiment.spec.problems import Problem, hint, in_order, line_of, toml_message
 from uncork.model.results.guard import Acknowledgement, Gate, GateCheck, GateOutcome, known_metric, metric_of
 
 FILE_NAME: Final = "uncork-acknowledged.toml"
@@ -231,8 +231,11 @@ def _problems(entry: Mapping[str, Any], number: int) -> Iterator[Problem]:
             return
     for key in ("date", "until"):
         value = entry.get(key)
-        if isinstance(value, str) and not _is_date(value):
-            yield Problem((*place, key), f'expected a date such as "2026-05-31"; found "{value}"')
+        if isinstance(value, str):
+            try:
+                datetime.date.fromisoformat(value)
+            except ValueError:
+                yield Problem((*place, key), f'expected a date such as "2026-05-31"; found "{value}"')
     if isinstance(entry.get("gate"), str):
         yield from _gate_problems(entry, place)
 
@@ -283,27 +286,12 @@ def _date(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime.date) else str(value)
 
 
-def _is_date(text: str) -> bool:
-    try:
-        datetime.date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _place(problem: Problem, file: str, text: str) -> str:
-    """Return a problem as text with the line of its entry; lines are found by counting table headers."""
+    """Return a problem as text; entries count from 1."""
     if len(problem.key) < 2:
         return problem.text(file, text)
-    number = int(problem.key[1])
-    lines = text.splitlines()
-    heads = [at for at, line in enumerate(lines, start=1) if line.strip().startswith("[[change]]")]
-    if len(heads) < number:
-        return problem.text(file, text)
-    head = heads[number - 1]
-    last = heads[number] if number < len(heads) else len(lines) + 1
-    key = problem.key[2]
-    line = next((at for at in range(head, last) if lines[at - 1].partition("=")[0].strip() == key), head)
+    table, number, key = problem.key
+    line = line_of(text, (table, str(int(number) - 1), key))
     return f"{file}:{line}: change {number}: {key}: {problem.message}"
 
 
