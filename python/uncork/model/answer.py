@@ -22,11 +22,11 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from types import UnionType
 from typing import Any
 
+from uncork.model.records import Record
 from uncork.model.units import count_words
 
 TOLERANCE = 1e-9
@@ -39,8 +39,7 @@ Value = str | None
 Row = tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Record):
     """The rows that one execution of a statement returned; `operation` counts from 1."""
 
     operation: int

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from uncork.model.http_trial import TrialRequest
 from uncork.model.measurement import Measurement, Slice
+from uncork.model.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class SliceSize:
+class SliceSize(Record):
     """The length of one slice of an arm. Exactly one of `duration_ns` and `operations` is given.
 
     Before the measured part, the engine sends operations for `settle_ns` without counting them, so that
@@ -21,8 +19,7 @@ class SliceSize:
     settle_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BlockRequest:
+class BlockRequest(Record):
     """One block: the load of each arm, the size of its slices, and the order of the arms in each cycle.
 
     A cycle holds one slice of each arm. Cycles come in groups of `together`, which balance the order; the
@@ -36,8 +33,7 @@ class BlockRequest:
     limit_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BlockMeasurement:
+class BlockMeasurement(Record):
     """The measurement of a block: all slices of each arm together, and the slices in order of time."""
 
     arms: tuple[Measurement, ...]

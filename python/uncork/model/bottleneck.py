@@ -8,8 +8,10 @@ service, in its queue for a connection, or on the network. Where most of them ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
+
+from uncork.model.records import Record
 
 COMMIT_EVENTS: Final = frozenset(
     {"WALSync", "WalSync", "WALWrite", "WalWrite", "SyncRep", "WALSyncMethodAssign"}
@@ -34,8 +36,7 @@ Resource = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadUse:
+class LoadUse(Record):
     """What the generator saw and used.
 
     `in_flight` is the average number of requests in flight. `busiest_thread` is the processor time of its
@@ -59,8 +60,7 @@ class LoadUse:
     alone_ns: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(Record):
     """Resources that one component used: average processors in user mode and in the kernel.
 
     `quota` is how many processors its control group may use, `throttled` the fraction of periods in which the
@@ -85,8 +85,7 @@ class Component:
         return self.user + self.system
 
 
-@dataclass(frozen=True, slots=True)
-class MachineUse:
+class MachineUse(Record):
     """The machine of the components: its processors, and the fraction of them that was busy, 0 to 1.
 
     `waiting_for_disk` is the fraction that was idle while something waited for a disk, `stolen` what the
@@ -103,8 +102,7 @@ class MachineUse:
     backlog: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseUse:
+class DatabaseUse(Record):
     """What the sessions of the database did, on average over samples.
 
     `waits` counts busy sessions by (class, event); a session on a processor has the class ``CPU``. `sessions`
@@ -126,8 +124,7 @@ class DatabaseUse:
         return sum(self.waits.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Record):
     """Observations of all components over the same time; None for a component that is absent or not visible.
 
     `indirect` means that requests reach the database through a service, visible or not.
@@ -142,8 +139,7 @@ class Seen:
     indirect: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Bottleneck:
+class Bottleneck(Record):
     """A resource that became the bottleneck: `sentence` gives the evidence, `remedy` what would raise it.
 
     `weight` ranks it: the fraction of requests in flight that it delays, or above 1 if it refuses them.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from uncork.model.records import Record
 
 POSTGRESQL = "postgresql"
 """The engine of a variant that names none; the Rust core sends its load."""
@@ -11,8 +12,7 @@ POSTGRESQL = "postgresql"
 _MODULE = re.compile(r"dbapi:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
-@dataclass(frozen=True, slots=True)
-class EngineKind:
+class EngineKind(Record):
     """An engine that uncork reaches through a Python driver.
 
     `embedded`: it runs in the client's own process, on a folder of its own; otherwise it is a server that is
@@ -54,8 +54,7 @@ def engine_kind(name: str) -> EngineKind:
     return EngineKind(name, module, module, "", False, "")
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOverhead:
+class EngineOverhead(Record):
     """The time of a statement that does nothing, sent to an engine by the client that sends its trials.
 
     It is an upper bound of what the client adds to an operation, apart from converting rows to Python values.

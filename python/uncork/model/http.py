@@ -7,10 +7,11 @@ connection: pipelined in HTTP/1.1, streams in HTTP/2. `uncork.model.load` descri
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from uncork.model.load import Arrivals, LoadPart
+from uncork.model.records import Record
 
 HttpVersion = Literal["1.1", "2", "3", "negotiated"]
 """Which version to use: ``negotiated`` is HTTP/2 if the server agrees to it under TLS, else HTTP/1.1."""
@@ -22,8 +23,7 @@ CaptureSource = Literal["json", "header", "regex"]
 """Where in an answer a value is: at a JSON pointer, in a header, or where a regular expression matches."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpServer:
+class HttpServer(Record):
     """Where requests go. `cacert` is a file of certificate authorities; None uses the operating system's."""
 
     host: str
@@ -44,8 +44,7 @@ class HttpServer:
         return f"http{'s' if self.tls else ''}://{self.authority}"
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Record):
     """The values of ``{name}``: whole numbers from `first` to `last`, or one of `values`.
 
     The values are taken in turn by the request's number, or drawn at random; with `per_client` each client
@@ -62,8 +61,7 @@ class Variable:
     group: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
+class Capture(Record):
     """A value of an answer that later requests of the same client use as ``{name}``.
 
     `where` is a JSON pointer, the name of a header, or a regular expression, whose first group counts.
@@ -76,8 +74,7 @@ class Capture:
     default: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
+class Checks(Record):
     """What an answer must be. Only what is given is checked, except that the status must be 200 to 399.
 
     `headers` are names with a value, or None if any value will do; `json` maps pointers (RFC 6901) to the
@@ -94,8 +91,7 @@ class Checks:
     contains: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Record):
     """One kind of request, chosen with the probability `weight` / sum of all weights; `name` is unique.
 
     `path` includes the query.
@@ -112,8 +108,7 @@ class Request:
     captures: tuple[Capture, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HttpSpec:
+class HttpSpec(Record):
     """A load by HTTP to send.
 
     `operations` (of all clients together) and `duration_ns` exclude each other; one of them is given, except

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from uncork.model.http import HttpSpec
+from uncork.model.records import Record
 from uncork.model.request import LoadRequest
 from uncork.model.server import Target
 from uncork.model.service import Served
@@ -14,8 +14,7 @@ from uncork.model.service import Served
 _BRACES = re.compile(r"\{\{|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class HttpTrial:
+class HttpTrial(Record):
     """A load by HTTP on a service; `target` is the database behind it, whose processor time is read too.
 
     `warmup_operations` are sent before those of `spec` are measured. `deadline_ns` limits the whole trial;
@@ -34,8 +33,7 @@ TrialRequest = LoadRequest | HttpTrial
 """What a trial sends: statements, or HTTP requests."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedRequest:
+class AskedRequest(Record):
     """A request with its values filled in, sent once to see its answer."""
 
     method: str
@@ -49,8 +47,7 @@ class AskedRequest:
         return f"{self.method} {self.path}"
 
 
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class HttpAnswer(Record):
     """The answer to a request: its status, and the body as canonical JSON text, or else its digest.
 
     `json` is None if the body is not JSON; then `text` is the body, unless it is not UTF-8. `digest` and

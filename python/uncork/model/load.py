@@ -9,10 +9,11 @@ is how long after its intended start an operation began although a connection wa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Literal
 
+from uncork.model.records import Record
 from uncork.model.system import SystemSeries
 from uncork.model.tables.load import IntervalStatus, LoadInterval, LoadTimes, LoadTotals
 
@@ -27,8 +28,7 @@ Verbosity = Literal["quiet", "errors", "steps"]
 # ---- what is asked for ----
 
 
-@dataclass(frozen=True, slots=True)
-class LoadScript:
+class LoadScript(Record):
     """A script in pgbench's language, chosen with the probability `weight` / sum of all weights.
 
     `name` is unique within a load. `builtin` means that it came with uncork, not from a file.
@@ -40,8 +40,7 @@ class LoadScript:
     builtin: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Arrivals:
+class Arrivals(Record):
     """When operations start in an open loop.
 
     `rate` is arrivals a second, for all kinds except a trace; `size` is how many arrive at once, for bursts;
@@ -54,8 +53,7 @@ class Arrivals:
     offsets_ns: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Record):
     """Recorded operations: operation i has script `scripts[i]`, over and over, and the values of its row.
 
     `values` has a value for each operation by the names of script variables; None leaves a variable
@@ -70,8 +68,7 @@ class Recorded:
     speed: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class LoadLog:
+class LoadLog(Record):
     """Where to write a line for each operation, or with `aggregate_ns` for each such interval.
 
     `path` is the first thread's file; `sample` is the fraction of operations written, above 0 to 1.
@@ -82,8 +79,7 @@ class LoadLog:
     aggregate_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LoadPart:
+class LoadPart(Record):
     """One part of a load that several processes, usually on several machines, send together.
 
     It is part `number` of `count`, from 1. `start_at_ns` is when all parts start, in Unix time; None is as
@@ -108,8 +104,7 @@ class LoadPart:
         return f"{self.number}/{self.count}"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRequest:
+class ClusterRequest(Record):
     """Nodes that send a load together, or hosts that measure an experiment.
 
     `place` is ``local`` for a cluster of its own on this machine, ``auto`` for the cluster to which this
@@ -129,8 +124,7 @@ class ClusterRequest:
         return self.place == "local"
 
 
-@dataclass(frozen=True, slots=True)
-class PartNode:
+class PartNode(Record):
     """What the coordinator of a load knows about the node that sends a part.
 
     The node's wall clock was ahead of the coordinator's by `offset_ns`, within ±`bound_ns`; `drift_ns` is by
@@ -148,8 +142,7 @@ class PartNode:
     sent_until_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LoadSpec:
+class LoadSpec(Record):
     """A load to send. `recorded` gives the operations their scripts and values.
 
     `operations_each` (of each client) and `duration_ns` exclude each other; one of them is given, except for
@@ -189,8 +182,7 @@ class LoadSpec:
         return self.clients if self.max_clients is None else self.max_clients
 
 
-@dataclass(frozen=True, slots=True)
-class LoadProgress:
+class LoadProgress(Record):
     """Progress of a load over the last `seconds`; times in nanoseconds, 0 if nothing succeeded.
 
     `backlog` counts arrivals that wait for a connection, `clients` the connections open, both at this moment.
@@ -251,8 +243,7 @@ the same. ``lateness``: open loop only, see above. ``connect``: opening a connec
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Stalls:
+class Stalls(Record):
     """Answers that stalled half-way, and a small trial that finds out why.
 
     `answers` counts those in which nothing arrived for 35 to 50 ms in the middle, as happens when the
@@ -268,8 +259,7 @@ class Stalls:
     hastened_short: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RequestTotals:
+class RequestTotals(Record):
     """Counts of one kind of request: bytes before encryption, and failed requests by kind.
 
     `received_bytes` are headers as received and bodies without framing. `examples` has the first message of
@@ -283,8 +273,7 @@ class RequestTotals:
     examples: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class HttpTotals:
+class HttpTotals(Record):
     """Counts of an HTTP load beyond `LoadTotals`; sizes are bytes.
 
     `planned` is how many requests were to be started, None if time ends the load. `statuses` counts final
@@ -311,8 +300,7 @@ class HttpTotals:
     requests: tuple[RequestTotals, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FailureTotals:
+class FailureTotals(Record):
     """How many transactions failed in the same statement with the same SQLSTATE.
 
     `line` and `statement` are None if no statement failed, as when a connection is lost. `message` is that of
@@ -333,8 +321,7 @@ def http_totals(found: Mapping[str, Any]) -> HttpTotals:
     return HttpTotals(**{**found, "stalls": Stalls(**found["stalls"]), "requests": requests})
 
 
-@dataclass(frozen=True, slots=True)
-class LoadMeasurement:
+class LoadMeasurement(Record):
     """Everything that the load engine reports on one load.
 
     Only loads by HTTP have `statuses`.

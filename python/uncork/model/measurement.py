@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from uncork.model.records import Record
 from uncork.model.system import Strain, SystemSeries
 
 
@@ -34,8 +35,7 @@ class Disturbance(StrEnum):
     """Processes other than the server and the generator used processors."""
 
 
-@dataclass(frozen=True, slots=True)
-class Latency:
+class Latency(Record):
     """Service times of one statement, or of the operation as a whole, in nanoseconds; successes only.
 
     `histogram` is an HDR histogram in its V2 serialised form (three significant digits).
@@ -54,8 +54,7 @@ class Latency:
     histogram: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Record):
     """The measurement of one slice of a block: `arm` is its place in the block, `cycle` counts from 0.
 
     `begun_ns` counts from the block's first slice. `sum_ns` adds up the latencies of the operations that
@@ -75,8 +74,7 @@ class Slice:
     aside: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(Record):
     """What the server did during a trial, from snapshots before and after it.
 
     Counters cover the trial's measured and warm-up operations together: divide by `operations`, not by the
@@ -100,8 +98,7 @@ class Counters:
     hot_updated: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Record):
     """The result of one trial.
 
     Identities: ``started = succeeded + failed``; ``failed = sum(errors.values())`` unless the connection was

@@ -1,17 +1,29 @@
-"""Build one record, which is a dataclass, from another with some of the same fields."""
+"""Records: frozen dataclasses, and how to build one from another with some of the same fields."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any, Final, TypeVar
+from dataclasses import Field, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, dataclass_transform
 
-Record = TypeVar("Record")
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Record:
+    """A class whose subclasses are frozen dataclasses."""
+
+    if TYPE_CHECKING:
+        __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+
+
+Kind = TypeVar("Kind")
 
 _SHARED: Final[dict[tuple[type[Any], type[Any]], tuple[str, ...]]] = {}
 """Fields that a record can take from a source, by their types."""
 
 
-def build_from(kind: type[Record], source: object, /, **given: object) -> Record:
+def build_from(kind: type[Kind], source: object, /, **given: object) -> Kind:
     """Build a record from `given`, and from the attributes of `source` that have the name of a field.
 
     mypy checks each call as a call of the record's constructor (`tools/mypy_records.py`).

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from uncork.model.records import Record
 from uncork.model.server import Target
 
 Form = Literal["scalar", "values", "arrays", "copy"]
@@ -17,8 +18,7 @@ rows are its data.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Record):
     """How a statement takes several rows of the parameter table in one operation.
 
     An operation takes ``rows * times`` rows: it executes the statement `times` times, each with the next
@@ -32,8 +32,7 @@ class Batch:
     pipelined: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Record):
     """One statement of an operation: SQL with ``$1``..., and the parameter column of each placeholder.
 
     Without a `batch` it takes one row.
@@ -45,16 +44,14 @@ class Statement:
     batch: Batch | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Record):
     """How long a client waits before statement `before` of an operation, by number from 0, or at its end."""
 
     before: int
     ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class LoadRequest:
+class LoadRequest(Record):
     """One trial's load. Exactly one of `operations` and `duration_ns` is given.
 
     `settings` apply to the load's own connections. `prepare`: either when a connection is opened, or with the

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from uncork.model.records import Record
 from uncork.model.stored_run import StoredRun
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(Record):
     """What to keep: the newest `keep` runs of each name, and all runs younger than `older_than`.
 
     A part that is None keeps nothing; a run is removed only if neither part keeps it. `kind`, if not empty,

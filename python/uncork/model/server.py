@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from uncork.model.engine import POSTGRESQL
+from uncork.model.records import Record
 
 LOAD_APPLICATION: Final = "uncork"
 """A connection that sends load or prepares data. This work is the user's own, so every report shows it."""
@@ -14,8 +15,7 @@ WATCH_APPLICATION: Final = "uncork watch"
 """A connection that only observes: samples, snapshots, short queries. Reports on the server leave it out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record):
     """A database to send load to; `engine` names its kind (see `model.engine`).
 
     `connection` describes how to reach it, in the words of the load plan; it contains the password and is
@@ -30,8 +30,7 @@ class Target:
     engine: str = POSTGRESQL
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Record):
     """The server's counters at one moment, for one database; None for what it does not report.
 
     `queries` counts the statements that clients sent and the server executed, BEGIN and COMMIT included.
@@ -52,8 +51,7 @@ class Snapshot:
     hot_updated: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutedPlan:
+class ExecutedPlan(Record):
     """The output of EXPLAIN (ANALYZE, BUFFERS) for one statement.
 
     `shape` is the tree of nodes with relations and conditions, without numbers, one node a line: two plans
@@ -67,8 +65,7 @@ class ExecutedPlan:
     execution_ns: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Record):
     """A table or index with its size on disk. `depth` is a B-tree's levels below its root, if known."""
 
     name: str

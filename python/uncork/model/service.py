@@ -7,14 +7,15 @@ database.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from uncork.model.records import Record
 
 LOOPBACK = "127.0.0.1"
 """Where services listen: no other machine can reach them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceJob:
+class ServiceJob(Record):
     """One service to start; two equal jobs with the same data are one process.
 
     `command` and `environment` are filled in except for ``{python}``, ``{port}``, ``{host}`` and
@@ -36,8 +37,7 @@ class ServiceJob:
     udp: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(Record):
     """A service that answers at a port of this machine.
 
     `pids` are the processes that were started for it: first its own, then those of services that it depends

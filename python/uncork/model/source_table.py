@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from uncork.model.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class SourceColumn:
+class SourceColumn(Record):
     """A column. `type` is as SQL writes it; `category` is PostgreSQL's type category (`N` for numbers, ...).
 
     `distinct` is as in pg_stats: a number of values if positive, a negative share of the rows otherwise, 0 if
@@ -27,8 +28,7 @@ class SourceColumn:
     bounds: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SourceTable:
+class SourceTable(Record):
     """A table, or the reason why it cannot be described (`unknown`).
 
     `schema` is empty if an unqualified name finds the table. `keys` are definitions of primary and unique

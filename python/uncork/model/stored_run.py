@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
+
+from uncork.model.records import Record
 
 DEFAULT_RUNS: Final = Path(".uncork/runs")
 """Where runs are stored by default."""
@@ -16,8 +17,7 @@ RunStatus = Literal["running", "complete", "interrupted", "failed"]
 """How a run went, as its manifest says."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
+class StoredRun(Record):
     """One run. `status` is ``killed`` if its process disappeared without ending it; `id` names its folder.
 
     `elapsed_ns` is the duration of all its attempts. A run can have any number of `tags`; a name in `names`
@@ -53,8 +53,7 @@ class StoredRun:
         return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class RunFilter:
+class RunFilter(Record):
     """Which runs to select; empty fields select all. `text` is searched in all text fields."""
 
     text: str = ""
@@ -83,16 +82,14 @@ def select(runs: Iterable[StoredRun], wanted: RunFilter) -> list[StoredRun]:
     return list(runs) if wanted == RunFilter() else [run for run in runs if wanted.holds(run)]
 
 
-@dataclass(frozen=True, slots=True)
-class RunHost:
+class RunHost(Record):
     """A host: its name, and a number that is the same for all processes of its machine, and for no other."""
 
     name: str
     machine: int
 
 
-@dataclass(frozen=True, slots=True)
-class HostRounds:
+class HostRounds(Record):
     """A host with the rounds that were measured on it, and the runs that they come from.
 
     `number` counts the hosts of a merged run from 1. `processor` describes its processors; empty if unknown.

@@ -9,9 +9,9 @@ judged; exploring only chooses the levels.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from uncork.model.records import Record
 from uncork.model.tables.sweep import LoadStep
 from uncork.model.units import parse_duration, parse_share
 
@@ -26,8 +26,7 @@ _QUANTITIES: Final[tuple[Quantity, ...]] = ("mean", "p50", "p90", "p95", "p99", 
 _OBJECTIVE: Final = re.compile(r"\s*([a-z][a-z0-9.]*)\s*<\s*(\S.*?)\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Objective:
+class Objective(Record):
     """An objective of a service: `quantity` stays below `limit`.
 
     The limit is in nanoseconds, or for errors a fraction of the operations, above 0 to 1. `text` is the
@@ -39,8 +38,7 @@ class Objective:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SweepSpec:
+class SweepSpec(Record):
     """What to sweep. Levels lie between `start` and `end`; they are whole numbers except for rates.
 
     A load step lasts `step_ns`; once `budget_ns` is spent no further step begins. `seed` orders rounds.
@@ -56,8 +54,7 @@ class SweepSpec:
     seed: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Record):
     """A load after a sweep, with arrivals that do not wait, at a fraction of the knee's throughput.
 
     `knee` is the knee's level, and `step` the load; its level is the rate, in arrivals a second.

@@ -6,8 +6,10 @@ A share is a fraction of 1. Times are nanoseconds, sizes bytes. None means unrea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
+
+from uncork.model.records import Record
 
 SAMPLE_PERIOD_NS: Final = 100_000_000
 """Time between two readings: ten a second."""
@@ -20,8 +22,7 @@ MODES: Final = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "
 """Modes of a processor, from /proc/stat; together they are all of its time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Record):
     """A process to sample, with its children if asked, by its role in the measurement."""
 
     role: str
@@ -29,16 +30,14 @@ class Watch:
     children: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SystemSeries:
+class SystemSeries(Record):
     """The result of a sampler: facts, and Arrow tables by the name of the stored table."""
 
     facts: Mapping[str, Any]
     tables: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Strain:
+class Strain(Record):
     """What may have disturbed a trial; None if unknown.
 
     `memory` is the fraction of its time in which tasks waited for memory, `others` the fraction of all
@@ -50,8 +49,7 @@ class Strain:
     processors_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessUse:
+class ProcessUse(Record):
     """What the processes of one role and kind used together; `user_ns` + `system_ns` = `cpu_ns`.
 
     `rss_bytes` and `pss_bytes` are the maximum of any single process.
@@ -73,8 +71,7 @@ class ProcessUse:
     pss_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceUse:
+class DeviceUse(Record):
     """What a disk or network interface did. `busy` is the fraction of time with anything in progress."""
 
     name: str
@@ -89,8 +86,7 @@ class DeviceUse:
     lost: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Record):
     """Limits on processes: a quota of processor time, processors, memory; and how often they reached them.
 
     `throttled` is the fraction of the quota's periods in which it was used up. `burst_ns` may be saved for a
@@ -117,8 +113,7 @@ class Bounds:
         return self.throttled_periods / self.periods if self.periods else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ModeHistory:
+class ModeHistory(Record):
     """How many processors were in each mode, one value for each `step_s` seconds, without idle modes."""
 
     start_s: int
@@ -126,8 +121,7 @@ class ModeHistory:
     modes: Mapping[str, tuple[float, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Slowdown:
+class Slowdown(Record):
     """A machine that the hypervisor slowed down after a time at full use.
 
     `start_s` is when (seconds since 1970, UTC), `full_s` how long it had been at full use by then, `before`
@@ -140,8 +134,7 @@ class Slowdown:
     after: float
 
 
-@dataclass(frozen=True, slots=True)
-class SystemUse:
+class SystemUse(Record):
     """What machine and processes did, summed over one or more samplings.
 
     `modes` are shares of all processors' time by mode (None if the kernel does not report it), `stalls`

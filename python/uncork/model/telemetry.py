@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from uncork.model.records import Record
 
 Attribute = str | int | float | bool
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Record):
     """One value for the time from `start_ns` to `time_ns`, both since 1970; a whole number is exact."""
 
     value: float
@@ -19,7 +19,6 @@ class Point:
     attributes: Mapping[str, Attribute]
 
 
-@dataclass(frozen=True, slots=True)
 class HistogramPoint(Point):
     """A histogram of values; `value` is their sum.
 
@@ -33,8 +32,7 @@ class HistogramPoint(Point):
     most: float
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Record):
     """The values of one metric. `unit` is a UCUM code: ``s``, ``By``, ``1/s``.
 
     `kind` says whether values are observations (a gauge), counts for each period (deltas of a monotonic sum),
@@ -48,8 +46,7 @@ class Metric:
     points: tuple[Point, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Telemetry:
+class Telemetry(Record):
     """All time series of a run. `resource` describes their origin: service, run, commit, environment."""
 
     resource: Mapping[str, Attribute]

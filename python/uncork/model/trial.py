@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from uncork.model.records import Record
+
 
 @dataclass(frozen=True, order=True, slots=True)
 class Cell:
@@ -57,8 +59,7 @@ class Arm:
         return f"{self.variant}#2" if self.again else self.variant
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Record):
     """One workload against one arm in one cell, at its place in the run.
 
     `round` and `block` count from 1; `position` is the trial's place within its block, from 0.

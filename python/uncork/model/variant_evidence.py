@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from uncork.model.records import Record
 
 Levels = tuple[tuple[str, str], ...]
 """A cell, as (factor, level) pairs."""
@@ -13,16 +14,14 @@ EvidenceKind = Literal["waits", "cpu", "stacks", "syscalls", "plans"]
 system calls; plans are always kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(Record):
     """How long a variant is sampled: its stacks and sessions, and its system calls (0 if not requested)."""
 
     watch_ns: int
     syscalls_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class WaitShare:
+class WaitShare(Record):
     """What sessions did for an average operation: ran on a processor (CPU), or waited, by class and event."""
 
     name: str
@@ -30,8 +29,7 @@ class WaitShare:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class CallShare:
+class CallShare(Record):
     """A system call: calls an operation, and the time in them, waiting included."""
 
     name: str
@@ -39,8 +37,7 @@ class CallShare:
     operation_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceFacts:
+class EvidenceFacts(Record):
     """One variant's evidence in one cell.
 
     `operations` succeeded in `elapsed_ns`. `user_ns` and `system_ns` are the processor time of all the

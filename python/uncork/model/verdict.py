@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
+
+from uncork.model.records import Record
 
 Direction = Literal["faster", "slower"]
 
@@ -24,8 +25,7 @@ class Verdict(StrEnum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Record):
     """A verdict with its reason: one sentence, lower case, without a full stop.
 
     `warnings` are warnings that would make an expert hesitate; they never change the verdict. `direction` is

@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from uncork import _native
 from uncork.errors import SetupError
+from uncork.model.records import Record
 
 _LONGEST: Final = 100_000
 """Of a longer statement, only this many characters become its template."""
@@ -28,8 +28,7 @@ _LISTS: Final = re.compile(r"((?:\bin ?\(|\barray ?\[) ?)[-?, ]*\?[-?, ]*(?=[)\]
 _ROWS: Final = re.compile(r"(\bvalues ?(\([-?, ]+\)))(?:, ?\2)+")
 
 
-@dataclass(frozen=True, slots=True)
-class Grouping:
+class Grouping(Record):
     """Groups of equal templates. `groups` has, for each template, the index of the first equal one.
 
     `identities` has the identity of each of these first templates, in order. It is the same in every log. It

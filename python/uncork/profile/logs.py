@@ -6,12 +6,13 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from uncork import _native
 from uncork.errors import UsageError
+from uncork.model.records import Record
 from uncork.profile.objects.address import LogObject
 
 if TYPE_CHECKING:
@@ -45,8 +46,7 @@ class EventFiles(Protocol):
         """Write the names of the numbers in the tables: statement templates and files."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogFilter:
+class LogFilter(Record):
     """The entries to count. Empty tuples test nothing.
 
     Names are patterns: `*` stands for any text, and `!` before a pattern excludes names. `time_of_day` are
@@ -60,8 +60,7 @@ class LogFilter:
     time_of_day: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LogRequest:
+class LogRequest(Record):
     """The logs to read, and how.
 
     `paths` are in the order in which they were written: files, objects, or ``-`` for standard input. `prefix`
@@ -98,8 +97,7 @@ def log_name(log: Path | LogObject) -> str:
     return log.name if isinstance(log, LogObject) else str(log)
 
 
-@dataclass(frozen=True, slots=True)
-class LogReading:
+class LogReading(Record):
     """The contents of logs: `facts` describe what was read; `tables` are the tables of `model.tables.log`.
 
     `statements` has the template of each statement_id in events. `beginnings` has the first bytes of objects,

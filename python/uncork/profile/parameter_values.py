@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from uncork.model.database.plan import ColumnValues
+from uncork.model.records import Record
 from uncork.profile.shapes.nodes import tokens_of
 from uncork.profile.statement_parts import statement_parts
 
@@ -21,8 +21,7 @@ _LEAST_ROWS: Final = 1
 Role = Literal["equal", "lower", "upper", "limit", "offset"]
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedParameter:
+class ComparedParameter(Record):
     """A parameter (``$number``) with the column that it is compared with.
 
     `tables` is the table of the column, or all tables of the statement if it does not tell which. `role` is

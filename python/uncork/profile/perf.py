@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.errors import UsageError
+from uncork.model.records import Record
 from uncork.profile.proc_watch import process_name
 from uncork.profile.stacks import read_profile
 from uncork.spawn.child import Child, run, scratch_folder, start
@@ -44,16 +44,14 @@ class PerfLack(Exception):
     """perf cannot be used here. The message gives the reason and, if known, a remedy, in one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Record):
     """A method to find stacks, and why it was chosen."""
 
     method: CallGraph
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Record):
     """A recording: samples with measure, pid, process, time_ns (CLOCK_MONOTONIC), stack and value.
 
     `status` is the exit status of a recorded command; None for processes.
@@ -185,8 +183,7 @@ def _record(
         return _script(perf, data, folder, watched, ended.interrupted, status)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
+class _Ended(Record):
     status: int
     interrupted: bool
 

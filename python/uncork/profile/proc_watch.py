@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from uncork.model.records import Record
+
 _NS_A_TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _LOOK_S: Final = 0.5
 """How often to look for new processes, in seconds."""
@@ -29,8 +31,7 @@ class Seen:
     ended: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Sleep:
+class Sleep(Record):
     """A sample of a sleeping process: time (monotonic clock), kernel frames, and how long it represents."""
 
     pid: int

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from uncork import _native
 from uncork.errors import UsageError
+from uncork.model.records import Record
 from uncork.model.results.stacks import ProfileFormat
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Record):
     """An imported profile: `stacks` has measure, pid, process, route, time_ns, stack and value.
 
     `measures` are pairs of name and unit; `default` is the index of the profile's main measure.
@@ -26,8 +25,7 @@ class Imported:
     stacks: pa.Table
 
 
-@dataclass(frozen=True, slots=True)
-class FrameSums:
+class FrameSums(Record):
     """The sums of stacks: the total, the time in the kernel, frames, and entries into the kernel.
 
     `frames` have name, kernel, own, total, own_before and total_before. `entries` have user, caller, kernel

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
+
+from uncork.model.records import Record
 
 _VALUES_IN: Final = frozenset(
     {"where_clause", "having_clause", "quals", "values_lists", "on_conflict_clause"}
@@ -17,8 +19,7 @@ _LONGEST_LIST: Final = 10
 """The literals of longer lists stay in the statement."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatementPart:
+class StatementPart(Record):
     """A value of a statement: the parameter's name, and its text if it is a literal (`value`).
 
     `column` and `table` name what it is compared with, if the statement tells; `equals` is true for = and IN.
@@ -35,8 +36,7 @@ class StatementPart:
     operator: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StatementParts:
+class StatementParts(Record):
     """A statement with ``:name`` for each part.
 
     `tables` are their names without quotes (``shop.orders``); `changes` is true if it changes rows.
@@ -48,8 +48,7 @@ class StatementParts:
     changes: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Record):
     """A constant or ``$n`` at a byte of the statement."""
 
     start: int
@@ -59,8 +58,7 @@ class _Found:
     operator: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
+class _Context(Record):
     varies: bool = False
     column: tuple[str, ...] = ()
     operator: str = ""

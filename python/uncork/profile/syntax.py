@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from uncork.model.records import Record
 
 GRAMMAR: Final = 18
 """The major version of PostgreSQL whose grammar this is."""
@@ -21,8 +22,7 @@ _QUERIES: Final = frozenset(
 _CHANGES: Final = frozenset({"insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedStatement:
+class ParsedStatement(Record):
     """A statement. `alone` names a command that the server executes only outside of transactions.
 
     `copies` is true for a COPY whose rows the client sends or receives. `returns` is true if it returns rows.
@@ -33,8 +33,7 @@ class ParsedStatement:
     returns: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedSql:
+class ParsedSql(Record):
     """The statements of a text; or the grammar's error, with the line (from 1) where it is."""
 
     statements: tuple[ParsedStatement, ...]

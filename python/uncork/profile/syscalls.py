@@ -10,9 +10,9 @@ import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from uncork.model.records import Record
 from uncork.spawn.child import scratch_folder, start
 
 _PROCESS = re.compile(r"^ (?P<name>\S.*) \((?P<pid>\d+)\), \d+ events")
@@ -25,8 +25,7 @@ _END_S: Final = 5.0
 _MOST_BYTES: Final = 512 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Syscalls:
+class Syscalls(Record):
     """System calls: rows with pid, process, syscall, calls, errors and time_ns; the tool, and for how long.
 
     `lack` is the reason why nothing could be counted; otherwise it is empty.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from uncork.model.records import Record
 from uncork.model.tables.rows import Rows
 
 Row = Mapping[str, Any]
@@ -24,8 +24,7 @@ _USES: Final = (
 """Counters that grow when a statement uses a table."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsedTables:
+class UsedTables(Record):
     """Rows of tables, the most used first, and how many further tables were used."""
 
     rows: tuple[Row, ...]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from uncork.model.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class PlanAgreement:
+class PlanAgreement(Record):
     """The plans of one statement on the source and on a copy.
 
     `template` is the statement's number in the run. With `same`, a measurement on the copy tells about the

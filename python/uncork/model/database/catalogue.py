@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from uncork.model.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnFacts:
+class ColumnFacts(Record):
     """A column; what ANALYZE found out about it is None if it never did, or if this role may not see it.
 
     `distinct` is the estimated number of distinct values: below 0, it is the negative fraction of the rows,
@@ -36,8 +37,7 @@ class ColumnFacts:
     statistics_target: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConstraintFacts:
+class ConstraintFacts(Record):
     """A constraint. `kind` is "primary key", "unique", "foreign key", "check", "exclusion" or "not null".
 
     For a foreign key, `referred` is the other table and `referred_columns` its columns, and `on_delete` and
@@ -58,8 +58,7 @@ class ConstraintFacts:
     on_update: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerFacts:
+class TriggerFacts(Record):
     """A trigger that is not internal to a constraint. `timing` is "before", "after" or "instead of"."""
 
     name: str
@@ -78,8 +77,7 @@ class TriggerFacts:
         return self.table == table and self.enabled and not set(events).isdisjoint(own)
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyFacts:
+class PolicyFacts(Record):
     """A policy of a table whose row security is enabled.
 
     `command` is "all", "select", "insert", "update" or "delete". `condition` is the condition of USING, empty
@@ -98,8 +96,7 @@ class PolicyFacts:
     roles: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionFacts:
+class FunctionFacts(Record):
     """A function or procedure of a user. `calls`, `total_ms` and `self_ms` grew between the snapshots.
 
     They are None unless track_functions counts them. `source` is its body in SQL or PL/pgSQL, else empty.
@@ -120,8 +117,7 @@ class FunctionFacts:
     configured: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerBody:
+class TriggerBody(Record):
     """The body of a trigger's function for all rows of a statement, in the place of one for each row.
 
     `tables` are the tables that it writes, `check` is a query of what both bodies leave the same. With
@@ -134,8 +130,7 @@ class TriggerBody:
     joins: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ViewFacts:
+class ViewFacts(Record):
     """A view with its query. `materialized` ones store their rows."""
 
     name: str
@@ -143,8 +138,7 @@ class ViewFacts:
     definition: str
 
 
-@dataclass(frozen=True, slots=True)
-class TableOptions:
+class TableOptions(Record):
     """How a table is stored: `options` are its reloptions; `partition_key` is set if it is partitioned.
 
     `parent` is the table that it is a partition of, and `bounds` which rows it takes. `toast_bytes` is the
@@ -161,8 +155,7 @@ class TableOptions:
     toast_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSetting:
+class ServerSetting(Record):
     """A setting that rules need, whether or not it differs from the default. `value` is as SHOW prints it."""
 
     name: str
@@ -170,8 +163,7 @@ class ServerSetting:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class RoleSetting:
+class RoleSetting(Record):
     """A setting of a role, a database, or a role in a database (ALTER ROLE ... SET)."""
 
     role: str
@@ -180,8 +172,7 @@ class RoleSetting:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Record):
     """Everything known of the catalogue, restricted to tables that the watched statements use.
 
     `columns` are by table name, then in the order of the table. `memory_bytes` and `processors` are those of

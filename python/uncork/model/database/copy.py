@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from uncork.model.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class CopiedTable:
+class CopiedTable(Record):
     """A table of the copy. `rows` were copied of about `source_rows`; `bytes` is what was read of it."""
 
     name: str
@@ -20,8 +19,7 @@ class CopiedTable:
         return self.rows >= 0.9 * self.source_rows
 
 
-@dataclass(frozen=True, slots=True)
-class NotCopied:
+class NotCopied(Record):
     """An object that the copy lacks: its kind and name, why, and what that means for measurements."""
 
     what: str
@@ -29,8 +27,7 @@ class NotCopied:
     lost: str
 
 
-@dataclass(frozen=True, slots=True)
-class CopyFacts:
+class CopyFacts(Record):
     """How a database was copied. `sampled` is true if some tables have only a part of their rows.
 
     `how` names the way in a few words, such as "by COPY from one snapshot". `seconds` is how long it took.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from uncork.model.records import Record
 
 _EXECUTED: Final = frozenset({"index", "ddl", "maintenance"})
 """Kinds of changes that are SQL in a copy of the database."""
@@ -29,8 +30,7 @@ pipeline; each request over a new connection; or a transaction in which it pause
 contended row before its other statements, or which adds to a counter that is one row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
+class Bill(Record):
     """What a finding costs now, in seconds of sessions' time per hour.
 
     `low` and `high` are its 95 % interval from sampling; `high` is None if nothing bounds it. `share` is its
@@ -43,8 +43,7 @@ class Bill:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Record):
     """One change that could cure a finding.
 
     `text` is one sentence that says what to do. `sql` is exactly what to execute, empty if only a person can
@@ -73,8 +72,7 @@ class Candidate:
     tried_first: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """A judgement from evidence.
 
     `rule` is its class, such as ``missing-index``. `headline` names the object and the cause in one clause

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from uncork.model.database.names import quoted, sql_name
+from uncork.model.records import Record
 
 _CONCURRENTLY: Final = re.compile(r"\b(INDEX) CONCURRENTLY\b")
 
 
-@dataclass(frozen=True, slots=True)
-class IndexKey:
+class IndexKey(Record):
     """A key of an index: a column, or an expression in SQL. `opclass` is empty for the default one."""
 
     column: str
@@ -23,8 +22,7 @@ class IndexKey:
     collation: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexShape:
+class IndexShape(Record):
     """An index of a table. `name` is empty if it does not exist yet.
 
     `included` are columns that it stores besides its keys, `predicate` is the condition of a partial index.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from uncork.model.records import Record
 
 WhyUnplanned = Literal[
     "not readable",
@@ -24,8 +25,7 @@ database; it was not among the costliest; or the server refuses it for another r
 _MOST: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Record):
     """Something that could not be observed: what is lost without it, and how to get it."""
 
     what: str
@@ -33,8 +33,7 @@ class Missing:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unplanned:
+class Unplanned(Record):
     """Statements that have no plan for one reason.
 
     `templates` are their numbers, and `share` is their part of the time of all statements of the report.
@@ -50,8 +49,7 @@ class Unplanned:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HiddenWork:
+class HiddenWork(Record):
     """The work of other roles in the watched database that the watching role may not see.
 
     `share` is its part of the time of statements that ended, from pg_stat_statements, which shows counters

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from uncork.model.records import Record
 
 _FIRST_WORD: Final = re.compile(r"(?:[\s(]|--[^\n]*\n|/\*.*?\*/)*(\w+)", re.DOTALL)
 _PLANNED: Final = frozenset({"select", "insert", "update", "delete", "merge", "with", "values", "table"})
@@ -15,8 +16,7 @@ PlanSource = Literal["generic", "drawn", "seen", "executed"]
 text of a session that was seen, or an executed statement (auto_explain)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnValues:
+class ColumnValues(Record):
     """Values of a column, from ANALYZE: the most common ones first, and the bounds of the histogram.
 
     `frequencies` are the fractions of rows that have the common values, in their order.
@@ -27,8 +27,7 @@ class ColumnValues:
     frequencies: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PlanNode:
+class PlanNode(Record):
     """A node of a plan, with the names of EXPLAIN (FORMAT JSON); costs include the nodes below.
 
     `relation` has the schema unless it is `public`. `conditions` maps the names that EXPLAIN prints
@@ -93,8 +92,7 @@ class PlanNode:
         return next((values for key, values in self.keys if key == name), ())
 
 
-@dataclass(frozen=True, slots=True)
-class StatementPlan:
+class StatementPlan(Record):
     """A plan of a template. `text` is EXPLAIN's text, to show; `jit` is true if it would be compiled.
 
     For executed plans, `triggers` are the times of triggers in milliseconds by name, and `jit_ms` is the time

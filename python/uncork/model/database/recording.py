@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from uncork.model.records import Record
 
 TRANSACTIONS = "transactions.jsonl"
 """The file of a recording that has one transaction a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedStatement:
+class LoggedStatement(Record):
     """A statement of a log, with the pause of the client before it in microseconds.
 
     `parameters` is as the log writes them. `bound` is true if the client sent them apart from the text, by
@@ -23,8 +23,7 @@ class LoggedStatement:
     pause_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedTransaction:
+class LoggedTransaction(Record):
     """A transaction of a log, from its first statement to the last; times in microseconds since 1970.
 
     A statement outside of a transaction block is a transaction of its own. `session` counts from 0.
@@ -36,8 +35,7 @@ class LoggedTransaction:
     statements: tuple[LoggedStatement, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedTransaction:
+class RecordedTransaction(Record):
     """A transaction to send again: a script, and the values of its variables.
 
     `at_us` is when it began, from the beginning of the recording; `took_us` is how long it took. Variables
@@ -52,8 +50,7 @@ class RecordedTransaction:
     values: Mapping[str, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Record):
     """Transactions of `sessions` sessions over `seconds`, with their scripts by name.
 
     `missing` counts transactions that cannot be sent again, by the reason.

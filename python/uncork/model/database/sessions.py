@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from uncork.model.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRates:
+class SessionRates(Record):
     """Events per second in the watched database; what the server does not count is None.
 
     `opened` are new sessions (PostgreSQL 14 and later), `abandoned`, `fatal` and `killed` are sessions that

@@ -7,22 +7,21 @@ an empty table if that is impossible, for example for a column of a subquery.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from uncork.model.records import Record
 
 ValueKind = Literal["parameter", "constant", "column", "subquery", "expression", "none"]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnName:
+class ColumnName(Record):
     """A column of a table."""
 
     table: str
     column: str
 
 
-@dataclass(frozen=True, slots=True)
-class TableUse:
+class TableUse(Record):
     """A table, view, function or common table that a statement uses.
 
     A subquery and a VALUES list in FROM have an empty name. `level` is 0 in the statement itself and one more
@@ -40,8 +39,7 @@ class TableUse:
     changed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(Record):
     """A comparison in WHERE, ON or HAVING, with one side that belongs to a table.
 
     `column` is the plain column of that side, possibly below a cast (`cast` is the type's name); it is empty
@@ -93,8 +91,7 @@ class Predicate:
     barred: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OrderKey:
+class OrderKey(Record):
     """A key of ORDER BY, GROUP BY or DISTINCT ON. `column` is empty for an expression.
 
     ``ORDER BY 2`` and names of outputs become what they refer to. A key of a UNION has no table.
@@ -108,8 +105,7 @@ class OrderKey:
     level: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Subquery:
+class Subquery(Record):
     """A subquery. `correlated` is true if it refers to columns outside of itself.
 
     `tables` are the tables that it names, without common tables; `level` is theirs. `clause` is the clause
@@ -130,8 +126,7 @@ class Subquery:
     returns: ColumnName | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CommonTable:
+class CommonTable(Record):
     """A common table expression: WITH name AS [NOT] MATERIALIZED (...). `references` counts its uses.
 
     Uses within its own query do not count. `tables` are the tables that its query names.
@@ -145,8 +140,7 @@ class CommonTable:
     tables: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StatementShape:
+class StatementShape(Record):
     """A statement taken apart.
 
     Lists have the common tables first, then FROM, the outputs, WHERE and what follows; a query comes before

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from uncork.model.database.workload import CapturedStatement
+from uncork.model.records import Record
 
 TransactionOrigin = Literal["log", "samples"]
 """Where the order of the statements comes from: the server's log, or samples of sessions."""
 
 
-@dataclass(frozen=True, slots=True)
-class OrderedStatement:
+class OrderedStatement(Record):
     """A statement of a transaction by its template, with the mean pause of the client after it."""
 
     template: int
     pause_ns: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class StatementOrder:
+class StatementOrder(Record):
     """The statements of an application's transactions in their order.
 
     `block` is false for a statement that is a transaction of its own, without BEGIN. `first_ns` is the mean
@@ -39,8 +37,7 @@ class StatementOrder:
     basis: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedTransaction:
+class CapturedTransaction(Record):
     """A transaction that can be sent again.
 
     `pauses_ns` has the pause of the client before each statement, and the pause before COMMIT at its end.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from uncork.model.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class WhatIfPlan:
+class WhatIfPlan(Record):
     """The plan of a statement with a candidate: costs in the planner's units, and EXPLAIN's text.
 
     `before` is the cost without any candidate. `used` are the candidate's indexes in the plan.
@@ -19,8 +18,7 @@ class WhatIfPlan:
     plan: str
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateUse:
+class CandidateUse(Record):
     """A candidate, and the statements that can be planned with it.
 
     `pages` is the estimated size of its indexes. `reason` says why it was not planned, if it was not.
@@ -37,8 +35,7 @@ class CandidateUse:
         return any(plan.used for plan in self.plans)
 
 
-@dataclass(frozen=True, slots=True)
-class WhatIf:
+class WhatIf(Record):
     """What the planner chose, by candidate.
 
     Without `candidates`, `reason` says why nothing was planned. `unplanned` maps statements that the copy

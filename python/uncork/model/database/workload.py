@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from uncork.model.records import Record
 
 ValueOrigin = Literal["none", "executed", "seen", "drawn", "rows"]
 """Where the values of parameters come from: the statement has none, executions in a log, texts of sessions
@@ -17,8 +19,7 @@ range; a range, an array with one element, or an object with one key and its val
 string in an array of a document; a word of a text that is searched."""
 
 
-@dataclass(frozen=True, slots=True)
-class CalledOperation:
+class CalledOperation(Record):
     """A function, an operator or a cast that an expression calls.
 
     `schema` is empty if the expression does not name it. `operands` are the SQL of the operands; a cast has
@@ -31,8 +32,7 @@ class CalledOperation:
     operands: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SampledExpression:
+class SampledExpression(Record):
     """An expression on the columns of one table, whose values some rows of the table can give.
 
     `table` is named as in the catalogue. `sql` has plain column names and no parameters; `calls` is all that
@@ -45,16 +45,14 @@ class SampledExpression:
     calls: tuple[CalledOperation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Record):
     """Values of an expression in some rows, one a row or an element; without values, the reason."""
 
     values: tuple[str, ...]
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Record):
     """A table that each sampled row refers to: `columns` of the row have the values of its `keys`."""
 
     table: str
@@ -62,8 +60,7 @@ class Reference:
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SampledRows:
+class SampledRows(Record):
     """Expressions whose values some rows of `table` give together.
 
     Each of the `values` is on the columns of `table`, or of a table in `references`.
@@ -74,16 +71,14 @@ class SampledRows:
     references: tuple[Reference, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RowSample:
+class RowSample(Record):
     """Rows of values, in the order of `SampledRows.values`; without rows, the reason."""
 
     rows: tuple[tuple[str, ...], ...]
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedStatement:
+class CapturedStatement(Record):
     """A statement that can be sent again.
 
     `template` is its number in the run. `sql` has ``$1``, ``$2``, ... for its parameters. `sets` are the
@@ -109,8 +104,7 @@ class CapturedStatement:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class NotCaptured:
+class NotCaptured(Record):
     """A statement that cannot be sent again, with the reason, and its part of the time of all, 0 to 1."""
 
     template: int
@@ -119,8 +113,7 @@ class NotCaptured:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedWorkload:
+class CapturedWorkload(Record):
     """What a server was seen to execute in `seconds`: the statements, those with the most time first.
 
     `sessions` is the average number of busy sessions.

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from uncork.model.database.finding import Finding
 from uncork.model.database.missing import HiddenWork, Missing, Unplanned
+from uncork.model.records import Record
 from uncork.model.results.costly_parts import CostlyPart
 
 ADVICE_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdviceSource:
+class AdviceSource(Record):
     """A stored run that the findings rest on: its id, kind, server or files, and the seconds it covers.
 
     `files` are those of a log, as they were named.
@@ -26,8 +24,7 @@ class AdviceSource:
     files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LookedAt:
+class LookedAt(Record):
     """How much evidence the rules had: an answer without findings is worth as much as this.
 
     `unplanned` are the statements without a plan, by reason.
@@ -42,8 +39,7 @@ class LookedAt:
     unplanned: tuple[Unplanned, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AdviceResult:
+class AdviceResult(Record):
     """Findings, the costliest first; findings that cost no time come last.
 
     `sessions` is the average number of busy sessions. `lost` means that the connection to the server was lost

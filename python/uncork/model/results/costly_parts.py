@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from uncork.model.records import Record
 
 LARGE_SHARE: Final = 0.2
 """Share of the time from which on a part must be found or fine, or no report says that all is well."""
 
 
-@dataclass(frozen=True, slots=True)
-class CostlyPart:
+class CostlyPart(Record):
     """One of the statements or waits with the most time, and what is known of it.
 
     `name` is the template of the statement, or the wait; `share` is its part of the busy time, 0 to 1. A part

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from uncork.model.records import Record
 from uncork.model.results.experiment import Cost
 
 CostUnit = Literal["ns", "B", "", "share"]
@@ -13,8 +13,7 @@ HOT_UPDATES: Final = "HOT updates"
 """The cost that is a share: of updated rows, those whose indexes stayed as they were."""
 
 
-@dataclass(frozen=True, slots=True)
-class CostItem:
+class CostItem(Record):
     """One cost: its name, its base unit, and how to read it from a `Cost` (None if unknown).
 
     In a stored trial it is the sum of `columns`, divided by the column `over`.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from uncork.model.database.copy import CopyFacts
 from uncork.model.database.finding import Bill, ClientHabit, Finding
 from uncork.model.database.missing import HiddenWork, Missing
+from uncork.model.records import Record
 from uncork.model.results.advice import LookedAt
 from uncork.model.results.costly_parts import CostlyPart
 
@@ -22,8 +22,7 @@ ChangeState = Literal["cured", "not cured", "harmful", "unclear", "refused", "no
 slow; unclear: not enough evidence; refused: it answers otherwise, or cannot be executed; not tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class Net:
+class Net(Record):
     """Seconds of sessions' time saved per hour over the captured workload, with the 95 % interval.
 
     Negative values are time lost. `before` is the time of the statements that were measured, per hour.
@@ -35,8 +34,7 @@ class Net:
     before: float
 
 
-@dataclass(frozen=True, slots=True)
-class StatementEffect:
+class StatementEffect(Record):
     """A statement of the captured workload with a change: the ratio of its mean time, with the interval.
 
     0.25 means a quarter of the time. `ratio`, `low` and `high` are None if it was not measured. `origin` is
@@ -63,8 +61,7 @@ class StatementEffect:
     after_cpu_ns: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Record):
     """A change that was tried, or a set of them: its statements, what reverts them, and what was found.
 
     `name` is the name of its variant in the experiment files. `kind` is that of the candidate, "set" for
@@ -96,8 +93,7 @@ class Change:
     habit: ClientHabit = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(Record):
     """A finding, and the changes that were tried for it. `state` is that of the best one.
 
     `reason` is one sentence; for a finding that a copy cannot prove it says what to do instead.
@@ -110,16 +106,14 @@ class Tried:
     best: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Handed:
+class Handed(Record):
     """A file that is handed over, relative to the run's folder, and what it is for."""
 
     path: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CureResult:
+class CureResult(Record):
     """What was found, tried and proven, the findings that cost most first.
 
     `chosen` are all changes that are proposed together, measured again on fresh rounds; None if there are

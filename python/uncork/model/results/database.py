@@ -10,12 +10,12 @@ checkpointer) are listed separately.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from uncork.model.database.finding import Finding
 from uncork.model.database.missing import HiddenWork, Missing, Unplanned
 from uncork.model.database.plan import PlanSource
+from uncork.model.records import Record
 from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.database_transactions import HorizonHolder, InTransaction, RowWriter
 from uncork.model.system import SystemUse
@@ -26,8 +26,7 @@ IDLE_TEMPLATE: Final = -2
 """The number of the row of sessions that are idle in a transaction, among templates."""
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseRunFacts:
+class DatabaseRunFacts(Record):
     """Which run this is and how it went. `server` is its address, without the password."""
 
     id: str
@@ -39,8 +38,7 @@ class DatabaseRunFacts:
     uncork_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class WatchFacts:
+class WatchFacts(Record):
     """How a server was watched, and what that cost.
 
     `samples` were taken; `missed` were due but skipped, because the one before took too long. `longest_ns` is
@@ -65,8 +63,7 @@ class WatchFacts:
     round_trip_ns: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TimeNode:
+class TimeNode(Record):
     """A part of the time of all busy sessions; its children add up to it.
 
     `sessions` is how many were in it on average, `share` of the whole tree, 0 to 1. `template` numbers it if
@@ -81,16 +78,14 @@ class TimeNode:
     children: tuple[TimeNode, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ActivityLayer:
+class ActivityLayer(Record):
     """The average number of sessions of one class, or with one name, in each step of time."""
 
     name: str
     sessions: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Record):
     """Busy sessions over time by class, the largest first; the first step begins at `start_us`."""
 
     start_us: int
@@ -98,8 +93,7 @@ class History:
     layers: tuple[ActivityLayer, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Busiest:
+class Busiest(Record):
     """The busiest `length_s` seconds of a watch, from `start_us` on: busy sessions on average."""
 
     start_us: int
@@ -107,8 +101,7 @@ class Busiest:
     sessions: float
 
 
-@dataclass(frozen=True, slots=True)
-class StatementFacts:
+class StatementFacts(Record):
     """What pg_stat_statements counted of a template between the snapshots.
 
     Blocks have the server's block size. A metric that the server or its extension does not count is None.
@@ -148,8 +141,7 @@ class StatementFacts:
         return math.sqrt(variance / (self.calls - 1)) / mean
 
 
-@dataclass(frozen=True, slots=True)
-class KernelFacts:
+class KernelFacts(Record):
     """What the kernel counted for a template between the snapshots, from pg_stat_kcache.
 
     Processor times include those of parallel workers, so they can exceed the execution time. `read_bytes`
@@ -162,8 +154,7 @@ class KernelFacts:
     written_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Record):
     """The average number of sessions with a name (an application, a class), and their share of the whole."""
 
     name: str
@@ -171,8 +162,7 @@ class Usage:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class CountedTime:
+class CountedTime(Record):
     """What pg_stat_statements counted between its snapshots, without statements within functions.
 
     `planning_ns` is None unless the server counts planning.
@@ -188,8 +178,7 @@ class CountedTime:
 StepName = Literal["plan", "execute", "commit", "idle in transaction", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class TimeStep:
+class TimeStep(Record):
     """Busy sessions in one step of running statements, on average, and their share of all busy sessions.
 
     `plan` and `execute` are counted by pg_stat_statements, the other steps come from the samples. `commit` is
@@ -201,8 +190,7 @@ class TimeStep:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class RouteActivity:
+class RouteActivity(Record):
     """The average number of sessions busy for a route, and their share of all busy sessions.
 
     `name` is what comments in statements name: a route, or controller and action; "" if they name none.
@@ -215,8 +203,7 @@ class RouteActivity:
     templates: tuple[Usage, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateActivity:
+class TemplateActivity(Record):
     """One template: the average number of `sessions` busy with it, in which classes, for which applications.
 
     `share` is its share of all busy sessions' time; `execution_share` that of the time in pg_stat_statements.
@@ -235,8 +222,7 @@ class TemplateActivity:
     kernel: KernelFacts | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WaiterFacts:
+class WaiterFacts(Record):
     """Blocked sessions: their average number, and the kind of lock that they wait for (`event`)."""
 
     application: str
@@ -246,8 +232,7 @@ class WaiterFacts:
     sessions: float
 
 
-@dataclass(frozen=True, slots=True)
-class BlockerFacts:
+class BlockerFacts(Record):
     """A session at the root of others' waiting: it waits for no lock.
 
     `state` is the class it was in, `sessions` the average number it blocked, directly or through others,
@@ -271,8 +256,7 @@ class BlockerFacts:
     waiters: tuple[WaiterFacts, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TableFacts:
+class TableFacts(Record):
     """One table. Counts cover the time between the snapshots; `rows`, `live` and `dead` are states.
 
     `bytes` excludes indexes; for a partitioned table it includes all partitions; None if it is unknown.
@@ -310,8 +294,7 @@ class TableFacts:
     autovacuum: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class IndexFacts:
+class IndexFacts(Record):
     """One index. `scans` counts between the snapshots, `scans_ever` since the last reset.
 
     `warning` says why it may not be worth its upkeep: unused, a duplicate of `same_as`, covered by it (whose
@@ -330,8 +313,7 @@ class IndexFacts:
     same_as: str
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignKeyFacts:
+class ForeignKeyFacts(Record):
     """A foreign key from `table` to `referred`. `indexed` says whether an index begins with its columns.
 
     `rows_each` estimates how many rows refer to one row that is referred to, on average, and `most_each` how
@@ -350,8 +332,7 @@ class ForeignKeyFacts:
     most_each: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Island:
+class Island(Record):
     """Tables that foreign keys connect, the largest first; `bytes` with their indexes."""
 
     number: int
@@ -359,8 +340,7 @@ class Island:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class SettingFacts:
+class SettingFacts(Record):
     """A setting that differs from PostgreSQL's default."""
 
     name: str
@@ -369,8 +349,7 @@ class SettingFacts:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFacts:
+class PlanFacts(Record):
     """The plan of a template's statement, in PostgreSQL's text format.
 
     If the server did not plan it, `text` is empty and `reason` is the server's. `source` says which values
@@ -385,8 +364,7 @@ class PlanFacts:
     plan_hash: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CounterFacts:
+class CounterFacts(Record):
     """The growth of one of the server's counters between the snapshots; times in milliseconds."""
 
     view: str
@@ -395,8 +373,7 @@ class CounterFacts:
     delta: float
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseResult:
+class DatabaseResult(Record):
     """The result of watching a server.
 
     `tree` holds the time of busy sessions, `background` that of processes that serve no client. `templates`

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from uncork.model.records import Record
 
-@dataclass(frozen=True, slots=True)
-class InTransaction:
+
+class InTransaction(Record):
     """What an application's sessions do in transactions, between a template and their next statement.
 
     `sessions` is the average number that ran the template or waited for their client after it. `gap_ns` is
@@ -33,8 +33,7 @@ class InTransaction:
     samples: int
 
 
-@dataclass(frozen=True, slots=True)
-class HorizonHolder:
+class HorizonHolder(Record):
     """Something that kept dead rows from VACUUM when the watch ended.
 
     `name` is the application of a session or a standby, or the name of a prepared transaction or slot.
@@ -55,8 +54,7 @@ class HorizonHolder:
     active: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class RowWriter:
+class RowWriter(Record):
     """A role that executes one INSERT, UPDATE or DELETE more often than any other statement.
 
     `calls` counts its executions during the watch, and `others` those of all other statements of the role,

@@ -6,9 +6,10 @@ public: times are nanoseconds, sizes bytes, ratios to the baseline.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from uncork.model.records import Record
 from uncork.model.results.growth import GrowthFacts
 from uncork.model.results.hosts import HostFacts, HostScopes
 from uncork.model.stored_run import RunStatus
@@ -47,8 +48,7 @@ RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunFacts(Record):
     """Which run this is and how it went.
 
     `elapsed_ns` is wall-clock time over all attempts (a resumed run has several). `stopped_because` is a
@@ -70,8 +70,7 @@ class RunFacts:
     uncork_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class VariantFacts:
+class VariantFacts(Record):
     """One answer to the question. `values` are its texts substituted into the SQL.
 
     `services` lists what it changes in services and in how requests are sent, without secrets.
@@ -86,8 +85,7 @@ class VariantFacts:
     services: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFacts:
+class EngineFacts(Record):
     """One of several engines that variants ran on, and the overhead of its client.
 
     `overhead_p50_ns` and `overhead_p99_ns` are the latency of a statement that does nothing, sent by the
@@ -106,8 +104,7 @@ class EngineFacts:
     client_cpu_ns: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class FactorFacts:
+class FactorFacts(Record):
     """A factor of the experiment. `numeric` means that its levels are numbers, so they fit on an axis."""
 
     name: str
@@ -115,8 +112,7 @@ class FactorFacts:
     numeric: bool
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadFacts:
+class WorkloadFacts(Record):
     """A workload. `sql` is the text as written, before substitution; `clients` is a number, or a factor.
 
     For a workload by HTTP, `requests` are method and path of each kind, as written, and `protocol` gives the
@@ -139,8 +135,7 @@ class WorkloadFacts:
     cache: str = "warm"
 
 
-@dataclass(frozen=True, slots=True)
-class RankEffect:
+class RankEffect(Record):
     """The ratio of a variant's metric to the baseline's by Hodges and Lehmann, with its interval."""
 
     ratio: float
@@ -148,8 +143,7 @@ class RankEffect:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Record):
     """A variant against the baseline in one cell under one workload.
 
     `ratio`, `low` and `high` are the effect and its interval; None if there is none (refused, skipped,
@@ -194,8 +188,7 @@ class Comparison:
     agreeing: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseFloor:
+class NoiseFloor(Record):
     """What the A/A arms showed: the baseline against itself, in every block.
 
     `floor` is the relative difference that noise alone can produce in this run (0.03 is 3 %); `comparisons`
@@ -208,8 +201,7 @@ class NoiseFloor:
     comparisons: tuple[Comparison, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SliceCheckFacts:
+class SliceCheckFacts(Record):
     """Whether a comparison gives the same effect with short slices and with slices five times as long.
 
     `ratio` is the effect by short slices over the effect by long ones, with its interval from `low` to
@@ -228,8 +220,7 @@ class SliceCheckFacts:
     disturbed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ArmMetric:
+class ArmMetric(Record):
     """The measured trials of one arm in one cell under one workload."""
 
     cell: Levels
@@ -242,8 +233,7 @@ class ArmMetric:
     by_round: tuple[tuple[int, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Record):
     """Resources an operation, averaged over the trials of one variant in one cell under one workload.
 
     None if neither the server nor the machine reports it. `hot_share` is the fraction of updated rows whose
@@ -281,8 +271,7 @@ class Cost:
         return system_ns / (user_ns + system_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class CostEffect:
+class CostEffect(Record):
     """How a variant changes one cost of an operation; `cost` is its name in `uncork.model.results.costs`.
 
     Costs have a `ratio` to the baseline's, shares a `difference` in [-1, 1]; the other is None. The intervals
@@ -304,8 +293,7 @@ class CostEffect:
     exact: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RequestCounts:
+class RequestCounts(Record):
     """How the requests of one variant in one cell under one workload ended, over its complete trials.
 
     ``started = succeeded + failed``. `low` and `high` are an interval for the share that succeeds, valid at
@@ -336,8 +324,7 @@ class RequestCounts:
         return self.succeeded / self.started if self.started else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerDifference:
+class AnswerDifference(Record):
     """Where a variant's answers first differ from the baseline's, in a workload that allows it."""
 
     cell: Levels
@@ -346,8 +333,7 @@ class AnswerDifference:
     difference: str
 
 
-@dataclass(frozen=True, slots=True)
-class ArmSystem:
+class ArmSystem(Record):
     """What machine and processes did in the trials of one variant in one cell under one workload.
 
     `operations` counts those begun in these trials.
@@ -360,8 +346,7 @@ class ArmSystem:
     use: SystemUse
 
 
-@dataclass(frozen=True, slots=True)
-class BatchFacts:
+class BatchFacts(Record):
     """How one variant sends the rows of a batch; one operation is a batch.
 
     `rows` are those of a batch, `chunk` those of one statement. `executions` counts the statements that the
@@ -382,8 +367,7 @@ class BatchFacts:
     implicit: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedFigure:
+class PublishedFigure(Record):
     """A published number, before and after or alone, and what corresponds to it in this run.
 
     `published_ratio` is after / before. `cost` names what corresponds (empty: nothing): a cost, or the
@@ -405,8 +389,7 @@ class PublishedFigure:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class DataCheckFacts:
+class DataCheckFacts(Record):
     """The answer of a variant's data to a question, as text; None if its query returned no row."""
 
     cell: Levels
@@ -416,8 +399,7 @@ class DataCheckFacts:
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class OwnMetricFacts:
+class OwnMetricFacts(Record):
     """A metric of the experiment file over the complete trials of a variant on a workload in a cell."""
 
     name: str
@@ -431,8 +413,7 @@ class OwnMetricFacts:
     trials: int
 
 
-@dataclass(frozen=True, slots=True)
-class SizeFacts:
+class SizeFacts(Record):
     """One table or index of a variant in a cell. `depth` is a B-tree's levels below the root, if known."""
 
     cell: Levels
@@ -445,8 +426,7 @@ class SizeFacts:
     depth: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFacts:
+class PlanFacts(Record):
     """The executed plan of one statement, outside the timed trials.
 
     `text` is EXPLAIN's own text form. `difference` is a unified diff of the plan's shape against the
@@ -466,8 +446,7 @@ class PlanFacts:
     plan_hash: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyCurve:
+class LatencyCurve(Record):
     """The latency distribution of one variant's operations, all trials merged without loss.
 
     `points` are (quantile, nanoseconds) in ascending order.
@@ -480,8 +459,7 @@ class LatencyCurve:
     points: tuple[tuple[float, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CrossoverPoint:
+class CrossoverPoint(Record):
     """Where along a numeric factor the best variant changes.
 
     `fixed` holds the levels of the other factors. `estimate` lies between `low` and `high`; `supported`
@@ -499,8 +477,7 @@ class CrossoverPoint:
     supported: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Record):
     """Everything in a report on an experiment.
 
     `answer` is the first sentence a reader sees, `reasons` the sentences that support it. `disturbances`

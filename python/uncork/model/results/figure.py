@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
+
+from uncork.model.records import Record
 
 FigureUnit = Literal["ns", "B", "/s", "share", "ratio", ""]
 """Nanoseconds, bytes, a second, a share from 0 to 1, a ratio to a baseline, or a plain number."""
@@ -21,8 +23,7 @@ Scale = Literal["ratio", "share", "exact", "effect"]
 or as effects that were measured side by side within each run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Record):
     """One metric of a run, in the base unit.
 
     A share has `count` and `of`; the mean time of a statement has its number of calls as `count`. `within` is
@@ -55,8 +56,7 @@ class Figure:
         return math.log(self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanShape:
+class PlanShape(Record):
     """The shape of a statement's plan: nodes, relations and conditions, without numbers."""
 
     subject: str
@@ -64,8 +64,7 @@ class PlanShape:
     shape: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunFigures:
+class RunFigures(Record):
     """A run as its metrics.
 
     `asked` is what the run was asked to do, by name: equal in comparable runs. `environment` holds facts of

@@ -6,8 +6,9 @@ A value comes from one stored trial, by the names of its columns (`model.tables.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from uncork.model.records import Record
 
 Source = Literal["latency", "rate", "share", "cost", "size", "plan", "own"]
 """The source of a value: a trial's times, its operations a second, its share of operations that succeed or
@@ -20,8 +21,7 @@ Figures = Mapping[str, float | None]
 """Columns of a stored trial, by name; None or absent if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class GateMetric:
+class GateMetric(Record):
     """A metric for gates.
 
     `title` is its name in reports, `unit` the unit of its value, `better` which direction is good. `words`

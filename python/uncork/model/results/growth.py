@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from uncork.model.records import Record
 from uncork.model.variant_evidence import Levels
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthLine:
+class GrowthLine(Record):
     """How the time of an operation grows for one variant under one workload.
 
     `fixed` holds the levels of the other factors. `sizes` rise; `times_ns` are geometric means over rounds of
@@ -32,8 +30,7 @@ class GrowthLine:
     high_ns: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthFacts:
+class GrowthFacts(Record):
     """What a run says of sizes that it did not measure: an extrapolation along `factor` to the size `to`.
 
     `lines` are empty where too few sizes or rounds were measured.

@@ -8,10 +8,11 @@ estimate lies beyond the gate's bound; *kept* means that its whole interval lies
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal
 
+from uncork.model.records import Record
 from uncork.model.results.gate_metrics import GATE_METRICS, OWN_METRIC, GateMetric, own_metric
 from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.model.variant_evidence import Levels
@@ -33,8 +34,7 @@ class GateOutcome(StrEnum):
     """Broken, but by a change that somebody acknowledged, with a reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Record):
     """A requirement as it was written (`text`), and its meaning.
 
     `metric` is the name of a metric or cost (``latency_p99``, ``throughput``, ``success``, ``queries``, ...)
@@ -65,8 +65,7 @@ def known_metric(gate: Gate) -> GateMetric | None:
     return metric_of(gate) if known else None
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledgement:
+class Acknowledgement(Record):
     """An accepted change: which gate, where, why, since when (ISO date), and by whom if given.
 
     `until` is the last day on which it is valid; empty means no end. `limit` is how far the change may go: a
@@ -82,8 +81,7 @@ class Acknowledgement:
     limit: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GateCheck:
+class GateCheck(Record):
     """One gate on one workload in one cell: the measurement, and the outcome.
 
     `baseline` and `candidate` are values in the base unit (nanoseconds, bytes, a share, a number); `ratio`,
@@ -111,8 +109,7 @@ class GateCheck:
     by_round: tuple[tuple[int, float | None, float | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GuardSide:
+class GuardSide(Record):
     """One of the two sides. `what` lists what defines it: ``commit 1a2b3c4``, ``work_mem = 4MB``."""
 
     role: Literal["baseline", "candidate"]
@@ -121,8 +118,7 @@ class GuardSide:
     commit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlanDifference:
+class PlanDifference(Record):
     """How the plan of a statement differs between the sides.
 
     `kind` distinguishes a changed plan (another shape) from the same plan with other estimates (other
@@ -136,8 +132,7 @@ class PlanDifference:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SideDifference:
+class SideDifference(Record):
     """What an operation uses on either side: it may explain a gate, and is not a gate itself.
 
     `kind` is a cost (processor time, buffers, WAL, ...), a wait of sessions, a system call (how many), or a
@@ -153,8 +148,7 @@ class SideDifference:
     after: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class GuardResult:
+class GuardResult(Record):
     """The result of a guard. `status` is its exit status: 0 all kept, 3 one broken, 4 one undecided.
 
     `against` says whether the sides were measured side by side, or only the candidate, compared with earlier

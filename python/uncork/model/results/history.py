@@ -5,9 +5,9 @@ Runs are in order of time, numbered from 1. `uncork.stats.steps` defines change 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from uncork.model.records import Record
 from uncork.model.results.figure import Direction, FigureUnit
 from uncork.model.results.guard import GateOutcome
 from uncork.model.results.run_comparison import EnvironmentDifference, RunVerdict
@@ -16,8 +16,7 @@ HISTORY_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRun:
+class HistoryRun(Record):
     """One run of the series. `level` is the mean of its segment; for `note`, see `RunFigures`."""
 
     number: int
@@ -30,8 +29,7 @@ class HistoryRun:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryChange:
+class HistoryChange(Record):
     """A change point: the metric has another level from run `since` on; `last` is the run before it.
 
     `chance` is the probability that pure noise shows any point as clear in a series of this length.
@@ -57,8 +55,7 @@ class HistoryChange:
     differences: tuple[EnvironmentDifference, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NewestRun:
+class NewestRun(Record):
     """The newest run, judged against up to `window` runs before it; `runs` is the number that there are.
 
     `before` is their median; for shares, the share of all their operations; for metrics without noise, the
@@ -85,8 +82,7 @@ class NewestRun:
     practical: float
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Record):
     """One metric over comparable runs.
 
     `changes` are in order of time, the suspected one last. `false_alarms` is the share of series of pure

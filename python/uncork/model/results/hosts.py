@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from uncork.model.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeEffect:
+class ScopeEffect(Record):
     """An effect from `count` observations, with its interval; an infinite bound is None."""
 
     count: int
@@ -15,8 +14,7 @@ class ScopeEffect:
     high: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class HostScopes:
+class HostScopes(Record):
     """What a comparison shows in two or three scopes; its own interval is the widest.
 
     `these_hosts` is the effect on the hosts that were measured, from their rounds. `hosts_like_these` is that
@@ -29,8 +27,7 @@ class HostScopes:
     other_times: ScopeEffect | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HostFacts:
+class HostFacts(Record):
     """A host of an experiment that several measured, and its runs.
 
     `itself` is the effect of the baseline on itself in its rounds, in the cell and workload in which they

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from uncork.model.records import Record
 from uncork.model.results.figure import Figure
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedRun:
+class ImportedRun(Record):
     """The contents of another tool's file.
 
     `started_at` is when it was measured, in ISO form with its zone; None if the file does not say. `asked`

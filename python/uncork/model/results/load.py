@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from uncork.model.bottleneck import Bottleneck
 from uncork.model.database.finding import Finding
 from uncork.model.load import ArrivalKind, LoadOutcome, Protocol, Stalls
+from uncork.model.records import Record
 from uncork.model.system import SystemUse
 
 HttpProtocol = Literal["HTTP/1.1", "HTTP/2", "HTTP/3", "HTTP/2 or HTTP/1.1"]
@@ -18,8 +19,7 @@ LOAD_RESULT_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(Record):
     """Times in nanoseconds; of successes only. All but `count` are None if there are none.
 
     `points` are (quantile, nanoseconds) in ascending order, from an HDR histogram of three significant
@@ -40,8 +40,7 @@ class Distribution:
     points: tuple[tuple[float, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LoadRunFacts:
+class LoadRunFacts(Record):
     """Which run this is and how it went.
 
     `elapsed_ns` is the measured part. `reproduce` is the command that repeats the load. `start_late_ns` is
@@ -60,8 +59,7 @@ class LoadRunFacts:
     start_late_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LoadSettings:
+class LoadSettings(Record):
     """How the load was sent: see `LoadSpec` and `HttpSpec`. `operations` counts those of all clients.
 
     `warmup_ns` is how long the load was sent before it was measured; nothing of that is counted. `recorded`
@@ -95,8 +93,7 @@ class LoadSettings:
         return self.arrivals is not None
 
 
-@dataclass(frozen=True, slots=True)
-class FailureFacts:
+class FailureFacts(Record):
     """Transactions that failed in the same statement with the same SQLSTATE; see `FailureTotals`."""
 
     code: str
@@ -107,8 +104,7 @@ class FailureFacts:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class LoadCounts:
+class LoadCounts(Record):
     """Counts, with the identities of `uncork.model.load.LoadTotals`.
 
     `failures` divides `errors` by statement, the most frequent first; at most 100 kinds, and none for HTTP.
@@ -134,8 +130,7 @@ class LoadCounts:
     failures: tuple[FailureFacts, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Connections:
+class Connections(Record):
     """Connections of a load. The times include authentication; None if none was opened."""
 
     opened: int
@@ -145,8 +140,7 @@ class Connections:
     max_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratorFacts:
+class GeneratorFacts(Record):
     """What the generator and the server used, and whether the generator was the bottleneck.
 
     `busiest_thread` is the processor time of its busiest thread as a fraction of its working time, 0 to 1.
@@ -165,8 +159,7 @@ class GeneratorFacts:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class HttpFacts:
+class HttpFacts(Record):
     """Details of an HTTP load; see `uncork.model.load.HttpTotals`.
 
     Identities: ``planned = counts.started + not_started`` if `planned` is known; ``counts.started =
@@ -199,8 +192,7 @@ class HttpFacts:
     logins: tuple[LoginFacts, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LoginFacts:
+class LoginFacts(Record):
     """One step of the login of an HTTP load, over all clients."""
 
     name: str
@@ -209,8 +201,7 @@ class LoginFacts:
     latency: Distribution
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptFacts:
+class ScriptFacts(Record):
     """One script: its text, its weight as a share (0 to 1), and its operations' latencies.
 
     The rest is for requests of HTTP only: bytes before encryption,
@@ -230,8 +221,7 @@ class ScriptFacts:
     examples: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class StatementFacts:
+class StatementFacts(Record):
     """One statement of a script and its service times. `line` is its line in the script's text."""
 
     script: str
@@ -243,8 +233,7 @@ class StatementFacts:
     latency: Distribution
 
 
-@dataclass(frozen=True, slots=True)
-class SecondFacts:
+class SecondFacts(Record):
     """One interval of the series, over all scripts; there is one for each second of the load.
 
     Latencies are None if nothing succeeded in it. `statuses` counts the answers of HTTP whose header arrived
@@ -264,8 +253,7 @@ class SecondFacts:
     statuses: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class SteadyFacts:
+class SteadyFacts(Record):
     """Whether a load was steady, judged by a metric of each of its whole seconds (`uncork.stats.steady`).
 
     ``steady``: from its start. ``warm-up``: from `start_ns` on; throughput, p50 and p99 are of that part, and
@@ -282,8 +270,7 @@ class SteadyFacts:
     p99_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PartFacts:
+class PartFacts(Record):
     """One part of a load that several processes sent; None where it is not known.
 
     Identity: ``planned = started + not_started + unknown`` if `planned` is known. `unknown` operations were
@@ -321,8 +308,7 @@ class PartFacts:
     lost_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PartsFacts:
+class PartsFacts(Record):
     """The parts of a merged load. `without` is the load without the parts whose generators were the limit.
 
     `without` has operations a second, and p50 and p99 in nanoseconds; None if there are no such parts, or
@@ -350,8 +336,7 @@ LoadStepName = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadStep:
+class LoadStep(Record):
     """How long a transaction spent in one step on average, and which share of its time that is.
 
     `generator` is the time between its statements, in the generator. `pool` is the wait for a connection of
@@ -368,8 +353,7 @@ class LoadStep:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class StepGap:
+class StepGap(Record):
     """A step that no source counted, and why: its time is in other steps.
 
     A step `pool` is missing if the load goes through a pooler whose console was not read (*no source*), did
@@ -386,8 +370,7 @@ class StepGap:
     sent: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LoadResult:
+class LoadResult(Record):
     """Everything in a report on a load.
 
     `answer` is the first sentence a reader sees; `warnings` are one sentence each. `operation` is latency
@@ -434,8 +417,7 @@ TOGETHER_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class TogetherRunFacts:
+class TogetherRunFacts(Record):
     """Which run this is and how it went; `reproduce` is the command that repeats it."""
 
     id: str
@@ -445,16 +427,14 @@ class TogetherRunFacts:
     uncork_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class LoadOfTogether:
+class LoadOfTogether(Record):
     """One of the loads, with the report that it would have alone. `name` is ``sql``, ``http-2``, ..."""
 
     name: str
     load: LoadResult
 
 
-@dataclass(frozen=True, slots=True)
-class TogetherResult:
+class TogetherResult(Record):
     """Everything in a report on loads that started together.
 
     All seconds count from the same instant. `apart_ns` is how long after the first load the last one started.

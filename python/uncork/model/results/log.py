@@ -8,11 +8,11 @@ is a template that one session ran again and again with no other statement in be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from uncork.model.database.finding import Finding
 from uncork.model.database.missing import Missing
+from uncork.model.records import Record
 from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.log_activity import (
     CheckpointWork,
@@ -70,8 +70,7 @@ DURATION_PARTS = (
 """The bins of a histogram of durations; a duration on a bound belongs to the later bin."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogTimes:
+class LogTimes(Record):
     """How often something happened; `sum_ns` and `max_ns` are its total and longest duration."""
 
     count: int
@@ -79,8 +78,7 @@ class LogTimes:
     max_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileFacts(Record):
     """One log file. `dialect` is None if it is unknown; `prefix` is log_line_prefix.
 
     `bytes` counts those of the log itself, not of its archive. `trouble` says why it could not be read to its
@@ -107,8 +105,7 @@ class FileFacts:
     last_us: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedLine:
+class RejectedLine(Record):
     """A line that belongs to no entry: its file's name, its number from 1, its beginning."""
 
     file: str
@@ -116,8 +113,7 @@ class RejectedLine:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class LogRunFacts:
+class LogRunFacts(Record):
     """Which run this is and how it went. `elapsed_ns` is the time of reading, `bytes` the amount read."""
 
     id: str
@@ -129,8 +125,7 @@ class LogRunFacts:
     uncork_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Record):
     """What fell into one bucket of time, which begins at `start_us` (microseconds since 1970 in UTC)."""
 
     start_us: int
@@ -138,16 +133,14 @@ class Point:
     sum_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class NamedSeries:
+class NamedSeries(Record):
     """The contribution of one name, such as an application, over time."""
 
     name: str
     points: tuple[Point, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
+class Contribution(Record):
     """The contribution of one name (an application, a user, a kind); `share` is of all time, 0 to 1.
 
     Names beyond the first hundred by time (of a template: ten) are grouped as `OTHERS`.
@@ -160,8 +153,7 @@ class Contribution:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Lists:
+class Lists(Record):
     """The length of the longest list (IN, VALUES, ARRAY) in a template's executions: the size of a batch."""
 
     executions: int
@@ -169,8 +161,7 @@ class Lists:
     max: int
 
 
-@dataclass(frozen=True, slots=True)
-class Repetition:
+class Repetition(Record):
     """Rows of executions: at least ten in a row.
 
     `waiting_ns` is the time between the executions of a row, in which the server waited for the client.
@@ -186,8 +177,7 @@ class Repetition:
     pipelined: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Updates:
+class Updates(Record):
     """Updates of a template at the beginning of a log, in their order: see `log_repeated_updates`."""
 
     updates: int
@@ -195,8 +185,7 @@ class Updates:
     unchanged: int
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Record):
     """One execution from the log; `kind` says which one. For a plan, `text` is the plan."""
 
     kind: Literal["slowest", "median", "newest", "plan"]
@@ -208,8 +197,7 @@ class Example:
     parameters: str
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateFacts:
+class TemplateFacts(Record):
     """One template. `share` is of the time of all executions; `histogram` counts `DURATION_PARTS`.
 
     `identity` is the same in any log; None if the server's grammar rejects it. `failed` counts errors during
@@ -254,8 +242,7 @@ class TemplateFacts:
     servers: tuple[Contribution, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorFacts:
+class ErrorFacts(Record):
     """Messages of one kind, which may differ in names and numbers. `example` is the first one.
 
     `servers` counts them by server, most first; it is empty unless the logs are of several servers.
@@ -275,8 +262,7 @@ class ErrorFacts:
     servers: tuple[NameCount, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Incident:
+class Incident(Record):
     """One wait for a lock (`amount` in nanoseconds) or one temporary file (in bytes).
 
     `relation` is what a wait is about, by name or OID; `holder` is the last statement of the session that
@@ -294,8 +280,7 @@ class Incident:
     server: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Record):
     """How often something happened under a name; `sum` and `max` are nanoseconds or bytes."""
 
     name: str
@@ -304,8 +289,7 @@ class Tally:
     max: int
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionFacts:
+class TransactionFacts(Record):
     """Transactions of one application that the log shows from BEGIN to their end.
 
     `working_ns` is the time of their statements, with parse, bind and the end of the transaction; for the
@@ -330,8 +314,7 @@ class TransactionFacts:
     server: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerFacts:
+class ServerFacts(Record):
     """What the servers log about themselves and their sessions, in all."""
 
     connections: int
@@ -351,8 +334,7 @@ class ServerFacts:
     vacuum_work: tuple[VacuumWork, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Blocking:
+class Blocking(Record):
     """Waits of one template for a lock that another session held; "" or None if the log does not show it.
 
     `holding_text` is the last statement that had ended in the transaction that held the lock. `sum_ns` and
@@ -371,8 +353,7 @@ class Blocking:
     server: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolConnections:
+class PoolConnections(Record):
     """Connections of a pooler, by `side` (clients, servers) and reason of their end ("": beginnings)."""
 
     side: str
@@ -385,8 +366,7 @@ class PoolConnections:
     host: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolFacts:
+class PoolFacts(Record):
     """The periodic reports of a pooler (PgBouncer), usually one a minute.
 
     `working` is the average number of clients with a transaction in progress, `waiting` of them waited for a
@@ -407,8 +387,7 @@ class PoolFacts:
     bytes_out_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class LogResult:
+class LogResult(Record):
     """The contents of logs.
 
     `templates` are in descending order of time; `templates_more` counts those left out, `rare` those that are

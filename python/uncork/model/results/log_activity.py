@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from uncork.model.records import Record
 
-@dataclass(frozen=True, slots=True)
-class NameCount:
+
+class NameCount(Record):
     """How often something happened under a name."""
 
     name: str
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Record):
     """Entries that a filter left out.
 
     `by` is the first test that they fail: database, user, application, host or time of day. `name` is their
@@ -27,8 +26,7 @@ class LeftOut:
     entries: int
 
 
-@dataclass(frozen=True, slots=True)
-class LogFilter:
+class LogFilter(Record):
     """Which entries count, and which entries were left out, most first.
 
     Names are patterns: `*` stands for any text, and `!` before a pattern excludes names. `times_of_day` are
@@ -45,8 +43,7 @@ class LogFilter:
     left_out: tuple[LeftOut, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(Record):
     """The second in which most statements of one server ended.
 
     It began at `start_us`, since 1970 in UTC. `server` is empty if servers are not named.
@@ -57,8 +54,7 @@ class Peak:
     server: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SlowStatement:
+class SlowStatement(Record):
     """One of the slowest executions. `template` is the number of its template; `time_us` is when it ended.
 
     `server` is empty if servers are not named.
@@ -78,8 +74,7 @@ class SlowStatement:
     server: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HourFacts:
+class HourFacts(Record):
     """What happened in one hour, or in a longer step of a long log, from `start_us` on."""
 
     start_us: int
@@ -91,8 +86,7 @@ class HourFacts:
     errors: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionTally:
+class SessionTally(Record):
     """Sessions of one name: how many began and ended in the log, and how long the ended ones lasted."""
 
     name: str
@@ -102,8 +96,7 @@ class SessionTally:
     max_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionFacts:
+class SessionFacts(Record):
     """Sessions in a log, from log_connections and log_disconnections.
 
     `most` is the largest number of sessions of one server that were open at once, as far as the log shows it;
@@ -127,8 +120,7 @@ class SessionFacts:
     most_server: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointWork:
+class CheckpointWork(Record):
     """The work of completed checkpoints, summed up.
 
     `timed` counts checkpoints that checkpoint_timeout started, `wal` checkpoints that max_wal_size started,
@@ -155,8 +147,7 @@ class CheckpointWork:
     synced_files: int
 
 
-@dataclass(frozen=True, slots=True)
-class VacuumWork:
+class VacuumWork(Record):
     """Autovacuum's work on one table. `analyze` marks runs that only analyzed it.
 
     `tuples_dead` counts dead tuples that could not be removed yet. `buffer_misses` are buffers that had to be
@@ -185,8 +176,7 @@ RouteKind = Literal["route", "application", "session"]
 names, or only the application_name of its session."""
 
 
-@dataclass(frozen=True, slots=True)
-class RouteStatement:
+class RouteStatement(Record):
     """A template that a route sends. `rows` is the mean for each execution, None if no plan shows it."""
 
     number: int
@@ -197,8 +187,7 @@ class RouteStatement:
     rows: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class RouteFacts:
+class RouteFacts(Record):
     """What one sender sent, as comments in statements name it. `share` is of the time of all statements.
 
     `requests` counts different traces (traceparent): exactly up to a thousand, and to 3 % beyond; None if
@@ -218,8 +207,7 @@ class RouteFacts:
     statements: tuple[RouteStatement, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class QueryId:
+class QueryId(Record):
     """The server's identifier of a statement, as in pg_stat_statements.queryid, and its executions.
 
     It is a text, because JSON's numbers are not precise enough.
@@ -229,8 +217,7 @@ class QueryId:
     executions: int
 
 
-@dataclass(frozen=True, slots=True)
-class LogServer:
+class LogServer(Record):
     """What one of several servers logged. `share` is of the time of all statements, 0 to 1.
 
     `errors` counts errors, not warnings. The template is the one with most time on this server; its number is

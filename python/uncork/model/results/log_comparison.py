@@ -7,8 +7,9 @@ verdicts: nothing is randomised, and whatever else changed between them is inclu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from uncork.model.records import Record
 
 LOG_COMPARISON_VERSION = 1
 """Raised whenever a field of the JSON document changes its meaning or is removed."""
@@ -17,8 +18,7 @@ Change = Literal["new", "gone", "slower", "faster", "more", "fewer", "same"]
 """How a template changed: slower or faster by its mean, else more or fewer by its executions a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+class Period(Record):
     """Executions of one log, or of one template in it. `mean_ns` is None without executions.
 
     `list_mean` is the mean length of the longest list of an execution: the size of a batch.
@@ -45,8 +45,7 @@ class Period:
         return self.sum_ns / 1e9 / self.seconds
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateChange:
+class TemplateChange(Record):
     """One template in both logs. `busy` is the change of seconds in statements a second.
 
     It is the sum of `by_count`, the change of executions a second at the old mean, and `by_mean`, the change
@@ -62,8 +61,7 @@ class TemplateChange:
     by_mean: float
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Record):
     """One application in one log; shares are of all the log's executions and time, 0 to 1.
 
     `mean_ns` is None without executions.
@@ -76,8 +74,7 @@ class Part:
     of_time: float
 
 
-@dataclass(frozen=True, slots=True)
-class ApplicationChange:
+class ApplicationChange(Record):
     """One application in both logs; the name is empty if the log has none."""
 
     name: str
@@ -85,8 +82,7 @@ class ApplicationChange:
     after: Part
 
 
-@dataclass(frozen=True, slots=True)
-class LogComparison:
+class LogComparison(Record):
     """Two logs. `templates` are in descending order of the absolute change of time.
 
     `applications` are in descending order of their larger share of time; of each log, the first 100.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from uncork.model.records import Record
 from uncork.model.results.log_activity import NameCount
 
 
-@dataclass(frozen=True, slots=True)
-class LoopTemplate:
+class LoopTemplate(Record):
     """A template that a loop repeats.
 
     `executions` counts those in the loop, `longest` the most in one transaction or session. `waiting_ns` is
@@ -26,8 +24,7 @@ class LoopTemplate:
     servers: tuple[NameCount, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LogLoop:
+class LogLoop(Record):
     """Templates that sessions repeat with other statements in between, the one with the most time first.
 
     `stretches` is the number of transactions that did so; outside of transactions (`in_transaction` is

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from uncork.model.records import Record
 
 COST_VERSION: Final = 1
 
@@ -11,8 +12,7 @@ CostVerdict = Literal["costs less", "costs more", "costs something", "not enough
 """The cost against the share that matters: certainly less, certainly more, certainly some, or unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
+class Ratio(Record):
     """An effect as a ratio to no observer, with its interval; an infinite bound is None."""
 
     ratio: float
@@ -21,8 +21,7 @@ class Ratio:
     rounds: int
 
 
-@dataclass(frozen=True, slots=True)
-class IdleCost:
+class IdleCost(Record):
     """What an observer uses while nothing runs, in nanoseconds of processor time a second, with intervals.
 
     The server's is the difference to no observer, in windows close in time; None if its processes are not
@@ -36,8 +35,7 @@ class IdleCost:
     server_spread_ns: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Record):
     """A short part of a steady load during which each observer was on (listed in `on`) or off throughout.
 
     `work_ns` is the processor time of the server and of this process: load, observer and all. `others_ns` is
@@ -53,8 +51,7 @@ class Slice:
     stolen_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Switched:
+class Switched(Record):
     """The cost of an observer that was switched on and off within one load; ratios of on to off.
 
     `plain` compares all slices with it on to all with it off. `adjusted` removes the noise of other programs
@@ -81,8 +78,7 @@ class Switched:
     apart: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ObserverCost:
+class ObserverCost(Record):
     """One observer under one workload in one cell. A metric that was not measured is None.
 
     `throughput`, `p50`, `p99`, `server_cpu` and `service_cpu` (processor time an operation, of the server and
@@ -110,16 +106,14 @@ class ObserverCost:
     switched: Switched | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pushes:
+class Pushes(Record):
     """What an agent in a service pushed to its receiver during the measurement."""
 
     count: int
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueCost:
+class CatalogueCost(Record):
     """What one reading of the catalogue costs, on average over `readings`.
 
     A watch of `watch_ns` makes one: snapshots of all counters, details of the `tables` that statements use,
@@ -143,8 +137,7 @@ class CatalogueCost:
         return (self.observer_ns + (self.server_ns or 0.0)) / self.watch_ns
 
 
-@dataclass(frozen=True, slots=True)
-class ObserverCosts:
+class ObserverCosts(Record):
     """The result of `uncork observe-cost`. `practical` is the share that matters (0.01 is 1 %).
 
     `pushes` describes an agent in a service: costs and idle metrics are then the service's, not the server's.

@@ -6,10 +6,11 @@ base unit, ratios are after / before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal
 
+from uncork.model.records import Record
 from uncork.model.results.figure import Direction, FigureUnit, Scale
 
 RUN_COMPARISON_VERSION = 1
@@ -32,8 +33,7 @@ class RunVerdict(StrEnum):
     NOT_ENOUGH_EVIDENCE = "not enough evidence"
 
 
-@dataclass(frozen=True, slots=True)
-class RunSide:
+class RunSide(Record):
     """One run of a comparison. `names` were given to it; `commit` is None if unknown."""
 
     id: str
@@ -47,8 +47,7 @@ class RunSide:
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentDifference:
+class EnvironmentDifference(Record):
     """A fact that differs between two runs; a value is empty if the run does not have it.
 
     `grave` facts are of the machine: metrics of another machine say nothing about what was changed.
@@ -61,8 +60,7 @@ class EnvironmentDifference:
     grave: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FigureComparison:
+class FigureComparison(Record):
     """One metric of two runs. `low` and `high` bound the ratio; None if there is no interval.
 
     For a share, `ratio`, `low` and `high` are of its odds, None if nothing happened in either run.
@@ -94,8 +92,7 @@ class FigureComparison:
     assumed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PlanChange:
+class PlanChange(Record):
     """A statement whose plan changed; `difference` is a unified diff of the plans' shapes."""
 
     subject: str
@@ -103,8 +100,7 @@ class PlanChange:
     difference: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunPair:
+class RunPair(Record):
     """A run beside the one compared with. `alone` are metrics that only one of them has, by run.
 
     `changed` are the subjects of the statements that a cure changed.
@@ -121,8 +117,7 @@ class RunPair:
     changed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesPoint:
+class SeriesPoint(Record):
     """One second of a load, or one level of a sweep.
 
     `at` is seconds from the beginning, or the level. `throughput` and `failed` are operations a second that
@@ -138,8 +133,7 @@ class SeriesPoint:
     statuses: dict[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class RunSeries:
+class RunSeries(Record):
     """The time series of a run. `statuses` counts answers of HTTP by status."""
 
     run: str
@@ -148,16 +142,14 @@ class RunSeries:
     statuses: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class NextStep:
+class NextStep(Record):
     """What to do next, with the command that does it if there is one."""
 
     text: str
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunComparison:
+class RunComparison(Record):
     """Everything in a report on runs beside one of them (`before`).
 
     `series` are those of loads and sweeps, that of `before` first. `cure` is the run of the cure whose watch

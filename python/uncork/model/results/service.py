@@ -8,10 +8,10 @@ flight, is the fraction of a request's time that passes there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from uncork.model.bottleneck import Bottleneck
+from uncork.model.records import Record
 from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import LoadResult
 from uncork.model.results.log import LogResult
@@ -58,8 +58,7 @@ is everything else in the service: for a connection of its pool, an interpreter 
 network."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceRunFacts:
+class ServiceRunFacts(Record):
     """Which run this is and how it went. `server` is the service's address."""
 
     id: str
@@ -72,8 +71,7 @@ class ServiceRunFacts:
     uncork_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class TimePlace:
+class TimePlace(Record):
     """The average number of requests in one place; `share` is the fraction of all requests in flight.
 
     `ns` is the time that an average request passes there, None if uncork sent no requests.
@@ -85,8 +83,7 @@ class TimePlace:
     ns: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class SentTemplate:
+class SentTemplate(Record):
     """What one request sends of one template.
 
     `calls` is the mean number of executions for each request, with its 95 % interval if it is known.
@@ -107,8 +104,7 @@ class SentTemplate:
     traced: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RequestFunctions:
+class RequestFunctions(Record):
     """What the service computed while only one kind of request was sent.
 
     `hottest` is the function with the most time of its own. `mostly` is the deepest function that, with the
@@ -121,8 +117,7 @@ class RequestFunctions:
     samples: int
 
 
-@dataclass(frozen=True, slots=True)
-class RequestFacts:
+class RequestFacts(Record):
     """One kind of request.
 
     `sent`, `failed` and the latencies are from the time in which all requests were sent together; `alone_ns`
@@ -148,8 +143,7 @@ class RequestFacts:
     functions: RequestFunctions | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerFacts:
+class WorkerFacts(Record):
     """One process of the service, and what it used while it was watched for `elapsed_ns`.
 
     `waited_ns` is how long its threads were ready to run and waited for a processor. `busiest` is the
@@ -175,8 +169,7 @@ class WorkerFacts:
         return (self.user_ns + self.system_ns) / max(1, self.elapsed_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class OriginFacts:
+class OriginFacts(Record):
     """Busy sessions by the route that comments in their statements name, on average, and their share."""
 
     origin: str
@@ -184,8 +177,7 @@ class OriginFacts:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceFinding:
+class ServiceFinding(Record):
     """What costs time, and what to do about it.
 
     `share` is the fraction of the requests' time that it explains, 0 to 1, or above 1 if it refuses requests.
@@ -200,8 +192,7 @@ class ServiceFinding:
     template: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PoolUse:
+class PoolUse(Record):
     """What PgBouncer's console counted while all requests were sent together, for all its clients.
 
     `waiting` clients waited for a connection on average. `transaction_ns` is the mean time of a transaction,
@@ -214,8 +205,7 @@ class PoolUse:
     wait_ns: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceResult:
+class ServiceResult(Record):
     """A profiled service.
 
     `time` are the places where requests pass their time, the longest first. `explained` is the fraction of

@@ -7,8 +7,9 @@ time (`cpu`), time asleep (`off-cpu`), a heap. Shares are fractions of all that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from uncork.model.records import Record
 
 LEAST_SAMPLES: Final = 100
 """Samples from which on a report names hot functions and draws a flame graph."""
@@ -20,8 +21,7 @@ ProfileFormat = Literal["perf", "pprof", "speedscope", "pyroscope", "folded"]
 """Formats of other tools' profiles: perf script, pprof, speedscope, Pyroscope, folded stacks."""
 
 
-@dataclass(frozen=True, slots=True)
-class StackRunFacts:
+class StackRunFacts(Record):
     """Which run this is and how it went. `target` is what was profiled, without passwords."""
 
     id: str
@@ -33,8 +33,7 @@ class StackRunFacts:
     uncork_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class MethodFacts:
+class MethodFacts(Record):
     """How processes were sampled.
 
     `call_graph` is how stacks were unwound: by dwarf or frame pointers (fp), with the reason. `cannot_see`
@@ -52,8 +51,7 @@ class MethodFacts:
     cannot_see: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FrameFacts:
+class FrameFacts(Record):
     """One frame: its own and total shares, also in the run compared with, if there is one."""
 
     name: str
@@ -64,8 +62,7 @@ class FrameFacts:
     total_before: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class EntryFacts:
+class EntryFacts(Record):
     """A way into the kernel: the frame of the user's code that entered it, the kernel's frame, and its share.
 
     `caller` is the usual caller of the user's frame, which is often only a library's wrapper.
@@ -77,16 +74,14 @@ class EntryFacts:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class LabelShare:
+class LabelShare(Record):
     """A share by what a session was doing, or for whom."""
 
     name: str
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class RouteFrames:
+class RouteFrames(Record):
     """What the application spent for one route, and its hottest frames, as shares of the route's.
 
     Labels of the profile name the route; it is empty for stacks without such a label. `samples` is about how
@@ -99,8 +94,7 @@ class RouteFrames:
     samples: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureFacts:
+class MeasureFacts(Record):
     """One measure: its total, the kernel's share (None if unknown), and its frames.
 
     `frames` are the hottest by own and by total share, the hottest first; `changes` are those whose share
@@ -126,8 +120,7 @@ class MeasureFacts:
     imported_from: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessFacts:
+class ProcessFacts(Record):
     """One process and the processor time that the kernel counted of it."""
 
     pid: int
@@ -137,8 +130,7 @@ class ProcessFacts:
     system_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class SyscallFacts:
+class SyscallFacts(Record):
     """One system call of all processes, or of one template: `time_ns` includes waiting in it."""
 
     syscall: str
@@ -148,8 +140,7 @@ class SyscallFacts:
     time_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class StackFinding:
+class StackFinding(Record):
     """A finding from stacks: its name, and a sentence with its evidence."""
 
     name: Literal["system time"]
@@ -158,8 +149,7 @@ class StackFinding:
     frames: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StackResult:
+class StackResult(Record):
     """Everything in a report on a profile of stacks. `against` is the run compared with, if there is one."""
 
     run: StackRunFacts

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from uncork.model.bottleneck import Resource
 from uncork.model.database.finding import Finding
+from uncork.model.records import Record
 from uncork.model.sweep import SweepAxis
 
 SWEEP_RESULT_VERSION = 1
@@ -19,8 +19,7 @@ FEWEST_ROUNDS = 5
 """Fewer rounds than this cannot exclude any level (`uncork.stats.interval`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRunFacts:
+class SweepRunFacts(Record):
     """Which run this is, how it went, and the command that repeats the sweep."""
 
     id: str
@@ -32,8 +31,7 @@ class SweepRunFacts:
     uncork_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class LevelFacts:
+class LevelFacts(Record):
     """One level: means over its load steps.
 
     `low` and `high` bound the throughput of a typical step, from rounds; None if there are too few.
@@ -61,8 +59,7 @@ class LevelFacts:
     message: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class KneeFacts:
+class KneeFacts(Record):
     """The knee: its level, and the levels between which it lies.
 
     None if it may lie beyond the levels that were measured.
@@ -74,8 +71,7 @@ class KneeFacts:
     rounds: int
 
 
-@dataclass(frozen=True, slots=True)
-class SaturationFacts:
+class SaturationFacts(Record):
     """The lowest level from which on more clients only wait: see `uncork.stats.load.knee.Saturation`."""
 
     level: float
@@ -83,8 +79,7 @@ class SaturationFacts:
     growth: float
 
 
-@dataclass(frozen=True, slots=True)
-class LawFacts:
+class LawFacts(Record):
     """The Universal Scalability Law fitted to clients, with intervals: see `uncork.stats.load.scalability`.
 
     `peak` is None if throughput never falls; its bounds are None if infinite. `describes` says whether the
@@ -105,8 +100,7 @@ class LawFacts:
     describes: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectiveFacts:
+class ObjectiveFacts(Record):
     """An objective: the highest level that met it, with all levels below, and the lowest that missed it.
 
     None if there is no such level. `open` are levels in rounds that decide neither.
@@ -118,8 +112,7 @@ class ObjectiveFacts:
     open: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CliffFacts:
+class CliffFacts(Record):
     """Where the server breaks: the last level that works, the first that does not, and the error message."""
 
     works: float | None
@@ -127,8 +120,7 @@ class CliffFacts:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class BottleneckFacts:
+class BottleneckFacts(Record):
     """A resource that became the bottleneck at a level: see `uncork.model.bottleneck`."""
 
     level: float
@@ -138,8 +130,7 @@ class BottleneckFacts:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedObjective:
+class VerifiedObjective(Record):
     """An objective during the verification: the measured quantity, None if nothing succeeded."""
 
     text: str
@@ -147,8 +138,7 @@ class VerifiedObjective:
     holds: bool
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedFacts:
+class VerifiedFacts(Record):
     """A load after the sweep, with arrivals that do not wait, at `share` of the throughput at `knee`.
 
     `rate` is in arrivals a second. Latency counts from the intended start. `wrong` is the share of arrivals
@@ -176,8 +166,7 @@ class VerifiedFacts:
         return self.works and all(objective.holds for objective in self.objectives)
 
 
-@dataclass(frozen=True, slots=True)
-class SweepResult:
+class SweepResult(Record):
     """Everything in a report on a sweep.
 
     `answer` is the first sentence a reader sees; `warnings` are one sentence each. `levels` are in ascending

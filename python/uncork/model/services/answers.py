@@ -10,11 +10,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final
 
 from uncork.model.http_trial import HttpAnswer
+from uncork.model.records import Record
 from uncork.model.units import count_words
 
 _SHOWN: Final = 60
@@ -44,8 +45,7 @@ class Change(StrEnum):
     """The status, or the kind of the body: no rule allows that."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRules:
+class AnswerRules(Record):
     """What two answers may differ in.
 
     `ignore` are patterns of places in JSON that are left out, `order_free` patterns of lists whose order does
@@ -58,16 +58,15 @@ class AnswerRules:
 
     def lines(self, wider: AnswerRules) -> str:
         """Return the lines of an experiment file that make these rules as wide as `wider`."""
-        pairs = ((name, getattr(self, name), getattr(wider, name)) for name in self.__slots__)
+        new = {name: sorted(set(texts) - set(asdict(self)[name])) for name, texts in asdict(wider).items()}
         return " and ".join(
-            f"{name} = [{', '.join(map(_toml, (*own, *sorted(set(more) - set(own)))))}]"
-            for name, own, more in pairs
-            if set(more) - set(own)
+            f"{name} = [{', '.join(map(_toml, (*asdict(self)[name], *texts)))}]"
+            for name, texts in new.items()
+            if texts
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Record):
     """One place in which the second of two answers differs from the first.
 
     `place` is a pointer, "" for the whole body, and `pattern` the same with ``*`` for positions in lists. A

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from uncork.model.records import Record
 from uncork.model.redaction import is_secret, redact
 
 HIDDEN: Final = "***"
@@ -21,8 +21,7 @@ _TOKEN: Final = re.compile(r"(?=[^\s]*\d)(?=[^\s]*[A-Za-z])[A-Za-z0-9+=_-]{20,}"
 _OPTION: Final = re.compile(r"(--?[A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class RunningProgram:
+class RunningProgram(Record):
     """How a program was started.
 
     `command` is its program, with an absolute path, and its arguments; empty if it is unknown, for example

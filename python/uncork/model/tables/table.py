@@ -6,6 +6,8 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, dataclass_transform
 
+from uncork.model.records import Record
+
 Type = Literal["text", "integer", "real", "flag", "bytes", "time"]
 _TYPES: Final[dict[str, Type]] = {
     "str": "text",
@@ -17,8 +19,7 @@ _TYPES: Final[dict[str, Type]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Record):
     """A column; `unit` is empty for names and plain counts. Times are in UTC, to the microsecond."""
 
     name: str
@@ -36,8 +37,7 @@ PLAN_HASH: Final = Column(
 """The column of tables of plans by which plans can be matched, also across tables and runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Record):
     """A table; `key` names the columns that identify a row."""
 
     name: str

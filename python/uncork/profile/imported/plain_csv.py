@@ -8,10 +8,10 @@ import io
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from uncork.model.records import Record
 from uncork.model.results.figure import Direction, Figure, FigureUnit
 from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported.parts import mean_figure
@@ -38,8 +38,7 @@ _QUANTILE: Final = re.compile(r"p\d{1,2}(?:\.\d+)?")
 _EPOCH: Final = range(10**9, 10**10)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Record):
     """One value, in the base unit `unit`."""
 
     time: datetime

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
 from uncork.errors import UsageError
+from uncork.model.records import Record
 from uncork.model.results.imported import ImportedRun
 from uncork.profile.imported import (
     h2load,
@@ -34,8 +35,7 @@ _WRONG: Final = (
 _FIRST_YEAR, _LAST_YEAR = 1970, 2200
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
+class _Format(Record):
     """A reader that returns None for another format, and the command that writes this one."""
 
     read: Callable[[Any], ImportedRun | list[ImportedRun] | None]

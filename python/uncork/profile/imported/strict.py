@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from uncork.model.records import Record
 
 _SHOWN: Final = 40
 
@@ -17,8 +18,7 @@ def shown(found: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Record):
     """A value of a JSON document, and the path to it, such as ``results[2].mean``.
 
     All methods raise ValueError if the value has another type; the message names the path.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 from urllib.parse import unquote, urlsplit
 
 from uncork.errors import UsageError
+from uncork.model.records import Record
 
 Backend = Literal["s3", "gs", "az", "http", "ssh"]
 
@@ -26,8 +27,7 @@ _SSH: Final = re.compile(
 _HOST_OF_AZURE: Final = re.compile(r"([^@/]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.windows\.net", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectAddress:
+class ObjectAddress(Record):
     """The address of logs: the name of one object, a prefix, or a glob.
 
     `bucket` is a bucket or a container; for a web server, scheme and host; for ssh, user, host and port.
@@ -48,8 +48,7 @@ class ObjectAddress:
         return f"{self.shown.removesuffix(self.key)}{key}" if self.backend != "http" else self.shown
 
 
-@dataclass(frozen=True, slots=True)
-class LogObject:
+class LogObject(Record):
     """An object that holds a log, as it was when it was found.
 
     `modified_s` is when it was last written, in seconds since 1970. `etag` changes with its content; it is

@@ -14,13 +14,14 @@ import os
 import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from uncork.errors import ConnectError, UncorkError, UsageError
 from uncork.model.extras import install_extra
+from uncork.model.records import Record
 from uncork.profile.objects.address import Backend, LogObject, ObjectAddress
 
 if TYPE_CHECKING:
@@ -249,8 +250,7 @@ _CREDENTIALS: Final[dict[Backend, str]] = {
 Kind = Literal["again", "changed", "absent", "final"]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Record):
     """What went wrong with a request, and what to do about it.
 
     `kind` is ``again`` if the same request may succeed later, ``changed`` if the object is not the one that
@@ -340,8 +340,7 @@ _CONNECTION: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Record):
     """Settings for obstore, beside what it reads from the environment itself; they may hold secrets."""
 
     config: dict[str, object] = field(default_factory=dict, repr=False)

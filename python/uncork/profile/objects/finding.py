@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from uncork.errors import SetupError
+from uncork.model.records import Record
 from uncork.profile.objects.address import LogObject, ObjectAddress, parse_object_address
 from uncork.profile.objects.client import Absent, Changed, Client
 from uncork.profile.objects.clients import open_client
@@ -22,8 +22,7 @@ _AT_ONCE: Final = 16
 _MAGIC: Final = re.compile(r"[*?[]")
 
 
-@dataclass(frozen=True, slots=True)
-class FoundObjects:
+class FoundObjects(Record):
     """The logs at an address, sorted by name, and the names of other objects there."""
 
     objects: tuple[LogObject, ...]

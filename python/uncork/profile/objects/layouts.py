@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
+from uncork.model.records import Record
 from uncork.profile.objects.address import LogObject
 
 _PACKED: Final = r"(?:\.(?:gz|zst|bz2|xz|lz4))?$"
@@ -44,8 +44,7 @@ _ZONES: Final = timedelta(hours=14)
 FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class NamedTimes:
+class NamedTimes(Record):
     """When the entries of an object were written, from its name, in UTC.
 
     `end` is None if the name does not give it. Then the entries end where the next object of the same

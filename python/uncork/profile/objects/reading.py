@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from uncork.errors import ConnectError
+from uncork.model.records import Record
 from uncork.profile.objects.address import LogObject
 from uncork.profile.objects.client import Absent, Changed
 from uncork.profile.objects.clients import Clients
@@ -25,8 +26,7 @@ _VERSIONS: Final = 3
 """How often an object may change before its first byte is read, as the log of the current hour does."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
+class _Range(Record):
     """A range of an object, by its place in the order, while it is fetched."""
 
     place: int

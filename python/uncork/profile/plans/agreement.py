@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from uncork.model.database.plan import PlanNode
+from uncork.model.records import Record
 from uncork.model.units import count_words, series_words
 
 _KEPT: Final = "Materialize"
@@ -39,8 +39,7 @@ _NAMED: Final = 3
 """How many tables of a join are named."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Record):
     """A difference in a sentence. A small one does not void a comparison."""
 
     text: str

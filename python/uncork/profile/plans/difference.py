@@ -9,9 +9,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from uncork.model.records import Record
 from uncork.model.units import format_count
 
 _NODE: Final = re.compile(
@@ -29,8 +29,7 @@ ANALYZE samples 30 000 rows of a larger table. It estimates a value that one row
 standard deviation of 6 %, so that two samples of the same table differ by up to this ratio."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanLine:
+class PlanLine(Record):
     """The line of a node in the text of a plan, without the details below it.
 
     `cost` is the planner's estimate for the whole node; `rows` and `width` (in bytes) are its estimates for

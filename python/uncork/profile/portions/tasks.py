@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from uncork import _native
 from uncork.errors import SetupError, UsageError
+from uncork.model.records import Record
 from uncork.profile.logs import LogRequest, core_request, log_name
 from uncork.profile.objects.address import LogObject
 
@@ -15,8 +16,7 @@ PART_BYTES: Final = 256 << 20
 """Size of the parts of a large plain file. Others are read as a whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogTask:
+class LogTask(Record):
     """A part of logs to read: it can be read again, by any process, with the same result.
 
     `number` is its place in the order of the logs. `request` has one path. `version` is the object's etag, or

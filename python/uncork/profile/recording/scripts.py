@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 from typing import Final
 
 from uncork.model.database.recording import LoggedStatement, LoggedTransaction, RecordedTransaction, Recording
+from uncork.model.records import Record
 from uncork.model.units import count_words, format_duration, share_text
 from uncork.profile.recording.transactions import LoggedSessions
 from uncork.profile.shapes.nodes import tokens_of
@@ -27,16 +27,14 @@ _ONE_COLON: Final = re.compile(r"(?<!:):(?!:)")
 """What a script could take for a variable, such as the bounds of an array's slice."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptStatement:
+class ScriptStatement(Record):
     """A statement of a script, with ``:name`` for each variable, and the values of these."""
 
     text: str
     values: Mapping[str, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(Record):
     """A text with variables: parameters by their number, and constants as they are written."""
 
     text: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from uncork.model.database.recording import LoggedStatement, LoggedTransaction
+from uncork.model.records import Record
 from uncork.profile.shapes.nodes import tokens_of
 
 COLUMNS: Final = (
@@ -35,8 +36,7 @@ SEVERAL: Final = "the client sent several statements in one message"
 CUT: Final = "the log does not show where they begin or end"
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedSessions:
+class LoggedSessions(Record):
     """The transactions of a log by their beginning, and how many are left out, by the reason.
 
     `untimed` counts statements whose duration is not in the log.

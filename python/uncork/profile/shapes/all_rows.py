@@ -8,11 +8,11 @@ new ones do with the transition table: INSERT ... SELECT, and one UPDATE with th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from uncork.model.database.catalogue import ColumnFacts, TriggerBody
 from uncork.model.database.names import content_query, quoted, sql_name
+from uncork.model.records import Record
 from uncork.profile.shapes.bodies import returned_after
 from uncork.profile.shapes.nodes import (
     chained,
@@ -43,8 +43,7 @@ class _Refused(Exception):
     """A statement cannot be turned."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Turned:
+class _Turned(Record):
     """A statement for all rows, the table that it writes, and a query of what must be the same after it."""
 
     sql: str

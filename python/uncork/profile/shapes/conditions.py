@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from uncork.model.database.statement import Predicate, ValueKind
+from uncork.model.records import Record
 from uncork.profile.shapes.nodes import chained, enum_of, kind_of, sql_of
 from uncork.profile.shapes.operands import Operand, columns_in, operand, operands, table_of
 from uncork.profile.shapes.scopes import Scope
@@ -55,8 +56,7 @@ _OPPOSITES: Final[Mapping[str, str]] = {
 _ANY: Final = {("=", True): "in", ("<>", False): "not in"}
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Record):
     """A part of a condition between AND, OR and NOT, and its predicates."""
 
     node: Any
@@ -121,8 +121,7 @@ def _is_turned_between(expression: Any, scope: Scope) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
+class _Leaf(Record):
     """Make the predicates of one comparison."""
 
     scope: Scope

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from uncork.model.database.statement import ColumnName, ValueKind
+from uncork.model.records import Record
 from uncork.profile.shapes.nodes import (
     chained,
     children,
@@ -28,8 +29,7 @@ _SIMPLE: Final[Mapping[str, ValueKind]] = {
 _ESCAPES: Final = frozenset({"like_escape", "similar_to_escape"})
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Record):
     """An operand. Lower ranks are better sides of a predicate; `rank` 9 is a value without columns.
 
     The other fields are as in `Predicate`; `expression` is filled by `expressed`.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
+from uncork.model.records import Record
 from uncork.profile.shapes.nodes import kind_of, parsed
 
 _LITERAL: Final = re.compile(
@@ -24,8 +25,7 @@ Value = str | int
 """A constant's text, or the number of a parameter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Record):
     """A statement of a log with its parameters as the log writes them, in the order of the log."""
 
     template: int
@@ -45,8 +45,7 @@ class RepeatedUpdates:
     unchanged: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(Record):
     """What an UPDATE does: the parameter of each column that it sets, None for anything but a constant.
 
     `keys` are the parameters of the columns that choose the row; None if it may change any row.

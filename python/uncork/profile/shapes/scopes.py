@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from uncork.model.database.statement import ColumnName
+from uncork.model.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Outputs:
+class Outputs(Record):
     """The columns that a query returns, in order, each with the table's column that it passes through.
 
     `rest` is the table of all other columns if the query has a ``*`` of a table with unknown columns.
@@ -34,8 +34,7 @@ class Outputs:
         return Outputs(tuple(pairs), self.rest if self.rest == other.rest else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Record):
     """What a FROM clause makes available under a name.
 
     `table` is the table's name in the catalogue and `columns` its columns, None if they are unknown.
@@ -108,8 +107,7 @@ class CommonName:
     reading: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(Record):
     """A column, the name of its source, and whether that belongs to the query itself."""
 
     column: ColumnName

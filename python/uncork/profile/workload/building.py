@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from random import Random
 from typing import Final
 
@@ -17,6 +17,7 @@ from uncork.model.database.workload import (
     SampledRows,
     ValueOrigin,
 )
+from uncork.model.records import Record
 from uncork.profile.shapes.nodes import kind_of, parsed
 from uncork.profile.statement_parts import logged_values
 from uncork.profile.typed_parameters import rewrite_typed_parameters
@@ -42,16 +43,14 @@ _ROW_NS: Final = 20.0
 _COMMANDS: Final = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(Record):
     """A text of one execution, and its parameters as a log has them (``$1 = '5', $2 = NULL``)."""
 
     text: str
     parameters: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SeenStatement:
+class SeenStatement(Record):
     """A template that a server was seen to execute.
 
     `text` is the template with ``?``, `sql` the statement in pg_stat_statements with ``$1``, empty if
@@ -71,8 +70,7 @@ class SeenStatement:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Partial:
+class _Partial(Record):
     """The values that one text has of a template's parameters, by number."""
 
     values: Mapping[int, str | None]

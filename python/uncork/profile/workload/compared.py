@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from uncork.model.database.workload import CalledOperation, SampledExpression, SampleShape
+from uncork.model.records import Record
 from uncork.profile.shapes.nodes import (
     chained,
     children,
@@ -38,8 +38,7 @@ _Part = tuple[list[CalledOperation], list[Any]]
 _ANY: Final = frozenset({"AEXPR_OP_ANY", "AEXPR_OP_ALL"})
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Record):
     """What a statement compares with a parameter.
 
     `expression` is its SQL with plain column names; it may have parameters. `columns` are the columns in it,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, Final
 
 from uncork.model.database.catalogue import Catalogue, ColumnFacts
 from uncork.model.database.workload import RowSample, Sample, SampledExpression, SampledRows
+from uncork.model.records import Record
 from uncork.profile.shapes.bodies import body_statements
 from uncork.profile.shapes.nodes import column_fields, kind_of, parsed
 from uncork.profile.statement_parts import aliases_of
@@ -25,8 +26,7 @@ _NESTED: Final = 8
 """Views on views that are followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Record):
     """What is known of the database: its catalogue, and rows and columns of unique keys by table.
 
     `samples` are the values of expressions in some rows, and `together` those of several expressions in the

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from uncork.model.records import Record
 from uncork.profile.shapes.nodes import kind_of, parsed, tokens_of
 
 Token = tuple[str, str]
@@ -39,8 +39,7 @@ _IN: Final = re.compile(r"\b(NOT\s+)?IN\s*\(\s*(\$\d+)\s*/\*, \.\.\. \*/\s*\)", 
 _ARRAY: Final = re.compile(r"\bARRAY\s*\[\s*(\$\d+)\s*/\*, \.\.\. \*/\s*\]", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Record):
     """A constant in the text of a statement: its value, None for NULL, and how the text writes it."""
 
     value: str | None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from uncork.model.database.names import quoted, sql_name
+from uncork.model.records import Record
 from uncork.profile.shapes.nodes import (
     chained,
     column_fields,
@@ -21,8 +21,7 @@ from uncork.profile.shapes.nodes import (
 _CHANGING: Final = ("update_stmt", "delete_stmt")
 
 
-@dataclass(frozen=True, slots=True)
-class MatchingRows:
+class MatchingRows(Record):
     """A query of rows that a statement can find: each column gives the values of one parameter.
 
     `numbers` are the parameters, in the order of the columns; those in `arrays` take several values at once.

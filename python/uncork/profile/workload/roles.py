@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from uncork.model.database.workload import SampleShape
+from uncork.model.records import Record
 from uncork.profile.shapes.nodes import children, function_name, kind_of, parsed
 from uncork.profile.statement_parts import aliases_of, statement_parts
 from uncork.profile.workload.compared import Compared, compared, shifts
@@ -48,8 +49,7 @@ _WRAPPERS: Final = frozenset({"CoalesceExpr", "CaseExpr", "MinMaxExpr", "A_Indir
 _CHANGES: Final = frozenset({"InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"})
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Record):
     """A parameter (``$number``). `tables` is its column's table, or all if the statement leaves it open.
 
     `expression` is the SQL of what it is compared with, a column or more; it is empty if there is none.
@@ -66,8 +66,7 @@ class Parameter:
     shape: SampleShape = "value"
 
 
-@dataclass(frozen=True, slots=True)
-class TakenApart:
+class TakenApart(Record):
     """A statement with $1: all its parameters, its tables, and whether it changes rows.
 
     `target` is the table of an INSERT, else empty. `inserted` maps the columns that it stores to parameters,

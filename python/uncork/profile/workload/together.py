@@ -7,12 +7,12 @@ seldom occur in one row, so a statement would find nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from uncork.model.database.catalogue import ConstraintFacts
 from uncork.model.database.names import quoted
 from uncork.model.database.workload import Reference, SampledExpression, SampledRows
+from uncork.model.records import Record
 from uncork.profile.workload.known import Known
 from uncork.profile.workload.roles import Parameter, TakenApart
 
@@ -20,8 +20,7 @@ _MOST_REFERENCES: Final = 3
 """Tables that each sampled row is followed to, by a unique key each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(Record):
     """Rows to sample, and which of their values each parameter has, by its number."""
 
     sampled: SampledRows
