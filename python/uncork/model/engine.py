@@ -43,8 +43,7 @@ ENGINES: dict[str, EngineKind] = {
 def engine_kind(name: str) -> EngineKind:
     """Return what is known of an engine; ``dbapi:MODULE`` is any module that follows PEP 249.
 
-    Raises:
-        KeyError: if there is no such engine. PostgreSQL has no kind, as no driver sends its load.
+    Raises KeyError if there is no such engine. PostgreSQL has no kind, as no driver sends its load.
     """
     if name in ENGINES:
         return ENGINES[name]

@@ -151,10 +151,7 @@ class Measurement(Record):
 
         `latency_mean`, `latency_p50`, `latency_p90`, `latency_p95` and `latency_p99` are nanoseconds an
         operation; `throughput` is operations a second; `success` is the fraction of operations that
-        succeeded.
-
-        Raises:
-            KeyError: if there is no such metric.
+        succeeded. Raises KeyError if there is no such metric.
         """
         if name == "success":
             return self.succeeded / self.started if self.started else None

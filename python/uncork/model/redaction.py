@@ -70,7 +70,6 @@ def without_password(text: str, conninfo: str, hidden: str = "***") -> str:
 
 
 def _passwords(conninfo: str) -> list[str]:
-    """Return the values of the key ``password`` in a connection string, as written."""
     values = (found[2] for found in _PASSWORD.finditer(conninfo))
     return [value.partition("&")[0] if _URI.match(conninfo.lstrip()) else value for value in values]
 

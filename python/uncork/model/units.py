@@ -36,8 +36,7 @@ _QUANTITY: Final = re.compile(r"\s*(\d+(?:_\d+)*(?:\.\d+)?)\s*([a-zµ%]+)\s*", r
 def parse_duration(text: str) -> int:
     """Return the nanoseconds in a text such as ``250ms``, ``1.5s``, ``30min`` or ``2h``.
 
-    Raises:
-        ValueError: if there is no unit, an unknown one, or no number.
+    Raises ValueError if there is no unit, an unknown one, or no number.
     """
     match = _QUANTITY.fullmatch(text)
     if match is None or match[2] not in _DURATION:
@@ -48,8 +47,7 @@ def parse_duration(text: str) -> int:
 def parse_bytes(text: str) -> int:
     """Return the bytes in a text such as ``512 B``, ``8kB``, ``1.5 MB`` or ``2 GiB``.
 
-    Raises:
-        ValueError: if there is no unit, an unknown one, or no number.
+    Raises ValueError if there is no unit, an unknown one, or no number.
     """
     match = _QUANTITY.fullmatch(text)
     if match is None or match[2].lower() not in _BYTES:
@@ -60,8 +58,7 @@ def parse_bytes(text: str) -> int:
 def parse_share(text: str) -> float:
     """Return the fraction in a percentage: ``3%`` is 0.03.
 
-    Raises:
-        ValueError: if the text is not a percentage.
+    Raises ValueError if the text is not a percentage.
     """
     match = _QUANTITY.fullmatch(text)
     if match is None or match[2] != "%":

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from uncork.model.retention import Retention, prunable
+from uncork.model.stored_run import Retention, prunable
 from unit.model.test_stored_run import RUN
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from fakes.results import small_result as small
 from fakes.terminals import markdown_of
-from uncork.model.results.growth import GrowthFacts, GrowthLine
+from uncork.model.results.experiment import GrowthFacts, GrowthLine
 from uncork.report.experiment.document import build_document, render_terminal
 from uncork.report.write.html import html_page
 from uncork.report.write.markdown import markdown_text

@@ -9,12 +9,12 @@ import pytest
 from fakes.goldens import terminal
 from fakes.log_results import BEGIN_US, MS, log_result
 from fakes.terminals import markdown_of
-from uncork.model.results.log import LogResult
-from uncork.model.results.log_activity import (
+from uncork.model.results.log import (
     CheckpointWork,
     HourFacts,
     LeftOut,
     LogFilter,
+    LogResult,
     Peak,
     QueryId,
     SessionFacts,

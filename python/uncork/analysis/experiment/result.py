@@ -31,8 +31,8 @@ from uncork.experiment.run.request import batch_of
 from uncork.experiment.spec.schema import METRICS, Spec
 from uncork.load.sql import merge_histograms
 from uncork.model.records import Record, build_from
-from uncork.model.results.costs import COSTS
 from uncork.model.results.experiment import (
+    COSTS,
     ArmMetric,
     ArmSystem,
     BatchFacts,
@@ -42,19 +42,22 @@ from uncork.model.results.experiment import (
     CrossoverPoint,
     DataCheckFacts,
     FactorFacts,
+    GrowthFacts,
+    GrowthLine,
+    HostFacts,
+    HostScopes,
     LatencyCurve,
     NoiseFloor,
     PlanFacts,
     RankEffect,
     RunFacts,
     RunResult,
+    ScopeEffect,
     SizeFacts,
     SliceCheckFacts,
     VariantFacts,
     WorkloadFacts,
 )
-from uncork.model.results.growth import GrowthFacts, GrowthLine
-from uncork.model.results.hosts import HostFacts, HostScopes, ScopeEffect
 from uncork.model.trial import Cell
 from uncork.model.units import format_duration
 from uncork.model.variant_evidence import Levels

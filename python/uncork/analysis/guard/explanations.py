@@ -13,8 +13,7 @@ import pyarrow as pa
 from uncork.analysis.experiment.stored import stored_evidence
 from uncork.analysis.runs.environments import differing
 from uncork.analysis.stacks.result import of_measure
-from uncork.model.results.costs import COSTS
-from uncork.model.results.experiment import Cost, PlanFacts, RunResult
+from uncork.model.results.experiment import COSTS, Cost, PlanFacts, RunResult
 from uncork.model.results.guard import GuardResult, PlanDifference, SideDifference
 from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.model.variant_evidence import EvidenceFacts

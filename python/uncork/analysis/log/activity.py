@@ -10,14 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from uncork.model.records import build_from
-from uncork.model.results.log import ErrorFacts, FileFacts, NameCount, NamedSeries, Point
-from uncork.model.results.log_activity import (
+from uncork.model.results.log import (
     CheckpointWork,
+    ErrorFacts,
+    FileFacts,
     HourFacts,
     LeftOut,
     LogFilter,
     LogServer,
+    NameCount,
+    NamedSeries,
     Peak,
+    Point,
     QueryId,
     SessionFacts,
     SessionTally,

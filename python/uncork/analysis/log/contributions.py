@@ -12,8 +12,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 
 from uncork.model.records import build_from
-from uncork.model.results.log import OTHERS, Contribution
-from uncork.model.results.log_activity import RouteFacts, RouteKind, RouteStatement
+from uncork.model.results.log import OTHERS, Contribution, RouteFacts, RouteKind, RouteStatement
 from uncork.model.tables.log import OriginRow, RouteRow
 from uncork.store.rows import typed_rows
 

@@ -48,9 +48,13 @@ from uncork.model.results.log import (
     FileFacts,
     Incident,
     Lists,
+    LogLoop,
     LogResult,
     LogRunFacts,
+    LogServer,
     LogTimes,
+    LoopTemplate,
+    NameCount,
     NamedSeries,
     Point,
     PoolConnections,
@@ -63,8 +67,6 @@ from uncork.model.results.log import (
     TransactionFacts,
     Updates,
 )
-from uncork.model.results.log_activity import LogServer, NameCount
-from uncork.model.results.log_loop import LogLoop, LoopTemplate
 from uncork.model.tables.log import (
     HISTOGRAM_COLUMNS,
     LOG_TABLES,

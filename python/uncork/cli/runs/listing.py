@@ -149,7 +149,7 @@ def prune(
 ) -> None:
     """Remove old runs, except running ones and those with a name or tag."""
     from uncork.analysis.runs.listing import read_runs  # noqa: PLC0415
-    from uncork.model.retention import Retention, prunable  # noqa: PLC0415 -- keeps `uncork --help` fast
+    from uncork.model.stored_run import Retention, prunable  # noqa: PLC0415 -- keeps `uncork --help` fast
     from uncork.store.prune import remove_leftovers, remove_run, size_of  # noqa: PLC0415
     from uncork.store.remote.mirrors import shown  # noqa: PLC0415
 

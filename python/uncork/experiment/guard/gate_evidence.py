@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from uncork.model.measurement import Outcome
-from uncork.model.results.costs import CostItem
+from uncork.model.results.experiment import CostItem
 from uncork.model.results.gate_metrics import GateMetric, trial_value
 from uncork.model.results.guard import Gate, metric_of
 from uncork.model.trial import Arm

@@ -8,7 +8,6 @@ from uncork.model.records import Record
 from uncork.model.results.costly_parts import CostlyPart
 
 ADVICE_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
 class AdviceSource(Record):

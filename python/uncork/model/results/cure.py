@@ -12,7 +12,6 @@ from uncork.model.results.advice import LookedAt
 from uncork.model.results.costly_parts import CostlyPart
 
 CURE_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 PRACTICAL: Final = 0.03
 """Part of the workload's time that a change must save, and that a member of a set must contribute."""

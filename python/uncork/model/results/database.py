@@ -21,7 +21,6 @@ from uncork.model.results.database_transactions import HorizonHolder, InTransact
 from uncork.model.system import SystemUse
 
 DATABASE_RESULT_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 IDLE_TEMPLATE: Final = -2
 """The number of the row of sessions that are idle in a transaction, among templates."""
 

@@ -6,12 +6,11 @@ public: times are nanoseconds, sizes bytes, ratios to the baseline.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
-from typing import Literal
+from typing import Final, Literal
 
 from uncork.model.records import Record
-from uncork.model.results.growth import GrowthFacts
-from uncork.model.results.hosts import HostFacts, HostScopes
 from uncork.model.stored_run import RunStatus
 from uncork.model.system import SystemUse
 from uncork.model.variant_evidence import EvidenceFacts, Levels
@@ -45,7 +44,6 @@ __all__ = [
 ]
 
 RESULT_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
 class RunFacts(Record):
@@ -272,7 +270,7 @@ class Cost(Record):
 
 
 class CostEffect(Record):
-    """How a variant changes one cost of an operation; `cost` is its name in `uncork.model.results.costs`.
+    """How a variant changes one cost of an operation; `cost` is its name in `COSTS`.
 
     Costs have a `ratio` to the baseline's, shares a `difference` in [-1, 1]; the other is None. The intervals
     are those of effects: by the same units, valid at every look, each on its own at the run's confidence.
@@ -520,3 +518,147 @@ class RunResult(Record):
     slice_checks: tuple[SliceCheckFacts, ...] = ()
     hosts: tuple[HostFacts, ...] = ()
     version: int = field(default=RESULT_VERSION)
+
+
+# ---- several hosts ----
+
+
+class ScopeEffect(Record):
+    """An effect from `count` observations, with its interval; an infinite bound is None."""
+
+    count: int
+    ratio: float | None
+    low: float | None
+    high: float | None
+
+
+class HostScopes(Record):
+    """What a comparison shows in two or three scopes; its own interval is the widest.
+
+    `these_hosts` is the effect on the hosts that were measured, from their rounds. `hosts_like_these` is that
+    on other hosts of the same kind, from one mean per host; None with too few hosts. `other_times` is that at
+    other times, from one mean per wave; None with too few waves, or if hosts did not measure together.
+    """
+
+    these_hosts: ScopeEffect
+    hosts_like_these: ScopeEffect | None
+    other_times: ScopeEffect | None = None
+
+
+class HostFacts(Record):
+    """A host of an experiment that several measured, and its runs.
+
+    `itself` is the effect of the baseline on itself in its rounds, in the cell and workload in which they
+    differ most; None if nothing complete was measured. `odd` means that they differ by more than chance, at
+    the error rate of the experiment for all hosts together. `lost` says why the host did not measure until
+    the end, with the round that it measured then; empty if it did. `waves` is in how many waves it measured;
+    0 if the runs were merged afterwards.
+    """
+
+    number: int
+    name: str
+    processor: str
+    rounds: int
+    runs: tuple[str, ...]
+    itself: ScopeEffect | None
+    odd: bool
+    lost: str = ""
+    waves: int = 0
+
+
+# ---- growth along a factor ----
+
+
+class GrowthLine(Record):
+    """How the time of an operation grows for one variant under one workload.
+
+    `fixed` holds the levels of the other factors. `sizes` rise; `times_ns` are geometric means over rounds of
+    the mean time of an operation. `exponent` is the power of the size that time grows by, with its interval.
+    `shapes` are those that the times allow: logarithmic, power, linear. `expected_ns` is what they say of a
+    round at the size asked for, `low_ns` and `high_ns` its interval; None where no shape is allowed.
+    """
+
+    fixed: Levels
+    workload: str
+    variant: str
+    sizes: tuple[float, ...]
+    times_ns: tuple[float, ...]
+    rounds: int
+    exponent: float
+    exponent_low: float
+    exponent_high: float
+    shapes: tuple[str, ...]
+    expected_ns: float | None
+    low_ns: float | None
+    high_ns: float | None
+
+
+class GrowthFacts(Record):
+    """What a run says of sizes that it did not measure: an extrapolation along `factor` to the size `to`.
+
+    `lines` are empty where too few sizes or rounds were measured.
+    """
+
+    factor: str
+    to: float
+    confidence: float
+    lines: tuple[GrowthLine, ...]
+
+
+# ---- the costs of an operation that reports list, in their order ----
+
+CostUnit = Literal["ns", "B", "", "share"]
+HOT_UPDATES: Final = "HOT updates"
+"""The cost that is a share: of updated rows, those whose indexes stayed as they were."""
+
+
+class CostItem(Record):
+    """One cost: its name, its base unit, and how to read it from a `Cost` (None if unknown).
+
+    In a stored trial it is the sum of `columns`, divided by the column `over`.
+    """
+
+    name: str
+    unit: CostUnit
+    read: Callable[[Cost], float | None]
+    columns: tuple[str, ...]
+    over: Literal["started", "counted_operations", "updated"] = "counted_operations"
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def _processor(who: Literal["server", "service", "client"]) -> tuple[str, str]:
+    return f"{who}_user_ns", f"{who}_system_ns"
+
+
+COSTS: Final = (
+    CostItem(
+        *("server CPU", "ns", lambda cost: _sum(cost.server_user_ns, cost.server_system_ns)),
+        *(_processor("server"), "started"),
+    ),
+    CostItem(
+        "server CPU in the kernel", "ns", lambda cost: cost.server_system_ns, ("server_system_ns",), "started"
+    ),
+    CostItem(
+        *("service CPU", "ns", lambda cost: _sum(cost.service_user_ns, cost.service_system_ns)),
+        _processor("service"),
+    ),
+    CostItem("service CPU in the kernel", "ns", lambda cost: cost.service_system_ns, ("service_system_ns",)),
+    CostItem(
+        *("client CPU", "ns", lambda cost: _sum(cost.client_user_ns, cost.client_system_ns)),
+        *(_processor("client"), "started"),
+    ),
+    CostItem("buffers hit", "", lambda cost: cost.shared_hit, ("shared_hit",)),
+    CostItem("buffers read", "", lambda cost: cost.shared_read, ("shared_read",)),
+    CostItem("buffers dirtied", "", lambda cost: cost.shared_dirtied, ("shared_dirtied",)),
+    CostItem("WAL", "B", lambda cost: cost.wal_bytes, ("wal_bytes",)),
+    CostItem("WAL records", "", lambda cost: cost.wal_records, ("wal_records",)),
+    CostItem(HOT_UPDATES, "share", lambda cost: cost.hot_share, ("hot_updated",), "updated"),
+    CostItem("temporary files", "B", lambda cost: cost.temp_bytes, ("temp_bytes",)),
+    CostItem("queries", "", lambda cost: cost.queries, ("queries",)),
+    CostItem("rows", "", lambda cost: cost.rows, ("rows",), "started"),
+    CostItem("sent", "B", lambda cost: cost.sent_bytes, ("sent_bytes",), "started"),
+    CostItem("received", "B", lambda cost: cost.received_bytes, ("received_bytes",), "started"),
+)

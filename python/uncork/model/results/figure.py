@@ -109,3 +109,24 @@ class RunFigures(Record):
                 if one.scale == "share" and one.name.split()[0] == start:
                     return replace(figure, value=0.0, count=0, of=one.of)
         return None
+
+
+class ImportedRun(Record):
+    """The contents of another tool's file.
+
+    `started_at` is when it was measured, in ISO form with its zone; None if the file does not say. `asked`
+    and `environment` hold what it says about the request, and about machine and server; `commit` and
+    `branch` what was measured. These are empty if the file does not say. `series` is the default name of the
+    series. `digest` identifies the run if a file holds several.
+    """
+
+    tool: str
+    question: str
+    figures: tuple[Figure, ...]
+    asked: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    started_at: str | None = None
+    commit: str = ""
+    branch: str = ""
+    series: str = ""
+    digest: str = ""

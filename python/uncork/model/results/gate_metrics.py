@@ -50,34 +50,41 @@ def _latency(point: str, title: str, *words: str) -> GateMetric:
 
 
 _GRAINS: Final = {"B": 100.0, "": 1.0, "ns": 1000.0}
+_NO_BYTES: Final = "this driver does not count bytes"
 _NO_STATEMENTS: Final = (
     "the server does not count statements: it requires pg_stat_statements, in shared_preload_libraries and "
     "by CREATE EXTENSION"
 )
 
 
-def _counted(name: str, title: str, unit: Literal["B", ""], words: str, *columns: str) -> GateMetric:
-    return GateMetric(
-        *(name, title, unit, "lower", "cost", tuple(words.split(", ")), columns, "counted_operations"),
-        grain=_GRAINS[unit],
-        missing=_NO_STATEMENTS,
-    )
-
-
-def _metered(
+def _cost(
     name: str,
-    title: str,
-    unit: Literal["ns", "B"],
+    what: str,
+    unit: Literal["ns", "B", ""],
     words: str,
     *columns: str,
+    over: Literal["started", "counted_operations"] = "started",
+    missing: str,
+) -> GateMetric:
+    """Return the metric of a cost an operation; its column has its name if none is given."""
+    title, named = f"{what} an operation", tuple(words.split(", "))
+    columns, grain = columns or (name,), _GRAINS[unit]
+    return GateMetric(name, title, unit, "lower", "cost", named, columns, over, grain, missing)
+
+
+def _counted(name: str, what: str, unit: Literal["B", ""], words: str, *columns: str) -> GateMetric:
+    over: Literal["counted_operations"] = "counted_operations"
+    return _cost(name, what, unit, words, *columns, over=over, missing=_NO_STATEMENTS)
+
+
+def _processor(
+    who: Literal["server", "service", "client"],
+    words: str,
     missing: str,
     over: Literal["started", "counted_operations"] = "started",
 ) -> GateMetric:
-    return GateMetric(
-        *(name, title, unit, "lower", "cost", tuple(words.split(", ")), columns, over),
-        grain=_GRAINS[unit],
-        missing=missing,
-    )
+    columns = f"{who}_user_ns", f"{who}_system_ns"
+    return _cost(f"{who}_cpu", f"{who} CPU", "ns", words, *columns, over=over, missing=missing)
 
 
 GATE_METRICS: Final[Mapping[str, GateMetric]] = {
@@ -101,77 +108,42 @@ GATE_METRICS: Final[Mapping[str, GateMetric]] = {
             *("errors", "share of errors", "share", "lower", "share"),
             ("error", "error rate", "failures", "failure rate", "failed requests", "failed operations"),
         ),
-        _counted("queries", "queries an operation", "", "query, statements, sql statements", "queries"),
+        _counted("queries", "queries", "", "query, statements, sql statements"),
         _counted(
-            "buffers",
-            "buffers an operation",
-            "",
-            "buffer, shared buffers, buffers touched, blocks, pages",
+            *("buffers", "buffers", "", "buffer, shared buffers, buffers touched, blocks, pages"),
             *("shared_hit", "shared_read"),
         ),
+        _counted("buffers_read", "buffers read", "", "read buffers, blocks read, pages read", "shared_read"),
         _counted(
-            "buffers_read",
-            "buffers read an operation",
-            "",
-            "read buffers, blocks read, pages read",
-            "shared_read",
+            *("buffers_dirtied", "buffers changed", ""),
+            *("buffers changed, dirtied buffers, blocks dirtied, pages dirtied", "shared_dirtied"),
         ),
-        _counted(
-            "buffers_dirtied",
-            "buffers changed an operation",
-            "",
-            "buffers changed, dirtied buffers, blocks dirtied, pages dirtied",
-            "shared_dirtied",
-        ),
-        _counted(
-            "temp_bytes",
-            "temporary files an operation",
-            "B",
-            "temporary files, temporary bytes, temp, temp files",
-            "temp_bytes",
-        ),
-        _counted("wal_bytes", "WAL an operation", "B", "wal, write ahead log", "wal_bytes"),
-        _counted("wal_records", "WAL records an operation", "", "wal records", "wal_records"),
-        _metered(
-            "server_cpu",
-            "server CPU an operation",
-            "ns",
+        _counted("temp_bytes", "temporary files", "B", "temporary files, temporary bytes, temp, temp files"),
+        _counted("wal_bytes", "WAL", "B", "wal, write ahead log"),
+        _counted("wal_records", "WAL records", "", "wal records"),
+        _processor(
+            "server",
             "server cpu time, cpu of the server, server processor time, database cpu",
-            *("server_user_ns", "server_system_ns"),
-            missing="the server's processes are not visible from here",
+            "the server's processes are not visible from here",
         ),
-        _metered(
-            "service_cpu",
-            "service CPU an operation",
-            "ns",
+        _processor(
+            "service",
             "service cpu time, cpu of the service, service processor time",
-            *("service_user_ns", "service_system_ns"),
-            missing="no service ran beside it",
-            over="counted_operations",
+            "no service ran beside it",
+            "counted_operations",
         ),
-        _metered(
-            "client_cpu",
-            "client CPU an operation",
-            "ns",
+        _processor(
+            "client",
             "client cpu time, cpu of the client, client processor time",
-            *("client_user_ns", "client_system_ns"),
-            missing="the client and the engine share a process",
+            "the client and the engine share a process",
         ),
-        _metered(
-            "sent_bytes",
-            "bytes sent an operation",
-            "B",
-            "bytes sent, sent",
-            "sent_bytes",
-            missing="this driver does not count bytes",
-        ),
-        _metered(
+        _cost("sent_bytes", "bytes sent", "B", "bytes sent, sent", missing=_NO_BYTES),
+        _cost(
             "received_bytes",
-            "bytes received an operation",
+            "bytes received",
             "B",
             "bytes received, received, answer bytes",
-            "received_bytes",
-            missing="this driver does not count bytes",
+            missing=_NO_BYTES,
         ),
         GateMetric(
             *("size", "tables and indexes", "B", "lower", "size"),
@@ -202,10 +174,8 @@ def trial_value(metric: str, trial: Figures) -> float | None:
     """Return a trial's value of a gate's metric in its base unit; None if the trial has none.
 
     Costs are divided by the operations that they cover, warm-up included where the counters include it.
-    Shares are of the operations started. Sizes and plans belong to variants and not to trials.
-
-    Raises:
-        KeyError: if there is no such metric.
+    Shares are of the operations started. Sizes and plans belong to variants and not to trials. Raises
+    KeyError if there is no such metric.
     """
     if metric.startswith(OWN_METRIC):
         return trial.get(metric)

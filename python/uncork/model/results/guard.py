@@ -18,7 +18,6 @@ from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.model.variant_evidence import Levels
 
 GUARD_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 Bound = Literal["ratio", "difference", "value", "unchanged"]
 Relation = Literal["<", "<=", ">", ">=", "="]

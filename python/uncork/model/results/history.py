@@ -13,7 +13,6 @@ from uncork.model.results.guard import GateOutcome
 from uncork.model.results.run_comparison import EnvironmentDifference, RunVerdict
 
 HISTORY_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
 class HistoryRun(Record):

@@ -16,7 +16,6 @@ from uncork.model.system import SystemUse
 
 HttpProtocol = Literal["HTTP/1.1", "HTTP/2", "HTTP/3", "HTTP/2 or HTTP/1.1"]
 LOAD_RESULT_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
 class Distribution(Record):
@@ -414,7 +413,6 @@ class LoadResult(Record):
 
 
 TOGETHER_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
 class TogetherRunFacts(Record):

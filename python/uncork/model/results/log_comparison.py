@@ -12,7 +12,6 @@ from typing import Literal
 from uncork.model.records import Record
 
 LOG_COMPARISON_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 Change = Literal["new", "gone", "slower", "faster", "more", "fewer", "same"]
 """How a template changed: slower or faster by its mean, else more or fewer by its executions a second."""

@@ -14,7 +14,6 @@ from uncork.model.records import Record
 from uncork.model.results.figure import Direction, FigureUnit, Scale
 
 RUN_COMPARISON_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 
 class RunVerdict(StrEnum):

@@ -18,7 +18,6 @@ from uncork.model.results.log import LogResult
 from uncork.model.results.stacks import FrameFacts, StackResult
 
 SERVICE_RESULT_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 Runtime = Literal["python", "go", "node", "java", "ruby", "php", ".net", "erlang", "native"]
 FindingName = Literal[

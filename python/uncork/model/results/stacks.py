@@ -15,7 +15,6 @@ LEAST_SAMPLES: Final = 100
 """Samples from which on a report names hot functions and draws a flame graph."""
 
 STACK_RESULT_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 ProfileFormat = Literal["perf", "pprof", "speedscope", "pyroscope", "folded"]
 """Formats of other tools' profiles: perf script, pprof, speedscope, Pyroscope, folded stacks."""

@@ -13,7 +13,6 @@ from uncork.model.records import Record
 from uncork.model.sweep import SweepAxis
 
 SWEEP_RESULT_VERSION = 1
-"""Raised whenever a field of the JSON document changes its meaning or is removed."""
 
 FEWEST_ROUNDS = 5
 """Fewer rounds than this cannot exclude any level (`uncork.stats.interval`)."""

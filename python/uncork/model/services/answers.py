@@ -161,7 +161,6 @@ def _widened(rules: AnswerRules, differences: Iterable[Difference]) -> AnswerRul
 
 
 def _without_inner(patterns: Sequence[str]) -> tuple[str, ...]:
-    """Leave out places inside of other places."""
     return tuple(
         pattern
         for pattern in patterns

@@ -77,8 +77,7 @@ class Rows(Sequence[Mapping[str, Any]]):
     def add_columns(self, names: Sequence[str], values: Sequence[Values]) -> None:
         """Add columns to these rows, whose values come in the same order. Rows in use have no new columns.
 
-        Raises:
-            ValueError: if there are fewer or more values than rows.
+        Raises ValueError if there are fewer or more values than rows.
         """
         if len(values) != len(self.values):
             raise ValueError(f"{len(values)} values for {len(self.values)} rows")

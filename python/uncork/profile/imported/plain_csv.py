@@ -12,10 +12,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from uncork.model.records import Record
-from uncork.model.results.figure import Direction, Figure, FigureUnit
-from uncork.model.results.imported import ImportedRun
-from uncork.profile.imported.parts import mean_figure
-from uncork.profile.imported.strict import shown
+from uncork.model.results.figure import Direction, Figure, FigureUnit, ImportedRun
+from uncork.profile.imported.parts import mean_figure, shown
 
 _REQUIRED: Final = ("time", "metric", "value")
 COLUMNS: Final = (*_REQUIRED, "commit", "branch", "of", "unit", "better")
@@ -34,6 +32,7 @@ _UNITS: Final[Mapping[str, tuple[FigureUnit, float, Direction]]] = {
     **{name: ("/s", 1.0, "higher") for name in _RATES},
 }
 """The base unit of each unit, its factor, and which direction is better unless the row says so."""
+_DIRECTIONS: Final[Mapping[str, Direction]] = {"lower": "lower", "higher": "higher", "": ""}
 _QUANTILE: Final = re.compile(r"p\d{1,2}(?:\.\d+)?")
 _EPOCH: Final = range(10**9, 10**10)
 
@@ -54,15 +53,12 @@ class _Row(Record):
 def read(text: str) -> list[ImportedRun] | None:
     """Return a run for each time and commit of a table; None if the text is no table with these columns.
 
-    Several values of one metric with the same time and commit are samples; their mean is the metric.
-
-    Raises:
-        ValueError: if a column or a value is wrong; the message names the line.
+    Several values of one metric with the same time and commit are samples; their mean is the metric. Raises
+    ValueError if a column or a value is wrong; the message names the line.
     """
     head = text.lstrip("\ufeff").partition("\n")[0]
-    separator = next(
-        (separator for separator in _SEPARATORS if set(_REQUIRED) <= set(_names(head, separator))), None
-    )
+    fitting = (each for each in _SEPARATORS if set(_REQUIRED) <= set(_names(head, each)))
+    separator = next(fitting, None)
     if separator is None:
         return None
     columns = _names(head, separator)
@@ -124,13 +120,9 @@ def _by_name(metric: str) -> Direction:
 
 
 def _better(text: str) -> Direction:
-    if text == "lower":
-        return "lower"
-    if text == "higher":
-        return "higher"
-    if text:
+    if text not in _DIRECTIONS:
         raise ValueError(f'"better" is {shown(text)}; expecting lower, higher, or nothing')
-    return ""
+    return _DIRECTIONS[text]
 
 
 def _time(text: str) -> datetime:
@@ -175,7 +167,6 @@ def _figure(rows: list[_Row]) -> Figure:
     first = rows[0]
     for row in rows:
         if (row.unit, row.better) != (first.unit, first.better):
-            raise ValueError(
-                f"{shown(first.metric)} at {first.time:%Y-%m-%d %H:%M} has rows in different units"
-            )
+            at = f"{first.time:%Y-%m-%d %H:%M}"
+            raise ValueError(f"{shown(first.metric)} at {at} has rows in different units")
     return mean_figure(first.of, first.metric, [row.value for row in rows], first.unit, first.better)

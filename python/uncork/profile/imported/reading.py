@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
 from uncork.errors import UsageError
-from uncork.model.records import Record
-from uncork.model.results.imported import ImportedRun
-from uncork.profile.imported import (
-    h2load,
-    hyperfine,
-    k6,
-    oha,
-    pgbench,
-    pgbench_log,
-    plain_csv,
-    wrk,
-)
+from uncork.model.results.figure import ImportedRun
+from uncork.profile.imported import json_tools, plain_csv, text_tools
 
 KNOWN: Final = (
     "pgbench (output, or logs of -l), h2load, wrk, k6 (JSON summary), oha (JSON), hyperfine (JSON), and CSV "
@@ -34,34 +24,28 @@ _WRONG: Final = (
 
 _FIRST_YEAR, _LAST_YEAR = 1970, 2200
 
-
-class _Format(Record):
-    """A reader that returns None for another format, and the command that writes this one."""
-
-    read: Callable[[Any], ImportedRun | list[ImportedRun] | None]
-    how: str = ""
-
-
-_OF_JSON: Final = (
+Reader = Callable[[Any], ImportedRun | list[ImportedRun] | None]
+"""A reader returns None for another format."""
+_OF_JSON: Final[Mapping[Reader, str]] = {
     # k6 comes late: files of oha have metrics too, of another form.
-    _Format(oha.read, "oha --no-tui --output-format json URL"),
-    _Format(hyperfine.read, "hyperfine --export-json FILE COMMAND"),
-    _Format(k6.read, "k6 run --summary-export=FILE SCRIPT"),
-)
-_OF_TEXT: Final = (
-    _Format(pgbench.read),
-    _Format(wrk.read),
-    _Format(h2load.read),
-    _Format(pgbench_log.read),
-    _Format(plain_csv.read),
-)
+    json_tools.read_oha: "oha --no-tui --output-format json URL",
+    json_tools.read_hyperfine: "hyperfine --export-json FILE COMMAND",
+    json_tools.read_k6: "k6 run --summary-export=FILE SCRIPT",
+}
+"""Readers of JSON, and the commands that write it."""
+_OF_TEXT: Final[Mapping[Reader, str]] = {
+    text_tools.read_pgbench: "",
+    text_tools.read_wrk: "",
+    text_tools.read_h2load: "",
+    text_tools.read_pgbench_log: "",
+    plain_csv.read: "",
+}
 
 
 def read_results(text: str, file: str) -> list[ImportedRun]:
     """Return the results in a file of another tool: one run, or several of a table.
 
-    Raises:
-        UsageError: if the format is unknown, the file is damaged, or it contains no metrics.
+    Raises UsageError if the format is unknown, the file is damaged, or it contains no metrics.
     """
     if not text.strip():
         raise UsageError(f"{file} is empty")
@@ -87,13 +71,12 @@ def _parsed(text: str, file: str) -> Any:
         raise UsageError(f"{file} is damaged: it begins like JSON, but is not valid: {error}") from error
 
 
-def _first(formats: tuple[_Format, ...], data: Any, file: str) -> list[ImportedRun] | None:
-    """Return what the first reader that knows the data returns; None if none does."""
-    for format in formats:
+def _first(readers: Mapping[Reader, str], data: Any, file: str) -> list[ImportedRun] | None:
+    for read, command in readers.items():
         try:
-            found = format.read(data)
+            found = read(data)
         except _WRONG as error:
-            again = f"; write it again with: {format.how}" if format.how else ""
+            again = f"; write it again with: {command}" if command else ""
             raise UsageError(f"{file} is damaged: {_reason(error)}{again}") from error
         if found is not None:
             return found if isinstance(found, list) else [found]

@@ -24,6 +24,24 @@ from typing import Any, Final
 from uncork.model.database.plan import PlanNode
 from uncork.model.records import Record
 from uncork.model.units import count_words, series_words
+from uncork.profile.plans.difference import times_apart
+
+
+class PlanAgreement(Record):
+    """The plans of one statement on the source and on a copy.
+
+    `template` is the statement's number in the run. With `same`, a measurement on the copy tells about the
+    source. `difference` describes the first difference in a sentence; with `same`, it is empty or a small
+    difference, such as another number of parallel workers. The plans are EXPLAIN's text, with the values of
+    parameters, or empty if the server did not plan the statement.
+    """
+
+    template: int
+    same: bool
+    difference: str
+    source_plan: str
+    copy_plan: str
+
 
 _KEPT: Final = "Materialize"
 _GATHERED: Final = frozenset({"Gather", "Gather Merge"})
@@ -73,9 +91,10 @@ def _differences(source: PlanNode, copy: PlanNode, *, appended: bool) -> Iterato
             and index is not None
             and index == _index_alone(copy)
             and (source.relation, source.alias) == (copy.relation, copy.alias)
-            and _ratio(source.rows, copy.rows) <= _SIMILAR
+            and times_apart(source.rows, copy.rows) <= _SIMILAR
         )
-        yield Difference(_sentence(source, copy), small)
+        found = f"the plan of the source has {_expected(source)}"
+        yield Difference(f"{found} where the plan of the copy has {_expected(copy)}", small)
         return
     yield from _condition_differences(source, copy)
     inputs = _inputs(source), _inputs(copy)
@@ -161,10 +180,6 @@ def _hashed(node: PlanNode) -> int:
     return sum(len(_HASHED.findall(text)) for text in texts)
 
 
-def _sentence(source: PlanNode, copy: PlanNode) -> str:
-    return f"the plan of the source has {_expected(source)} where the plan of the copy has {_expected(copy)}"
-
-
 def _expected(node: PlanNode) -> str:
     return f"{_name(node)} (about {count_words(round(node.rows), 'row')})"
 
@@ -185,7 +200,3 @@ def _name(node: PlanNode) -> str:
     others = len(tables) - _NAMED
     named = tables if others <= 0 else [*tables[:_NAMED], f"{others} more"]
     return f"{name} of {series_words(named)}"
-
-
-def _ratio(one: float, other: float) -> float:
-    return max(one, other, 1.0) / max(min(one, other), 1.0)

@@ -101,16 +101,16 @@ def _summary(found: Sequence[tuple[PlanLine, PlanLine]]) -> str:
 
     If several nodes differ equally, describe the innermost.
     """
-    one, other = max(reversed(found), key=lambda pair: _times(pair[0].rows, pair[1].rows))
+    one, other = max(reversed(found), key=lambda pair: times_apart(pair[0].rows, pair[1].rows))
     actual = [pair for pair in found if _other_actual(*pair)]
     if _far(one.rows, other.rows, 1.0):
         sentence = f"{other.name} is expected to return {_rows(other.rows)} rows instead of {_rows(one.rows)}"
-        by_chance = not actual and _times(one.rows, other.rows) <= _SAMPLED
+        by_chance = not actual and times_apart(one.rows, other.rows) <= _SAMPLED
         return f"{sentence}, a difference that ANALYZE can cause by chance" if by_chance else sentence
     if actual:
         one, other = actual[-1]
         return f"{other.name} returns {_rows(other.actual or 0)} rows instead of {_rows(one.actual or 0)}"
-    one, other = max(reversed(found), key=lambda pair: _times(pair[0].cost, pair[1].cost))
+    one, other = max(reversed(found), key=lambda pair: times_apart(pair[0].cost, pair[1].cost))
     if _far(one.cost, other.cost, 0.01):
         return f"the planner estimates the cost of {other.name} at {other.cost:g} instead of {one.cost:g}"
     return f"rows of {other.name} are expected to be {other.width} bytes wide instead of {one.width}"
@@ -143,7 +143,8 @@ def _far(one: float, other: float, rounding: float) -> bool:
     return abs(one - other) > max(rounding, _NEAR * max(one, other))
 
 
-def _times(one: float, other: float) -> float:
+def times_apart(one: float, other: float) -> float:
+    """Return the ratio of the larger number of rows to the smaller, each at least 1."""
     return max(one, other, 1.0) / max(min(one, other), 1.0)
 
 

@@ -6,8 +6,15 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from uncork.model.results.experiment import ArmSystem, FactorFacts, RunResult, SliceCheckFacts, WorkloadFacts
-from uncork.model.results.hosts import HostFacts, ScopeEffect
+from uncork.model.results.experiment import (
+    ArmSystem,
+    FactorFacts,
+    HostFacts,
+    RunResult,
+    ScopeEffect,
+    SliceCheckFacts,
+    WorkloadFacts,
+)
 from uncork.model.system import GENERATOR, SERVER, ProcessUse, SystemUse
 from uncork.model.units import (
     count_words,

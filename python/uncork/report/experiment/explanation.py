@@ -6,17 +6,20 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from uncork.model.results.costs import COSTS, CostItem, CostUnit
 from uncork.model.results.experiment import (
+    COSTS,
     Cost,
     CostEffect,
+    CostItem,
+    CostUnit,
+    GrowthFacts,
+    GrowthLine,
     LatencyCurve,
     Levels,
     PlanFacts,
     RunResult,
     SizeFacts,
 )
-from uncork.model.results.growth import GrowthFacts, GrowthLine
 from uncork.model.units import count_words, format_bytes, format_count, format_duration, series_words
 from uncork.model.variant_evidence import EvidenceFacts
 from uncork.model.verdict import Verdict

@@ -9,14 +9,18 @@ from uncork.model.results.log import (
     DURATION_PARTS,
     Contribution,
     ErrorFacts,
+    HourFacts,
     Incident,
     LogResult,
+    LogServer,
     NameCount,
+    RouteFacts,
     ServerFacts,
+    SessionFacts,
     Tally,
     TemplateFacts,
+    VacuumWork,
 )
-from uncork.model.results.log_activity import HourFacts, LogServer, RouteFacts, SessionFacts, VacuumWork
 from uncork.model.template_words import short_template, short_templates
 from uncork.model.units import count_words, format_bytes, format_count, format_duration, share_text
 from uncork.report.blocks import Block, Fold, Table, Value

@@ -14,12 +14,11 @@ from typing import Final
 
 from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.planner import Explained, Planner
-from uncork.model.database.agreement import PlanAgreement
 from uncork.model.database.plan import PlanNode
 from uncork.model.database.workload import CapturedStatement
 from uncork.model.units import count_words
 from uncork.profile.parameter_values import with_values
-from uncork.profile.plans.agreement import first_difference, is_parallel
+from uncork.profile.plans.agreement import PlanAgreement, first_difference, is_parallel
 from uncork.profile.plans.tree import plan_tree
 
 _SETS: Final = 3

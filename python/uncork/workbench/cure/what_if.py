@@ -16,8 +16,7 @@ from uncork.engines.copying.database import copy_source
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.sparse.copy import RESTORES, SETTINGS, SparseCopy, read_source_sizes
 from uncork.engines.watch.planner import Planner
-from uncork.model.database.plan import PlanNode
-from uncork.model.database.what_if import CandidateUse, WhatIf, WhatIfPlan
+from uncork.model.database.plan import CandidateUse, PlanNode, WhatIf, WhatIfPlan
 from uncork.model.database.workload import CapturedStatement
 from uncork.profile.plans.tree import plan_tree
 from uncork.workbench.cure.gate import with_first_values

@@ -16,8 +16,7 @@ from uncork.errors import UsageError
 from uncork.experiment.draft import Draft, DraftParameter, DraftTable
 from uncork.experiment.spec.sqltext import bind, names_in
 from uncork.model.redaction import redact
-from uncork.model.results.log import TemplateFacts
-from uncork.model.results.log_loop import LogLoop
+from uncork.model.results.log import LogLoop, TemplateFacts
 from uncork.model.source_table import SourceColumn, SourceTable
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.units import count_words, format_duration, share_text

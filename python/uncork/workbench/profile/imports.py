@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from uncork.errors import SetupError, StoreError, UsageError
-from uncork.model.results.imported import ImportedRun
+from uncork.model.results.figure import ImportedRun
 from uncork.profile.imported.reading import read_results
 from uncork.store.imports import write_figures
 from uncork.store.layout import KEPT, list_runs
