@@ -10,7 +10,7 @@ import pytest
 from simulation import at_most
 
 from uncork.model.system import ModeHistory
-from uncork.profile.slowdown import find_slowdown
+from uncork.profile.system import find_slowdown
 
 FALSE = 0.01
 FALSE_LONG = 0.10

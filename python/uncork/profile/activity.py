@@ -74,8 +74,7 @@ def time_tree(rows: Iterable[Row], whole: float, *, by_process: bool = False) ->
     without a name of their own are summed up as others.
     """
     found = averages(rows, lambda row: _path(row, by_process), whole)
-    total = sum(found.values())
-    return _node(("all", "", None), list(found.items()), total, 0)
+    return _node(("all", "", None), list(found.items()), sum(found.values()), 0)
 
 
 def _path(row: Row, by_process: bool) -> tuple[Step, ...]:
@@ -104,12 +103,10 @@ def _node(
             below[path[depth]].append((path, part))
     ranked = sorted(below.items(), key=lambda item: (-sum(part for _, part in item[1]), str(item[0])))
     children = [_node(name, parts, total, depth + 1) for name, parts in ranked[:_MOST_CHILDREN]]
-    rest = [part for _, parts in ranked[_MOST_CHILDREN:] for _, part in parts]
-    if rest:
-        left = sum(rest)
-        share = left / total if total else 0.0
-        name = str(len(ranked) - _MOST_CHILDREN)
-        children.append(TimeNode("others", name, left, share, None, ()))
+    rest = sum(part for _, parts in ranked[_MOST_CHILDREN:] for _, part in parts)
+    if len(ranked) > _MOST_CHILDREN:
+        name, share = str(len(ranked) - _MOST_CHILDREN), rest / total if total else 0.0
+        children.append(TimeNode("others", name, rest, share, None, ()))
     kind, name, template = step
     return TimeNode(kind, name, value, value / total if total else 0.0, template, tuple(children))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from uncork.model.database.wait_classes import IDLE
+from uncork.model.records import build_from
 from uncork.model.results.database import BlockerFacts, WaiterFacts
 from uncork.profile.activity import wait_class, weights
 
@@ -34,11 +35,7 @@ class _Tally:
 
 
 def find_blockers(
-    samples: Sequence[Row],
-    rows: Sequence[Row],
-    begun_us: int,
-    ended_us: int,
-    texts: Mapping[int, str],
+    samples: Sequence[Row], rows: Sequence[Row], begun_us: int, ended_us: int, texts: Mapping[int, str]
 ) -> tuple[BlockerFacts, ...]:
     """Return the root blockers, the one that blocks the most first.
 
@@ -59,9 +56,12 @@ def find_blockers(
 
 
 def _count(rows: Sequence[Row], share: float, tallies: dict[_Who, _Tally]) -> None:
-    """Add the blockers in one sample to the tallies."""
     present = {row["pid"]: row for row in rows}
-    waiting = {row["pid"]: _numbers(row["blocked_by"]) for row in rows if row["blocked_by"]}
+    waiting = {
+        row["pid"]: [int(number) for number in row["blocked_by"].split(",") if number]
+        for row in rows
+        if row["blocked_by"]
+    }
     held: dict[_Who, int] = defaultdict(int)
     for pid, length in _rows(waiting).items():
         roots = _roots(pid, waiting)
@@ -84,10 +84,6 @@ def _count(rows: Sequence[Row], share: float, tallies: dict[_Who, _Tally]) -> No
             held[who] += 1
     for who, number in held.items():
         tallies[who].most = max(tallies[who].most, number)
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(number) for number in text.split(",") if number]
 
 
 def _roots(pid: int, waiting: Mapping[int, Sequence[int]]) -> set[int]:
@@ -115,14 +111,8 @@ def _rows(waiting: Mapping[int, Sequence[int]]) -> dict[int, int]:
         path = {first: iter(waiting[first])}
         while path:
             pid, ahead = next(reversed(path.items()))
-            following = next(
-                (
-                    number
-                    for number in ahead
-                    if number in waiting and number not in known and number not in path
-                ),
-                None,
-            )
+            further = (pid for pid in ahead if pid in waiting and pid not in known and pid not in path)
+            following = next(further, None)
             if following is not None:
                 path[following] = iter(waiting[following])
                 continue
@@ -140,15 +130,15 @@ def _who(pid: int, row: Row | None) -> _Who:
 def _facts(who: _Who, tally: _Tally, whole: float, texts: Mapping[int, str]) -> BlockerFacts:
     application, user, state, template = who
     ranked = sorted(tally.waiters.items(), key=lambda item: (-item[1], str(item[0])))
-    return BlockerFacts(
+    return build_from(
+        BlockerFacts,
+        tally,
         application=application,
         user=user,
         state=state,
         template=template,
         text="" if template is None else texts.get(template, ""),
         sessions=tally.held / whole,
-        most=tally.most,
-        chain=tally.chain,
         transaction_ns=None if tally.transaction_us is None else tally.transaction_us * 1000,
         transaction_mean_ns=tally.open_us / tally.known * 1000 if tally.known else None,
         idle_ns=None if tally.idle_us is None else tally.idle_us * 1000,

@@ -18,7 +18,7 @@ Key = tuple[int | str, int | str, int, bool]
 Place = tuple[str, int | str]
 
 RESET: Final = "stats_reset"
-_FIGURES: Final = tuple(name for name in StatementFacts.__dataclass_fields__)
+_FIGURES: Final = tuple(StatementFacts.__dataclass_fields__)
 _SQUARES: Final = "squares_ns2"
 """Computed from the server's means, so rounding can make it fall by a trifle."""
 _KERNEL: Final = tuple(KernelFacts.__dataclass_fields__)
@@ -45,11 +45,8 @@ def statement_deltas(before: Sequence[Row], after: Sequence[Row]) -> list[dict[s
     earlier = {statement_key(row): row for row in before}
     taken = Counter(statement_key(row) for row in before)
     taken |= Counter(statement_key(row) for row in after)
-    found = (
-        statement_delta(earlier.get(statement_key(row)), row)
-        for row in after
-        if taken[statement_key(row)] == 1
-    )
+    alone = (row for row in after if taken[statement_key(row)] == 1)
+    found = (statement_delta(earlier.get(statement_key(row)), row) for row in alone)
     return [row for row in found if row is not None]
 
 
@@ -63,10 +60,8 @@ def statement_delta(before: Row | None, after: Row) -> dict[str, Any] | None:
         return dict(after) if after["calls"] or after["plans"] else None
     if after["calls"] == before["calls"] and after["plans"] == before["plans"]:
         return None
-    return {
-        **after,
-        **{name: None if after[name] is None else after[name] - (before[name] or 0) for name in _FIGURES},
-    }
+    grown = {name: None if after[name] is None else after[name] - (before[name] or 0) for name in _FIGURES}
+    return {**after, **grown}
 
 
 def _restarted(before: Row, after: Row) -> bool:

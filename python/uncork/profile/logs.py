@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,7 +18,6 @@ from uncork.profile.objects.address import LogObject
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from uncork.profile.grammar import Grouping
     from uncork.profile.objects.reading import ObjectReader
 
 
@@ -126,13 +125,14 @@ def read_logs(request: LogRequest, progress: Callable[[int, int], None] | None =
     """
     objects = [path for path in request.paths if isinstance(path, LogObject)]
     with _prefix_errors(request), ExitStack() as stack:
-        reader = stack.enter_context(_object_reader(objects)) if objects else None
+        reader = stack.enter_context(object_reader(objects)) if objects else None
         profile = _native.read_logs(core_request(request), progress, request.events, reader)
     reading = log_reading(profile, request)
     return reading if reader is None else replace(reading, beginnings=reader.beginnings())
 
 
-def _object_reader(objects: Sequence[LogObject]) -> ObjectReader:
+def object_reader(objects: Sequence[LogObject]) -> ObjectReader:
+    """Return what fetches objects for the core."""
     from uncork.profile.objects.reading import ObjectReader  # noqa: PLC0415 -- few logs are objects
 
     return ObjectReader(objects)
@@ -141,27 +141,20 @@ def _object_reader(objects: Sequence[LogObject]) -> ObjectReader:
 def log_begins(request: LogRequest, places: Sequence[int]) -> tuple[int | None, ...]:
     """Return when the first entries of files and objects of a request were logged, in microseconds.
 
-    None where it is unknown.
-
-    Raises:
-        UsageError: if the prefix is not a valid log_line_prefix.
+    None where it is unknown. Raises UsageError if the prefix is not a valid log_line_prefix.
     """
     logs = {place: request.paths[place] for place in places}
     objects = {place: log for place, log in logs.items() if isinstance(log, LogObject)}
     with _prefix_errors(request):
-        begins = {place: _begin(path, request.prefix) for place, path in logs.items() if place not in objects}
+        begins: dict[int, int | None] = {}
+        for place in logs.keys() - objects.keys():
+            with suppress(OSError):  # reading it reports why
+                begins[place] = _native.begin_of_log(str(logs[place]), request.prefix)
         if objects:
             from uncork.profile.objects.beginnings import object_begins  # noqa: PLC0415 -- few logs are objects
 
             begins |= zip(objects, object_begins(tuple(objects.values()), request.prefix), strict=True)
-    return tuple(begins[place] for place in places)
-
-
-def _begin(path: Path | LogObject, prefix: str | None) -> int | None:
-    try:
-        return _native.begin_of_log(str(path), prefix)
-    except OSError:
-        return None  # reading it reports why
+    return tuple(map(begins.get, places))
 
 
 class LogFollower:
@@ -196,8 +189,7 @@ class LogFollower:
     def finish(self) -> LogReading:
         """Stop following, and return the contents of the logs.
 
-        Raises:
-            StoreError: if events could not be written.
+        Raises StoreError if events could not be written.
         """
         return log_reading(self._follower.finish(), self._request)
 
@@ -210,6 +202,9 @@ def core_request(
     `all_servers` are the names of all servers by number, if there are more than those of the request. `span`
     is the part of the only file to read.
     """
+    accepted = None if request.filter is None else asdict(request.filter)
+    if accepted is not None:
+        accepted["time_of_day"] = [_range_us(text) for text in accepted["time_of_day"]]
     options = {
         "paths": request.names,
         "servers": request.servers or [""] * (len(request.paths) if all_servers else 0),
@@ -219,14 +214,10 @@ def core_request(
         "threads": request.threads,
         "from_us": request.begin_us,
         "until_us": request.end_us,
-        "filter": None if request.filter is None else _filter(request.filter),
+        "filter": accepted,
         "salt": secrets.randbits(63) if request.anonymous else None,
     }
     return json.dumps(options).encode()
-
-
-def _filter(wanted: LogFilter) -> dict[str, Any]:
-    return {**asdict(wanted), "time_of_day": [_range_us(text) for text in wanted.time_of_day]}
 
 
 def _range_us(text: str) -> list[int]:
@@ -250,26 +241,21 @@ def log_reading(profile: _native.LogProfile, request: LogRequest) -> LogReading:
     from uncork.profile.grammar import group  # noqa: PLC0415
 
     grouping = group(profile.statements())
-    statements = _statements(profile.statement_ids(), grouping)
+    # Templates are numbered in the order of their first statements.
+    numbers: dict[int, int] = {}
+    templates = [numbers.setdefault(first, len(numbers)) for first in grouping.groups]
+    ids = pa.array(profile.statement_ids(), pa.uint64())
+    statements = pa.table({"statement_id": ids, "template": pa.array(templates, pa.uint32())})
     profile.join(grouping.groups)
     tables = {name: pa.table(table) for name, table in profile.tables().items()}
     identities = pa.array(grouping.identities, pa.string())
     tables["log_templates"] = tables["log_templates"].append_column("identity", identities)
-    facts = json.loads(profile.facts())
-    facts["anonymous"] = request.anonymous
-    facts["skipped"] = list(request.skipped)
-    facts["other_servers"] = list(request.other_servers)
-    facts["filter"] = None if request.filter is None else asdict(request.filter)
-    facts["events"] = None if request.events is None else str(request.events.folder.absolute())
+    facts = {
+        **json.loads(profile.facts()),
+        "anonymous": request.anonymous,
+        "skipped": list(request.skipped),
+        "other_servers": list(request.other_servers),
+        "filter": None if request.filter is None else asdict(request.filter),
+        "events": None if request.events is None else str(request.events.folder.absolute()),
+    }
     return LogReading(facts, tables, statements)
-
-
-def _statements(ids: Sequence[int], grouping: Grouping) -> pa.Table:
-    """Return each statement's template. Templates are numbered in the order of their first statements."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    numbers: dict[int, int] = {}
-    templates = [numbers.setdefault(first, len(numbers)) for first in grouping.groups]
-    return pa.table(
-        {"statement_id": pa.array(ids, pa.uint64()), "template": pa.array(templates, pa.uint32())}
-    )

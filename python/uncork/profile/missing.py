@@ -51,25 +51,20 @@ def _missing(server: Mapping[str, Any], snapshots: Mapping[str, Any], *, blocks:
     if version >= 14 and server["compute_query_id"] == "off":
         yield Missing("compute_query_id", _NO_QUERY_ID, "set compute_query_id = auto, and reload")
     if blocks and server["track_io_timing"] != "on":
-        yield Missing(
-            "track_io_timing",
-            "how long reading and writing blocks took",
-            "set track_io_timing = on, and reload",
-        )
+        lost = "how long reading and writing blocks took"
+        yield Missing("track_io_timing", lost, "set track_io_timing = on, and reload")
     if version < 14:
         upgrade = "upgrade to PostgreSQL 14 or newer"
         yield Missing("pg_stat_wal", "WAL of the whole server", upgrade)
         yield Missing("pg_stat_database.sessions", _NO_SESSIONS, upgrade)
         yield Missing("pg_stat_activity.query_id", _NO_QUERY_ID, upgrade)
     if blocks and version < 16:
-        yield Missing(
-            "pg_stat_io", "reads and writes by kind of process", "upgrade to PostgreSQL 16 or newer"
-        )
+        lost = "reads and writes by kind of process"
+        yield Missing("pg_stat_io", lost, "upgrade to PostgreSQL 16 or newer")
     for moment in ("before", "after"):
         for what, reason in snapshots.get(moment, {}).get("failed", {}).items():
-            yield Missing(
-                what, f"its values {moment} the watch (server: {reason})", "profile the server again"
-            )
+            lost = f"its values {moment} the watch (server: {reason})"
+            yield Missing(what, lost, "profile the server again")
 
 
 _OF_CATALOGUE: Final = {
@@ -104,9 +99,8 @@ def _catalogue(server: Mapping[str, Any], catalogue: Mapping[str, Any]) -> Itera
             "profile for a shorter time, in which fewer tables are used",
         )
     for what, reason in catalogue.get("failed", {}).items():
-        yield Missing(
-            f"the server's answer ({reason})", _OF_CATALOGUE.get(what, what), "profile the server again"
-        )
+        lost = _OF_CATALOGUE.get(what, what)
+        yield Missing(f"the server's answer ({reason})", lost, "profile the server again")
 
 
 def _tables(many: int) -> str:
@@ -152,6 +146,5 @@ def _statements(server: Mapping[str, Any]) -> Iterator[Missing]:
     schema = state.removeprefix("permission denied for schema ")
     if schema != state:
         remedies[state] = grant(f'USAGE ON SCHEMA "{schema}"', server["role"])
-    known = remedies.get(state)
-    remedy = known or f"fix the server's error: {state}"
+    remedy = remedies.get(state) or f"fix the server's error: {state}"
     yield Missing("pg_stat_statements", _STATEMENTS_LOST, remedy)

@@ -10,22 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from uncork.profile.deltas import Key, statement_key
+from uncork.profile.deltas import Key, Row, statement_key
 from uncork.profile.server_templates import TemplateBook
 
 
 def own_keys(watch: Mapping[str, Any]) -> frozenset[Key]:
     """Return the keys of the entries of uncork's own statements from the stored facts of a watch."""
-    return frozenset(
-        (user, database, query_id, toplevel) for user, database, query_id, toplevel in watch["own_statements"]
-    )
+    return frozenset(tuple(key) for key in watch["own_statements"])
 
 
 def own_statements(
-    rows: Iterable[Mapping[str, Any]],
-    place: tuple[int, int],
-    texts: Mapping[int, str],
-    queries: Iterable[str],
+    rows: Iterable[Row], place: tuple[int, int], texts: Mapping[int, str], queries: Iterable[str]
 ) -> frozenset[Key]:
     """Return the keys of the entries of pg_stat_statements that count uncork's own statements.
 

@@ -66,11 +66,7 @@ class Recording(Record):
 
 
 def find_perf() -> str:
-    """Return the path of perf.
-
-    Raises:
-        PerfLack: if it is not installed.
-    """
+    """Return the path of perf. Raises PerfLack if it is not installed."""
     found = shutil.which("perf")
     if found is None:
         raise PerfLack("perf is not installed (Debian: linux-perf; Ubuntu: linux-tools-generic)")
@@ -80,37 +76,26 @@ def find_perf() -> str:
 def choose_call_graph(perf: str, pids: Sequence[int]) -> Choice:
     """Record processes with each method at the same time, and choose the one with complete stacks.
 
-    Raises:
-        PerfLack: if perf may not observe the processes.
+    Raises PerfLack if perf may not observe the processes.
     """
 
-    def probe(method: CallGraph) -> Recording:
-        return record(perf, method, _PROBE_HZ, pids=pids, seconds=_PROBE_S)
+    def probe(method: CallGraph) -> pa.Table:
+        return record(perf, method, _PROBE_HZ, pids=pids, seconds=_PROBE_S).samples
 
     with ThreadPoolExecutor(len(_METHODS), "uncork-probe") as pool:
-        probes = {method: pool.submit(probe, method) for method in _METHODS}
-    recorded = {method: probe.result() for method, probe in probes.items()}
-    return decide(
-        {
-            method: _user_depth(recording.samples)
-            for method, recording in recorded.items()
-            if len(recording.samples) >= _FEW
-        }
-    )
+        probes = dict(zip(_METHODS, pool.map(probe, _METHODS), strict=True))
+    return decide({method: _user_depth(found) for method, found in probes.items() if len(found) >= _FEW})
 
 
 def decide(depths: dict[CallGraph, float]) -> Choice:
     """Choose a method by the median number of user frames that each found in its probe. Pure."""
     if len(depths) < 2:
-        return Choice(
-            "dwarf", "the processes hardly ran during the probes, and DWARF works without frame pointers"
-        )
+        few = "the processes hardly ran during the probes, and DWARF works without frame pointers"
+        return Choice("dwarf", few)
     dwarf, frames = depths["dwarf"], depths["fp"]
+    deep = f"stacks are {dwarf:.0f} user frames deep with DWARF, {frames:.0f} with frame pointers"
     if dwarf >= _DEEPER * frames:
-        return Choice(
-            "dwarf",
-            f"stacks are {dwarf:.0f} user frames deep with DWARF, {frames:.0f} with frame pointers",
-        )
+        return Choice("dwarf", deep)
     return Choice(
         "fp",
         f"stacks are {frames:.0f} user frames deep with frame pointers, {dwarf:.0f} with DWARF, which costs "
@@ -139,8 +124,11 @@ def record(
     """
     left, tries = list(pids), _TRIES
     while True:
+        call = [perf, "record", "-q", "-e", "cpu-clock", "-F", str(rate_hz), "-k", "mono"]
+        call += ["--call-graph", f"dwarf,{_STACK_BYTES}" if method == "dwarf" else "fp"]
+        call += ["-p", ",".join(map(str, left))] if left else []
         try:
-            return _record(perf, method, rate_hz, left, seconds, command, started)
+            return _record(call, seconds, command, started)
         except PerfLack:
             # perf fails, sometimes without a reason, if one of its processes has ended; servers come and go.
             living = [pid for pid in left if process_name(pid) is not None]
@@ -153,75 +141,47 @@ def record(
 
 
 def _record(
-    perf: str,
-    method: CallGraph,
-    rate_hz: int,
-    pids: Sequence[int],
-    seconds: float,
-    command: Sequence[str],
-    started: Callable[[int], None] | None,
+    call: Sequence[str], seconds: float, command: Sequence[str], started: Callable[[int], None] | None
 ) -> Recording:
+    """Run `perf record` for some seconds, or until a command ends; Ctrl-C ends it cleanly."""
     with scratch_folder("uncork-perf-") as folder:
         data = folder / "perf.data"
-        graph = f"dwarf,{_STACK_BYTES}" if method == "dwarf" else "fp"
-        what = list(command) if command else ["sleep", f"{seconds:.3f}"]
-        call = [perf, "record", "-q", "-e", "cpu-clock", "-F", str(rate_hz), "-k", "mono", "-o", str(data)]
-        call += ["--call-graph", graph]
-        if pids:
-            call += ["-p", ",".join(map(str, pids))]
-        began = time.monotonic_ns()
+        what = command or ["sleep", f"{seconds:.3f}"]
+        began, interrupted = time.monotonic_ns(), False
         with (folder / "messages").open("w+b") as messages:
-            ended = _run(
-                [*call, "--", *what], messages, None if command else seconds + _END_S, started, bool(command)
-            )
+            try:
+                running = start(
+                    [*call, "-o", str(data), "--", *what],
+                    stdin=subprocess.DEVNULL,
+                    # A command's own output goes to standard error, so that it does not mix with the report.
+                    stdout=2 if command else subprocess.DEVNULL,
+                    stderr=messages,
+                )
+            except OSError as error:
+                raise PerfLack(f"cannot run perf: {error.strerror}") from error
+            try:
+                if started is not None:
+                    started(running.pid)
+                running.wait(None if command else seconds + _END_S)
+            except KeyboardInterrupt:
+                interrupted = True
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                end_tracer(running, (10.0, 3.0, 3.0))
             watched = time.monotonic_ns() - began
             messages.seek(0)
             printed = messages.read().decode(errors="replace")
         if not data.is_file() or not data.stat().st_size:
             raise PerfLack(explain(printed))
-        status = ended.status if command else None
-        return _script(perf, data, folder, watched, ended.interrupted, status)
+        samples, events, notes = _script(call[0], data, folder)
+        status = running.returncode if command else None
+        return Recording(samples, events, watched, interrupted, status, notes)
 
 
-class _Ended(Record):
-    status: int
-    interrupted: bool
-
-
-def _run(
-    call: list[str],
-    messages: object,
-    most_s: float | None,
-    started: Callable[[int], None] | None,
-    shares_output: bool,
-) -> _Ended:
-    """Run perf until it ends; Ctrl-C ends it cleanly. Its own messages go to `messages`."""
-    try:
-        running = start(
-            call,
-            stdin=subprocess.DEVNULL,
-            # A command's own output goes to standard error, so that it does not mix with the report.
-            stdout=2 if shares_output else subprocess.DEVNULL,
-            stderr=messages,
-        )
-    except OSError as error:
-        raise PerfLack(f"cannot run perf: {error.strerror}") from error
-    interrupted = False
-    try:
-        if started is not None:
-            started(running.pid)
-        running.wait(most_s)
-    except KeyboardInterrupt:
-        interrupted = True
-    except subprocess.TimeoutExpired:
-        pass
-    finally:
-        _end(running)
-    return _Ended(running.returncode, interrupted)
-
-
-def _end(running: Child) -> None:
-    for number, seconds in ((signal.SIGINT, 10.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0)):
+def end_tracer(running: Child, patience_s: Sequence[float]) -> None:
+    """End perf or strace by SIGINT, SIGTERM or SIGKILL; wait for so long after each."""
+    for number, seconds in zip((signal.SIGINT, signal.SIGTERM, signal.SIGKILL), patience_s, strict=True):
         if running.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -230,51 +190,29 @@ def _end(running: Child) -> None:
             running.wait(seconds)
 
 
-def _script(
-    perf: str, data: Path, folder: Path, watched: int, interrupted: bool, status: int | None
-) -> Recording:
+def _script(perf: str, data: Path, folder: Path) -> tuple[pa.Table, tuple[str, ...], tuple[str, ...]]:
+    """Return the samples of a recording, its events, and notes."""
     call = [perf, "script", "-i", str(data), "--no-inline", "-F", _FIELDS]
     text = folder / "script"
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
     try:
         with text.open("wb") as output:
-            done = run(
-                call,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.PIPE,
-                timeout=_SCRIPT_S,
-            )
+            done = run(call, stdin=null, stdout=output, stderr=pipe, timeout=_SCRIPT_S)
     except subprocess.TimeoutExpired as error:
         raise PerfLack(
             f"perf script did not resolve the names of the frames within {_SCRIPT_S:.0f} s"
         ) from error
     content = text.read_bytes()
-    notes: tuple[str, ...] = ()
-    if done.returncode:
-        notes = (f"perf script failed with exit status {done.returncode}",)
+    notes = (f"perf script failed with exit status {done.returncode}",) if done.returncode else ()
     if not content.strip():
-        return Recording(_no_samples(), (), watched, interrupted, status, notes)
+        types = {name: pa.string() for name in ("process", "route", "stack")}
+        names = ("measure", "pid", "process", "route", "time_ns", "stack", "value")
+        return pa.table({name: pa.array([], types.get(name, pa.int64())) for name in names}), (), notes
     try:
         found = read_profile(content, "perf script", format="perf", times=True)
     except UsageError as error:
         raise PerfLack(f"cannot parse the output of perf: {error}") from error
-    return Recording(
-        found.stacks, tuple(name for name, _ in found.measures), watched, interrupted, status, notes
-    )
-
-
-def _no_samples() -> pa.Table:
-    return pa.table(
-        {
-            "measure": pa.array([], pa.int64()),
-            "pid": pa.array([], pa.int64()),
-            "process": pa.array([], pa.string()),
-            "route": pa.array([], pa.string()),
-            "time_ns": pa.array([], pa.int64()),
-            "stack": pa.array([], pa.string()),
-            "value": pa.array([], pa.int64()),
-        }
-    )
+    return found.stacks, tuple(name for name, _ in found.measures), notes
 
 
 def _user_depth(samples: pa.Table) -> float:
@@ -294,7 +232,9 @@ def explain(printed: str) -> str:
     text = " ".join(printed.split())
     low = text.lower()
     if "perf_event_paranoid" in low or "permission" in low or "operation not permitted" in low:
-        setting = _paranoid()
+        setting = ""
+        with contextlib.suppress(OSError):
+            setting = Path("/proc/sys/kernel/perf_event_paranoid").read_text().strip()
         level = f" (kernel.perf_event_paranoid is {setting})" if setting else ""
         return (
             f"perf may not observe these processes{level}: run as root, or as their owner with "
@@ -305,9 +245,3 @@ def explain(printed: str) -> str:
     if "not supported" in low or "enosys" in low or "not implemented" in low:
         return "this kernel does not support sampling of processes (a sandbox, such as gVisor)"
     return f"perf recorded nothing: {text[:200] or 'it printed no reason'}"
-
-
-def _paranoid() -> str:
-    with contextlib.suppress(OSError):
-        return Path("/proc/sys/kernel/perf_event_paranoid").read_text().strip()
-    return ""

@@ -31,6 +31,7 @@ _CHANGED_PART: Final = 0.1
 """Statistics are fresh up to this many changes since ANALYZE, the threshold at which autovacuum analyses."""
 _CERTAIN: Final = 0.5
 """The least bloat, as a fraction of the file, to report from old statistics: row widths may have changed."""
+_IDENTITY: Final = ("keys", "included", "method", "expressions", "predicate")
 _GROWN: Final = 0.1
 """How much a file's size may have changed since the last VACUUM or ANALYZE: half of the least bloat."""
 
@@ -145,7 +146,8 @@ def _doubt(row: Row, better: Sequence[Row], all_of: Sequence[Row]) -> Doubt:
     if row["constraint"]:
         return "", ""
     for other in better:
-        if other["valid"] and _same(row, other) and (other["unique"] or not row["unique"]):
+        same = all(row[name] == other[name] for name in _IDENTITY)
+        if other["valid"] and same and (other["unique"] or not row["unique"]):
             return "duplicate", other["name"]
     if row["unique"]:
         return "", ""
@@ -153,13 +155,6 @@ def _doubt(row: Row, better: Sequence[Row], all_of: Sequence[Row]) -> Doubt:
         if other["valid"] and _covers(other, row):
             return "covered", other["name"]
     return ("unused", "") if row["scans"] == 0 else ("", "")
-
-
-_BESIDE: Final = ("method", "expressions", "predicate")
-
-
-def _same(row: Row, other: Row) -> bool:
-    return all(row[name] == other[name] for name in ("keys", "included", *_BESIDE))
 
 
 def _covers(longer: Row, shorter: Row) -> bool:

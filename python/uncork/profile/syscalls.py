@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections import defaultdict
@@ -13,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from uncork.model.records import Record
+from uncork.profile.perf import end_tracer
 from uncork.spawn.child import scratch_folder, start
 
 _PROCESS = re.compile(r"^ (?P<name>\S.*) \((?P<pid>\d+)\), \d+ events")
@@ -91,32 +91,20 @@ def _by_strace(strace: str, pids: Sequence[int], seconds: float) -> list[dict[st
 def _run(call: list[str], seconds: float, *, interrupt: bool = False) -> str:
     """Run a tracer for some seconds; it detaches from the processes when it is interrupted."""
     with tempfile.TemporaryFile() as messages:
-        running = start(
-            call,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=messages,
-        )
+        quiet = subprocess.DEVNULL
+        running = start(call, stdin=quiet, stdout=quiet, stderr=messages)
         try:
-            running.wait(seconds if interrupt else seconds + _END_S)
-        except subprocess.TimeoutExpired:
-            pass
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                running.wait(seconds if interrupt else seconds + _END_S)
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-                if running.poll() is not None:
-                    break
-                with contextlib.suppress(ProcessLookupError):
-                    running.send_signal(number)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    running.wait(_END_S)
+            end_tracer(running, (_END_S, _END_S, _END_S))
         messages.seek(0)
         return messages.read().decode(errors="replace")
 
 
 def _reason(printed: str) -> str:
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
-    denied = any("permi" in line.lower() for line in lines)
-    if denied:
+    if "permi" in printed.lower():
         return "it may not observe these processes (run as root, or allow ptrace and tracepoints)"
     return (lines[-1] if lines else "it printed nothing")[:160]
 
@@ -129,10 +117,9 @@ def parse_summary(lines: Iterable[str]) -> list[dict[str, Any]]:
         if match := _PROCESS.match(line):
             process = {"pid": int(match["pid"]), "process": match["name"]}
         elif process and (match := _CALL.match(line)):
-            figures = {"calls": int(match["calls"]), "errors": int(match["errors"])}
-            rows.append(
-                {**process, "syscall": match["name"], **figures, "time_ns": round(float(match["ms"]) * 1e6)}
-            )
+            counts = {"calls": int(match["calls"]), "errors": int(match["errors"])}
+            time_ns = round(float(match["ms"]) * 1e6)
+            rows.append({**process, "syscall": match["name"], **counts, "time_ns": time_ns})
     return rows
 
 

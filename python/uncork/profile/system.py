@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from itertools import accumulate
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from uncork.model.system import MODES, Bounds, DeviceUse, ModeHistory, ProcessUse, SystemUse
-from uncork.profile.slowdown import find_slowdown
+from uncork.model.system import MODES, Bounds, DeviceUse, ModeHistory, ProcessUse, Slowdown, SystemUse
 
 Row = Mapping[str, Any]
 
@@ -39,6 +39,7 @@ def system_use(tables: Mapping[str, pa.Table], wanted: Collection[int] | None = 
     elapsed = sum(row["elapsed_ns"] for row in samplings)
     history = _history(samples, samplings[0]) if len(samplings) == 1 else None
     cpus = pc.max(samples["cpus"]).as_py()
+    lacks = [row for sampling in samplings for row in json.loads(sampling["lacks"])]
     return SystemUse(
         elapsed_ns=elapsed,
         cpus=cpus,
@@ -52,14 +53,13 @@ def system_use(tables: Mapping[str, pa.Table], wanted: Collection[int] | None = 
         processes=tuple(_processes(tables["system_processes"], tables["system_process_samples"])),
         devices=tuple(_devices(tables["system_devices"], elapsed)),
         bounds=tuple(_bounds(samplings, tables["system_groups"])),
-        missing=_missing(samplings),
+        missing=tuple(sorted({(row["what"], row["reason"]) for row in lacks})),
         history=history,
         slowdown=None if history is None or not cpus else find_slowdown(history, cpus),
     )
 
 
 def _modes(samples: pa.Table) -> dict[str, float] | None:
-    """Return each mode's share of the time of all modes; the shares add up to 1."""
     sums = {mode: pc.sum(samples[f"{mode}_ns"]).as_py() for mode in MODES}
     if any(value is None for value in sums.values()):
         return None
@@ -79,14 +79,9 @@ def _stalls(samples: pa.Table) -> dict[str, float]:
 
 def _processes(processes: pa.Table, rows: pa.Table) -> Iterable[ProcessUse]:
     """Yield the resource use of each role's kinds of processes, the largest first within a role."""
-    sums = rows.group_by(["sampling", "process"]).aggregate(
-        [
-            ("cpu_ns", "sum"),
-            *((name, "sum") for name in _SUMMED),
-            ("rss_bytes", "max"),
-            ("pss_bytes", "max"),
-        ]
-    )
+    summed = [(name, "sum") for name in ("cpu_ns", *_SUMMED)]
+    largest = [("rss_bytes", "max"), ("pss_bytes", "max")]
+    sums = rows.group_by(["sampling", "process"]).aggregate([*summed, *largest])
     used = {(row["sampling"], row["process"]): row for row in sums.to_pylist()}
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in processes.to_pylist():
@@ -103,7 +98,7 @@ def _process(role: str, kind: str, rows: list[Row]) -> ProcessUse:
     user, system = _sum(rows, "user_ns_sum"), _sum(rows, "system_ns_sum")
     # The kernel reports the sum to the nanosecond, but the split only in steps of 10 ms.
     user_ns = round(cpu * user / (user + system)) if user + system else cpu
-    known = {name: _known(rows, f"{name}_sum") for name in _SUMMED}
+    summed = [name for name in _SUMMED if name not in ("user_ns", "system_ns")]
     return ProcessUse(
         role=role,
         kind=kind,
@@ -111,12 +106,7 @@ def _process(role: str, kind: str, rows: list[Row]) -> ProcessUse:
         cpu_ns=cpu,
         user_ns=user_ns,
         system_ns=cpu - user_ns,
-        voluntary_switches=known["voluntary_switches"],
-        involuntary_switches=known["involuntary_switches"],
-        minor_faults=known["minor_faults"],
-        major_faults=known["major_faults"],
-        read_bytes=known["read_bytes"],
-        written_bytes=known["written_bytes"],
+        **{name: _known(rows, f"{name}_sum") for name in summed},
         rss_bytes=max((row["rss_bytes_max"] for row in rows if row["rss_bytes_max"]), default=None),
         pss_bytes=max((row["pss_bytes_max"] for row in rows if row["pss_bytes_max"]), default=None),
     )
@@ -172,13 +162,7 @@ def _bounds(samplings: list[Row], groups: pa.Table) -> Iterable[Bounds]:
         yield Bounds(**{**rows[-1], **hits, **counts_of_role})
 
 
-def _missing(samplings: list[Row]) -> tuple[tuple[str, str], ...]:
-    found = {(row["what"], row["reason"]) for sampling in samplings for row in json.loads(sampling["lacks"])}
-    return tuple(sorted(found))
-
-
 def _history(samples: pa.Table, sampling: Row) -> ModeHistory | None:
-    """Return how many processors were in each busy mode, in steps of whole seconds."""
     known = samples.filter(pc.is_valid(samples["user_ns"]))
     if not known.num_rows:
         return None
@@ -203,3 +187,69 @@ def _history(samples: pa.Table, sampling: Row) -> ModeHistory | None:
         for mode, of in sums.items()
     }
     return ModeHistory(start, step, {mode: of for mode, of in values.items() if any(of)})
+
+
+# ---- a machine that the hypervisor slowed down ----
+
+_FULL: Final = 0.9
+"""Use counts as full from this fraction of the processors on, including stolen time."""
+_BEFORE_S: Final = 60
+"""How long use must have been full, with hardly any steal, before the slowdown."""
+_AFTER_S: Final = 60
+"""How long steal must have lasted since, while use was full."""
+_CALM: Final = 0.03
+"""The highest mean steal in the period before that still counts as hardly any."""
+_TAKEN: Final = 0.2
+"""The least steal, and its least rise, of a throttled machine; credits give back 5 to 60 % of a processor."""
+_STAYS: Final = 0.95
+"""The fraction of steps, before and since, that must satisfy the rule; a sampler's steps are uneven."""
+
+
+def find_slowdown(history: ModeHistory, cpus: int) -> Slowdown | None:
+    """Find the start of lasting steal after a period of full use; None if there is none.
+
+    If several moments qualify, return the one with the greatest rise. The error rates of the thresholds are
+    measured in `tests/calibration/test_spent_credits.py`.
+    """
+    steal = [value / cpus for value in history.modes.get("steal", ())]
+    if not steal:
+        return None
+    wanted = [sum(values) / cpus for values in zip(*history.modes.values(), strict=True)]
+    full = [value >= _FULL for value in wanted]
+    before = max(1, -(-_BEFORE_S // history.step_s))
+    after = max(1, -(-_AFTER_S // history.step_s))
+    calm = _counts(good and value <= _TAKEN / 2 for good, value in zip(full, steal, strict=True))
+    sums, fulls = [0.0, *accumulate(steal)], _counts(full)
+    held = _counts(good and value >= _TAKEN for good, value in zip(full, steal, strict=True))
+    steals_while_full = [
+        0.0,
+        *accumulate(value if good else 0.0 for good, value in zip(full, steal, strict=True)),
+    ]
+    best: tuple[float, int] | None = None
+    for place in range(before, len(steal) - after + 1):
+        wanted_since = fulls[-1] - fulls[place]
+        if wanted_since < after or calm[place] - calm[place - before] < _STAYS * before:
+            continue
+        was = (sums[place] - sums[place - before]) / before
+        now = (steals_while_full[-1] - steals_while_full[place]) / wanted_since
+        stays = held[-1] - held[place] >= _STAYS * wanted_since
+        if was <= _CALM and stays and now - was >= _TAKEN and (best is None or now - was > best[0]):
+            best = (now - was, place)
+    if best is None:
+        return None
+    place = best[1]
+    since = place
+    while since and calm[since] - calm[since - 1]:
+        since -= 1
+    wanted_since = fulls[-1] - fulls[place]
+    return Slowdown(
+        start_s=history.start_s + place * history.step_s,
+        full_s=max(before, place - since) * history.step_s,
+        before=(sums[place] - sums[min(since, place - before)]) / max(before, place - since),
+        after=(steals_while_full[-1] - steals_while_full[place]) / wanted_since,
+    )
+
+
+def _counts(flags: Iterable[bool]) -> list[int]:
+    """Return how many flags are set before each position, and before the end."""
+    return [0, *accumulate(int(flag) for flag in flags)]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean, median
 from typing import Any, Final
 
@@ -69,12 +68,7 @@ def _who(row: Row) -> _Who:
 
 
 def _facts(
-    who: _Who,
-    rows: Sequence[Row],
-    spent: float,
-    busy: float,
-    whole: float,
-    texts: Mapping[int, str],
+    who: _Who, rows: Sequence[Row], spent: float, busy: float, whole: float, texts: Mapping[int, str]
 ) -> InTransaction:
     application, user, template = who
     gap_us = max(_LEAST_GAP_US, 2 * median(row["state_us"] for row in rows))
@@ -100,11 +94,7 @@ def _facts(
 
 
 def row_writers(
-    sums: Sequence[Row],
-    whole: float,
-    samples: int,
-    texts: Mapping[int, str],
-    statements: Sequence[Row],
+    sums: Sequence[Row], whole: float, samples: int, texts: Mapping[int, str], statements: Sequence[Row]
 ) -> tuple[RowWriter, ...]:
     """Return the roles whose most frequent statement is a write, with the sessions that execute it.
 
@@ -123,13 +113,12 @@ def row_writers(
             continue
         rows = _of_writers([row for row in sums if (row["user"] or "") == user], template, texts)
         if rows and whole:
-            known = _row_writer(user, template, texts[template], rows, whole, samples)
-            found.append(replace(known, calls=most, others=of_role.total() - most))
+            counts = (most, of_role.total() - most)
+            found.append(_row_writer(user, template, texts[template], rows, whole, samples, counts))
     return tuple(sorted(found, key=lambda writer: (-writer.sessions, writer.user)))
 
 
 def _of_writers(rows: Sequence[Row], template: int, texts: Mapping[int, str]) -> list[Row]:
-    """Return the time of sessions that execute a write, in it and in BEGIN and COMMIT."""
     writing = {row["pid"] for row in rows if row["template"] == template}
     return [
         row
@@ -146,6 +135,7 @@ def _row_writer(
     rows: Sequence[Row],
     whole: float,
     samples: int,
+    calls: tuple[int, int],
 ) -> RowWriter:
     by_process: Counter[int] = Counter()
     by_application: Counter[str] = Counter()
@@ -158,8 +148,8 @@ def _row_writer(
         user=user,
         template=template,
         text=text,
-        calls=0,
-        others=0,
+        calls=calls[0],
+        others=calls[1],
         processes=len(by_process),
         samples=round(spent / whole * samples),
         evenness=min(by_process.values()) / max(by_process.values()),

@@ -89,10 +89,8 @@ def _activity(before: Sequence[Row], after: Sequence[Row]) -> dict[int, int]:
     nothing = (0,) * len(_USES)
     for oid, now in zip(*Rows.of(after, "oid"), zip(*Rows.of(after, *_USES), strict=True), strict=True):
         past = earlier.get(oid, nothing)
-        if now != past:
-            pairs = [(one or 0, other or 0) for one, other in zip(now, past, strict=True)]
-            fell = any(number < other for number, other in pairs)
-            grown = sum(number if fell else number - other for number, other in pairs)
-            if fell or any(number != other for number, other in pairs):
-                found[oid] = grown
+        pairs = [(new or 0, old or 0) for new, old in zip(now, past, strict=True)] if now != past else []
+        if any(new != old for new, old in pairs):
+            fell = any(new < old for new, old in pairs)
+            found[oid] = sum(new if fell else new - old for new, old in pairs)
     return found

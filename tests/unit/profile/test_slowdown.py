@@ -3,7 +3,7 @@
 import pytest
 
 from uncork.model.system import ModeHistory
-from uncork.profile.slowdown import find_slowdown
+from uncork.profile.system import find_slowdown
 
 CPUS = 2
 

@@ -11,9 +11,8 @@ import pytest
 
 from uncork.errors import UsageError
 from uncork.profile import perf
-from uncork.profile.fetch import fetch, seconds_asked
 from uncork.profile.proc_watch import process_name, tree
-from uncork.profile.stacks import beside, read_profile, sum_frames, write_profile
+from uncork.profile.stacks import beside, fetch, read_profile, seconds_asked, sum_frames, write_profile
 from uncork.profile.syscalls import parse_strace, parse_summary
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "stacks"

@@ -72,8 +72,7 @@ def is_object_address(text: str) -> bool:
 def parse_object_address(text: str) -> ObjectAddress:
     """Parse the address of logs.
 
-    Raises:
-        UsageError: if the scheme is unknown, or the address names no bucket.
+    Raises UsageError if the scheme is unknown, or the address names no bucket.
     """
     match = _ADDRESS.fullmatch(text.strip())
     backend = _BACKENDS.get(match[1].lower()) if match else None

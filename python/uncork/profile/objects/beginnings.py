@@ -11,9 +11,8 @@ from uncork import _native
 from uncork.errors import ConnectError
 from uncork.profile.objects.address import LogObject
 from uncork.profile.objects.client import Absent, Changed
-from uncork.profile.objects.clients import Clients
+from uncork.profile.objects.clients import Clients, LoopThread
 from uncork.profile.objects.layouts import CLOSE, FIRST, named_times
-from uncork.profile.objects.loop import LoopThread
 
 _HEADS: Final = (64 << 10, 1 << 20)
 """How many bytes of an object are fetched; the second number if the first shows no entry, as with bzip2."""
@@ -25,20 +24,17 @@ def object_begins(objects: Sequence[LogObject], prefix: str | None) -> tuple[int
     """Return when the first entry of each object was logged, in microseconds since 1970; None if unknown.
 
     An object whose name says when its entries were written is not fetched, unless others must be and its name
-    leaves the time zone open. An object that cannot be fetched has no time: reading it reports why.
-
-    Raises:
-        ValueError: if the prefix is not a valid log_line_prefix.
+    leaves the time zone open. An object that cannot be fetched has no time: reading it reports why. Raises
+    ValueError if the prefix is not a valid log_line_prefix.
     """
-    named = {
-        log_object: times for log_object in objects if (times := named_times(log_object.key)) is not None
-    }
-    if any(log_object.size for log_object in objects if log_object not in named):
-        named = {log_object: times for log_object, times in named.items() if times.slack <= CLOSE}
+    named = {each: times for each in objects if (times := named_times(each.key)) is not None}
+    if any(each.size for each in objects if each not in named):
+        named = {each: times for each, times in named.items() if times.slack <= CLOSE}
+    microsecond = timedelta(microseconds=1)
     begins: dict[LogObject, int | None] = {
-        log_object: (times.begin - FIRST) // timedelta(microseconds=1) for log_object, times in named.items()
+        each: (times.begin - FIRST) // microsecond for each, times in named.items()
     }
-    rest = [log_object for log_object in objects if log_object.size and log_object not in named]
+    rest = [each for each in objects if each.size and each not in named]
     if rest:
         with LoopThread() as loop:
             begins |= zip(rest, loop.run(_fetched(rest, prefix)), strict=True)
@@ -56,9 +52,8 @@ async def _fetched(objects: Sequence[LogObject], prefix: str | None) -> tuple[in
             async with turns:
                 try:
                     async with asyncio.timeout(_PATIENCE_S):
-                        beginning = await clients.of(log_object).fetch(
-                            log_object, 0, min(head, log_object.size), patient=False
-                        )
+                        client, end = clients.of(log_object), min(head, log_object.size)
+                        beginning = await client.fetch(log_object, 0, end, patient=False)
                 except (Changed, Absent, ConnectError, TimeoutError):
                     return None
             found = _native.begin_of_object(bytes(beginning), log_object.modified_s, prefix)

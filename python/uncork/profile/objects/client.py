@@ -60,8 +60,7 @@ def pause_s(attempt: int, chance: float) -> float:
 class Client:
     """Requests to one bucket, container or web server.
 
-    Raises:
-        UsageError: if obstore is not installed, or the endpoint is unencrypted and not allowed.
+    Raises UsageError if obstore is not installed, or the endpoint is unencrypted and not allowed.
     """
 
     def __init__(self, address: ObjectAddress) -> None:
@@ -83,8 +82,7 @@ class Client:
     async def find(self, key: str) -> LogObject | None:
         """Return an object; None if it does not exist.
 
-        Raises:
-            ConnectError: if the store does not answer, or refuses.
+        Raises ConnectError if the store does not answer, or refuses.
         """
         try:
             meta = await self._ask(
@@ -97,8 +95,7 @@ class Client:
     async def find_below(self, folder: str, after: str = "") -> AsyncIterator[LogObject]:
         """Yield the objects whose keys begin with `folder` and a slash, and come after a key, in their order.
 
-        Raises:
-            ConnectError: if the store does not answer, or refuses.
+        Raises ConnectError if the store does not answer, or refuses.
         """
         last, failed = after, 0
         while True:
@@ -271,7 +268,8 @@ def problem_of(error: BaseException, address: ObjectAddress) -> Problem:
     if _METADATA.search(text):
         return Problem("final", f"no credentials: {credentials}")
     if code and code[1] in _BUCKET:
-        return Problem("final", f'there is no {_bucket(address)} "{address.bucket}" ({answer})')
+        bucket = "container" if address.backend == "az" else "bucket"
+        return Problem("final", f'there is no {bucket} "{address.bucket}" ({answer})')
     number = int(status[1]) if status else _NUMBERS.get(name)
     rights = " (it needs s3:GetObject, and s3:ListBucket for a prefix)" if address.backend == "s3" else ""
     known = {
@@ -311,10 +309,6 @@ def _without_answer(text: str, address: ObjectAddress) -> Problem:
     return Problem("again", "the answer was cut short")
 
 
-def _bucket(address: ObjectAddress) -> str:
-    return "container" if address.backend == "az" else "bucket"
-
-
 # ---- how to reach an object store: what the environment variables of its service say ----
 
 
@@ -322,15 +316,11 @@ _ENDPOINTS: Final[dict[Backend, tuple[str, ...]]] = {
     "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "FSSPEC_S3_ENDPOINT_URL"),
     "gs": ("STORAGE_EMULATOR_HOST", "GOOGLE_BASE_URL"),
     "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
-    "http": (),
-    "ssh": (),
 }
-_ALLOW: Final[dict[Backend, tuple[str, ...]]] = {
-    "s3": ("AWS_ALLOW_HTTP", "UNCORK_ALLOW_HTTP"),
-    "gs": ("GOOGLE_ALLOW_HTTP", "UNCORK_ALLOW_HTTP"),
-    "az": ("AZURE_ALLOW_HTTP", "UNCORK_ALLOW_HTTP"),
-    "http": ("UNCORK_ALLOW_HTTP",),
-    "ssh": (),
+_ALLOW: Final[dict[Backend, str]] = {
+    "s3": "AWS_ALLOW_HTTP",
+    "gs": "GOOGLE_ALLOW_HTTP",
+    "az": "AZURE_ALLOW_HTTP",
 }
 _CONNECTION: Final = {
     "AccountName": "account_name",
@@ -351,21 +341,17 @@ class Settings(Record):
 def settings_of(address: ObjectAddress, environment: Mapping[str, str]) -> Settings:
     """Return how to reach the store of an address.
 
-    Unencrypted HTTP is for loopback only, unless the environment allows it.
-
-    Raises:
-        UsageError: if the endpoint is unencrypted, on another machine, and not allowed.
+    Unencrypted HTTP is for loopback only, unless the environment allows it. Raises UsageError if the endpoint
+    is unencrypted, on another machine, and not allowed.
     """
     config: dict[str, object] = {}
-    variable = next((name for name in _ENDPOINTS[address.backend] if environment.get(name)), "")
+    names = _ENDPOINTS.get(address.backend, ())
+    variable = next((name for name in names if environment.get(name)), "")
     endpoint = environment.get(variable, "")
     if address.backend == "az":
         config |= _azure(address, environment)
-        endpoint, variable = (
-            (endpoint, variable)
-            if endpoint
-            else (str(config.get("endpoint", "")), "AZURE_STORAGE_CONNECTION_STRING")
-        )
+        if not endpoint:
+            endpoint, variable = str(config.get("endpoint", "")), "AZURE_STORAGE_CONNECTION_STRING"
     if variable == "STORAGE_EMULATOR_HOST":
         endpoint = endpoint if "://" in endpoint else f"http://{endpoint}"
         config["skip_signature"] = True
@@ -387,7 +373,7 @@ def _may_be_plain(
         raise UsageError(f"{variable}={reached} is no address of a server; write https://HOST:PORT")
     if parts.scheme != "http":
         return False
-    names = _ALLOW[address.backend]
+    names = [*filter(None, [_ALLOW.get(address.backend)]), "UNCORK_ALLOW_HTTP"]
     allowed = any(environment.get(name, "").lower() in ("1", "true", "yes", "on") for name in names)
     if not allowed and not _is_loopback(parts.hostname or ""):
         place = f"{variable}={reached}" if variable else address.shown
@@ -405,7 +391,6 @@ def _is_loopback(host: str) -> bool:
 
 
 def _azure(address: ObjectAddress, environment: Mapping[str, str]) -> dict[str, object]:
-    """Return the settings within a connection string, and the account that the address names."""
     text = environment.get("AZURE_STORAGE_CONNECTION_STRING", "")
     pairs = (part.partition("=") for part in text.split(";"))
     config: dict[str, object] = {

@@ -11,15 +11,15 @@ from uncork.errors import SetupError
 from uncork.model.records import Record
 from uncork.profile.objects.address import LogObject, ObjectAddress, parse_object_address
 from uncork.profile.objects.client import Absent, Changed, Client
-from uncork.profile.objects.clients import open_client
+from uncork.profile.objects.clients import LoopThread, open_client
 from uncork.profile.objects.layouts import is_named_as_log
-from uncork.profile.objects.loop import LoopThread
 from uncork.profile.objects.ssh import SshClient
 
 _HEAD: Final = 64 << 10
 """How many bytes of an object show whether it can be a log."""
 _AT_ONCE: Final = 16
 _MAGIC: Final = re.compile(r"[*?[]")
+_NO_FILE: Final = "the machine has no such file, or the folder is empty"
 
 
 class FoundObjects(Record):
@@ -44,8 +44,6 @@ def find_objects(text: str, can_be_log: Callable[[str, bytes], bool]) -> FoundOb
     client = open_client(address)
     try:
         with LoopThread() as loop:
-            if isinstance(client, SshClient):
-                return loop.run(_find_files(client, address, can_be_log))
             return loop.run(_find(client, address, can_be_log))
     finally:
         client.close()
@@ -65,69 +63,51 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
 
 
 async def _find(
-    client: Client, address: ObjectAddress, can_be_log: Callable[[str, bytes], bool]
+    client: Client | SshClient, address: ObjectAddress, can_be_log: Callable[[str, bytes], bool]
 ) -> FoundObjects:
-    key = address.key
+    """Return the object itself, those that match a glob, or the logs with a prefix or in a folder."""
+    key, files = address.key, isinstance(client, SshClient)
+    magic = _MAGIC.search(key)
     if address.backend == "http":
         found = await client.find(key)
         return FoundObjects(_some([found] if found else [], address, "the server has no such file"), ())
-    if magic := _MAGIC.search(key):
-        begin = key[: magic.start()]
-        pattern = glob_pattern(key)
-        matching = [
-            log_object
-            for log_object in await _beginning_with(client, begin)
-            if pattern.fullmatch(log_object.key)
-        ]
-        return FoundObjects(_some(matching, address, "no object matches"), ())
-    if key and not key.endswith("/") and (exact := await client.find(key)) is not None:
+    if magic:
+        among = await _below_glob(client, key, magic.start())
+        matching = [each for each in among if glob_pattern(key).fullmatch(each.key)]
+        problem = f"no {'file' if files else 'object'} matches"
+        return FoundObjects(_some(matching, address, problem), ())
+    named = files or (key and not key.endswith("/"))
+    if named and (exact := await client.find(key)) is not None:
         return FoundObjects((exact,), ())
-    folder = key.rstrip("/")
-    below = [log_object async for log_object in client.find_below(folder)]
-    if not below and key and not key.endswith("/"):
-        below = await _beginning_with(client, key)
-    shown = [file for file in _files(below) if not _is_hidden(file.key.removeprefix(key))]
+    if isinstance(client, SshClient):
+        inside = await client.find_in(key, 1)
+        shown = [each for each in inside if not _is_hidden(each.key.rpartition("/")[2])]
+        problem = "the folder has no logs" if shown else _NO_FILE
+    else:
+        below = [each async for each in client.find_below(key.rstrip("/"))]
+        if not below and named:
+            below = await _beginning_with(client, key)
+        shown = [each for each in _files(below) if not _is_hidden(each.key.removeprefix(key))]
+        problem = "no object has this name or prefix" if key else "the bucket is empty"
     logs, others = await _judged(client, shown, can_be_log)
-    if shown and not logs:
-        names = ", ".join(log_object.key for log_object in others[:3]) + (
-            " and more" if len(others) > 3 else ""
-        )
+    if shown and not logs and not files:
+        names = ", ".join(each.key for each in others[:3]) + (" and more" if len(others) > 3 else "")
         raise SetupError(
             f"{address.shown}: no object with this prefix is a log, only {names}; to read one anyway, name it"
         )
-    problem = "no object has this name or prefix" if key else "the bucket is empty"
-    return FoundObjects(_some(logs, address, problem), tuple(log_object.name for log_object in others))
+    return FoundObjects(_some(logs, address, problem), tuple(each.name for each in others))
 
 
-async def _find_files(
-    client: SshClient, address: ObjectAddress, can_be_log: Callable[[str, bytes], bool]
-) -> FoundObjects:
-    """Return the file, the files that match a glob, or the logs in a folder: the same as on this machine."""
-    key = address.key
-    if not _MAGIC.search(key) and (exact := await client.find(key)) is not None:
-        return FoundObjects((exact,), ())
-    if magic := _MAGIC.search(key):
-        folder, _, _ = key[: magic.start()].rpartition("/")
-        depth = 64 if "**" in key else key.count("/") - folder.count("/") + (not folder)
-        pattern = glob_pattern(key)
-        matching = [
-            log_object
-            for log_object in await client.find_in(folder, depth)
-            if pattern.fullmatch(log_object.key)
-        ]
-        return FoundObjects(_some(matching, address, "no file matches"), ())
-    below = [
-        log_object
-        for log_object in await client.find_in(key, 1)
-        if not _is_hidden(log_object.key.rpartition("/")[2])
-    ]
-    logs, others = await _judged(client, below, can_be_log)
-    problem = "the folder has no logs" if below else "the machine has no such file, or the folder is empty"
-    return FoundObjects(_some(logs, address, problem), tuple(log_object.name for log_object in others))
+async def _below_glob(client: Client | SshClient, key: str, magic: int) -> list[LogObject]:
+    """Return the objects that may match a glob, whose first sign is at `magic`."""
+    if not isinstance(client, SshClient):
+        return await _beginning_with(client, key[:magic])
+    folder = key[:magic].rpartition("/")[0]
+    depth = 64 if "**" in key else key.count("/") - folder.count("/") + (not folder)
+    return await client.find_in(folder, depth)
 
 
 async def _beginning_with(client: Client, text: str) -> list[LogObject]:
-    """Return the objects whose keys begin with a text, in their order."""
     folder, _, rest = text.rpartition("/")
     found = []
     async for log_object in client.find_below(folder, after=text[:-1] if rest else ""):
@@ -157,23 +137,20 @@ async def _judged(
         return can_be_log(log_object.key, bytes(head))
 
     answers = await asyncio.gather(*map(is_log, objects))
-    logs = [log_object for log_object, answer in zip(objects, answers, strict=True) if answer]
-    others = [log_object for log_object, answer in zip(objects, answers, strict=True) if not answer]
-    return logs, others
+    pairs = list(zip(objects, answers, strict=True))
+    return [each for each, answer in pairs if answer], [each for each, answer in pairs if not answer]
 
 
 def _some(found: Sequence[LogObject], address: ObjectAddress, problem: str) -> tuple[LogObject, ...]:
     if not found:
         raise SetupError(f"{address.shown}: {problem}")
-    return tuple(sorted(found, key=lambda one: one.key))
+    return tuple(sorted(found, key=lambda each: each.key))
 
 
 def _files(found: Sequence[LogObject]) -> list[LogObject]:
     """Return the objects without placeholders of folders, which are empty and have a folder's name."""
-    folders = {
-        log_object.key[:at] for log_object in found for at, sign in enumerate(log_object.key) if sign == "/"
-    }
-    return [log_object for log_object in found if log_object.size or log_object.key not in folders]
+    folders = {each.key[:at] for each in found for at, sign in enumerate(each.key) if sign == "/"}
+    return [each for each in found if each.size or each.key not in folders]
 
 
 def _is_hidden(key: str) -> bool:

@@ -13,8 +13,7 @@ from uncork.errors import ConnectError
 from uncork.model.records import Record
 from uncork.profile.objects.address import LogObject
 from uncork.profile.objects.client import Absent, Changed
-from uncork.profile.objects.clients import Clients
-from uncork.profile.objects.loop import LoopThread
+from uncork.profile.objects.clients import Clients, LoopThread
 
 if TYPE_CHECKING:
     from obstore import Bytes
@@ -86,8 +85,7 @@ class ObjectReader:
     def read(self, name: str, most: int) -> memoryview | None:
         """Return the next bytes of an object, at most `most`; empty at its end, None before they arrive.
 
-        Raises:
-            ConnectError: if the object cannot be read to its end. The message does not name it.
+        Raises ConnectError if the object cannot be read to its end. The message does not name it.
         """
         self._go_to(self._places[name])
         if not self._rest:
@@ -128,13 +126,10 @@ class ObjectReader:
         self._queue.popleft()
         self._handed = first.end
         self._fill()
-        self._keep(name, piece)
-        return piece
-
-    def _keep(self, name: str, piece: memoryview) -> None:
         if self._left > 0:
             self._kept.setdefault(name, []).append(piece)
             self._left -= len(piece)
+        return piece
 
     def _go_to(self, place: int) -> None:
         """Begin with an object: drop what was requested of the ones before, which the core has left."""
@@ -155,7 +150,6 @@ class ObjectReader:
                 yield number, begin, min(size, begin + self.range_bytes)
 
     def _fill(self) -> None:
-        """Request more ranges, up to the limits."""
         ahead = sum(piece.end - piece.begin for piece in self._queue)
         while self._planned and len(self._queue) < _AT_ONCE and ahead < self._ahead:
             following = next(self._plan, None)
@@ -179,7 +173,6 @@ class ObjectReader:
         self._renewed = self._loop.begin(self._clients.of(wanted).find(wanted.key))
 
     def _take_renewed(self) -> bool:
-        """Return whether the version is known."""
         assert self._renewed is not None  # noqa: S101 -- the caller checks it
         try:
             found = self._renewed.result(_WAIT_S)

@@ -43,8 +43,7 @@ _FACTS: Final = "%i %s %Y %n"
 class SshClient:
     """Reads files of one machine. `close` ends its connection.
 
-    Raises:
-        UsageError: if there is no `ssh` program.
+    Raises UsageError if there is no `ssh` program.
     """
 
     def __init__(self, address: ObjectAddress) -> None:
@@ -66,8 +65,7 @@ class SshClient:
     async def find(self, key: str) -> LogObject | None:
         """Return a file; None if it does not exist, or is no file.
 
-        Raises:
-            ConnectError: if the machine cannot be reached, or refuses.
+        Raises ConnectError if the machine cannot be reached, or refuses.
         """
         found = await self._list(stat_command(key))
         return found[0] if found else None
@@ -75,8 +73,7 @@ class SshClient:
     async def find_in(self, folder: str, depth: int) -> list[LogObject]:
         """Return the files in a folder, and `depth` - 1 levels below.
 
-        Raises:
-            ConnectError: as above.
+        Raises ConnectError as above.
         """
         return await self._list(listing_command(folder, depth))
 
@@ -116,7 +113,7 @@ class SshClient:
             await self._connect()
             async with self._turns:
                 status, output, errors = await self._run(
-                    ["-oControlMaster=no", f"-S{self._socket}", *self._words(), command]
+                    ["-oControlMaster=no", f"-S{self._socket}", *ssh_words(self.address), command]
                 )
             if status == 0:
                 return output
@@ -128,11 +125,11 @@ class SshClient:
         raise ConnectError(f"{shown}: {reason_of(status, errors)}")
 
     async def _connect(self) -> None:
-        """Log in, unless the connection is open."""
         async with self._lock:
             if self._connection is not None and self._connection.poll() is None:
                 return
-            self._connection = self._start(["-oControlMaster=yes", "-N", f"-S{self._socket}", *self._words()])
+            master = ["-oControlMaster=yes", "-N", f"-S{self._socket}", *ssh_words(self.address)]
+            self._connection = self._start(master)
             until = asyncio.get_running_loop().time() + _LOGIN_S
             while not self._socket.exists():
                 if self._connection.poll() is not None:
@@ -155,17 +152,10 @@ class SshClient:
     def _start(self, words: Sequence[str]) -> Child:
         options = [f"-o{name}={value}" for name, value in _OPTIONS.items()]
         try:
-            return start(
-                ["ssh", "-T", *options, *words],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
+            call, pipe = ["ssh", "-T", *options, *words], subprocess.PIPE
+            return start(call, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
         except FileNotFoundError as error:
             raise UsageError(f"{self.address.shown} needs the program ssh: install openssh-client") from error
-
-    def _words(self) -> list[str]:
-        return ssh_words(self.address)
 
 
 def stat_command(key: str) -> str:

@@ -30,10 +30,7 @@ def in_processes(
 
     A task whose process ended before its result was complete is carried out once more, by another process.
     `began` takes the number of a task and the process that begins it; `done` takes results as soon as they
-    are complete.
-
-    Raises:
-        SetupError: if a log cannot be read, or the processes of a task ended twice.
+    are complete. Raises SetupError if a log cannot be read, or the processes of a task ended twice.
     """
     with scratch_folder("uncork-logs-") as folder:
         crew = _Crew(tasks, folder, began, done)
@@ -98,9 +95,15 @@ class _Crew:
                         raise SetupError(reason if trouble else f"{task.name}: {reason}")
                 if not self._stopped:
                     self._tell(task, path.read_bytes())
-                self._finish(task.number, path)
+                with self._changed:
+                    self._done[task.number] = path
+                    self._changed.notify_all()
         except (SetupError, OSError) as error:
-            self._fail(error if isinstance(error, SetupError) else SetupError(str(error)))
+            with self._changed:
+                failure = error if isinstance(error, SetupError) else SetupError(str(error))
+                self._trouble = self._trouble or failure
+                self._stopped = True
+                self._changed.notify_all()
         finally:
             if child is not None:
                 _end(child)
@@ -134,17 +137,6 @@ class _Crew:
     def _next(self) -> LogTask | None:
         with self._changed:
             return self._waiting.pop() if self._waiting and not self._stopped else None
-
-    def _finish(self, number: int, path: Path) -> None:
-        with self._changed:
-            self._done[number] = path
-            self._changed.notify_all()
-
-    def _fail(self, error: SetupError) -> None:
-        with self._changed:
-            self._trouble = self._trouble or error
-            self._stopped = True
-            self._changed.notify_all()
 
     def stop(self) -> None:
         """End all processes."""

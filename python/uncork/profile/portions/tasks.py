@@ -9,7 +9,7 @@ from typing import Final
 from uncork import _native
 from uncork.errors import SetupError, UsageError
 from uncork.model.records import Record
-from uncork.profile.logs import LogRequest, core_request, log_name
+from uncork.profile.logs import LogRequest, core_request, log_name, object_reader
 from uncork.profile.objects.address import LogObject
 
 PART_BYTES: Final = 256 << 20
@@ -86,14 +86,11 @@ def _parts(request: LogRequest, part_bytes: int) -> Iterator[tuple[LogRequest, s
 def gather_task(task: LogTask) -> bytes:
     """Read the logs of a task; return what was gathered, for `uncork.profile.portions.joining`.
 
-    Raises:
-        SetupError: if the file cannot be opened.
+    Raises SetupError if the file cannot be opened.
     """
-    from uncork.profile.objects.reading import ObjectReader  # noqa: PLC0415 -- few logs are objects
-
     options = core_request(task.request, all_servers=task.servers, span=task.span)
     objects = [path for path in task.request.paths if isinstance(path, LogObject)]
     if not objects:
         return _native.gather_logs(options)
-    with ObjectReader(objects) as reader:
+    with object_reader(objects) as reader:
         return _native.gather_logs(options, reader)

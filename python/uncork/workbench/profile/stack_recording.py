@@ -27,10 +27,9 @@ from uncork.model.stored_run import RunStatus
 from uncork.model.tables.register import TABLES
 from uncork.profile import perf
 from uncork.profile.activity import wait_class
-from uncork.profile.fetch import fetch, is_address
 from uncork.profile.proc_watch import ProcWatch, process_name, tree
 from uncork.profile.server_templates import TemplateBook
-from uncork.profile.stacks import read_profile
+from uncork.profile.stacks import fetch, is_address, read_profile
 from uncork.profile.statement_origin import origin
 from uncork.profile.syscalls import Syscalls, count_syscalls
 from uncork.spawn.child import Child, start
