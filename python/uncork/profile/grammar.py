@@ -66,10 +66,7 @@ def _grammar() -> _native.Grammar:
     """Return PostgreSQL's grammar from the library that postgast brings, or from one of the system.
 
     Importing postgast would also load the messages of parse trees, which takes 0.25 s and which an identity
-    does not need.
-
-    Raises:
-        SetupError: if there is no such library.
+    does not need. Raises SetupError if there is no such library.
     """
     package = find_spec("postgast")
     if package is None or package.origin is None:

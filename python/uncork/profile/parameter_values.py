@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
 
 from uncork.model.database.plan import ColumnValues
 from uncork.model.records import Record
 from uncork.profile.shapes.nodes import tokens_of
 from uncork.profile.statement_parts import statement_parts
+from uncork.profile.workload.literals import array_text, inlined
 
 _LOWER: Final = frozenset({">", ">="})
 _UPPER: Final = frozenset({"<", "<="})
@@ -47,16 +47,16 @@ def compared_parameters(statement: str) -> tuple[ComparedParameter, ...]:
     parsed = statement_parts(statement)
     if parsed is None:
         return ()
-    before = {number: words for number, words, _, _ in _parameters(statement)}
+    before = _words_before(statement)
     found: list[ComparedParameter] = []
     begun: set[tuple[str | None, str | None]] = set()
     places: Counter[tuple[str | None, str, Role]] = Counter()
     for part in parsed.parts:
         if part.number is None:
             continue
-        words = before.get(part.number, ())
-        if words[-1:] in (("LIMIT",), ("OFFSET",)):
-            found.append(ComparedParameter(part.number, "limit" if words[-1] == "LIMIT" else "offset"))
+        words = before.get(part.number, ("", ""))
+        if words[1] in ("LIMIT", "OFFSET"):
+            found.append(ComparedParameter(part.number, "limit" if words[1] == "LIMIT" else "offset"))
             continue
         role = _role(part.operator, (part.table, part.column) in begun)
         if role is None or part.column is None:
@@ -65,7 +65,7 @@ def compared_parameters(statement: str) -> tuple[ComparedParameter, ...]:
             begun.add((part.table, part.column))
         tables = parsed.tables if part.table is None else (part.table,)
         key = (part.table, part.column, role)
-        array = len(words) > 1 and words[-1] == "(" and words[-2] in _LISTS
+        array = words[1] == "(" and words[0] in _LISTS
         found.append(ComparedParameter(part.number, role, part.column, tables, array, places[key]))
         places[key] += 1
     return tuple(found)
@@ -97,7 +97,7 @@ def drawn_values(
     found = []
     for turn in range(3):
         values = {
-            parameter.number: _array(value) if parameter.array else value
+            parameter.number: array_text([value]) if parameter.array else value
             for parameter in parameters
             if parameter.number in columns
             and (value := _value(parameter, columns[parameter.number], turn)) is not None
@@ -117,30 +117,19 @@ def with_values(statement: str, values: Mapping[int, str | None], literal: Calla
 
     `literal` quotes a value; None is NULL. Raises ValueError if the grammar rejects the statement.
     """
-    whole, end, pieces = statement.encode(), 0, []
-    numbers: dict[int, int] = {}
-    for number, _, start, stop in _parameters(statement):
-        if number in values:
-            text = "NULL" if (known := values[number]) is None else literal(known)
-        else:
-            text = f"${numbers.setdefault(number, len(numbers) + 1)}"
-        pieces += [whole[end:start].decode(), text]
-        end = stop
-    return "".join([*pieces, whole[end:].decode()])
-
-
-def _parameters(statement: str) -> Iterator[tuple[int, tuple[str, ...], int, int]]:
-    """Yield each parameter's number, the two words before it, and the bytes where it starts and ends."""
-    tokens = tokens_of(statement)
-    if not tokens and statement.strip():
+    if statement.strip() and not tokens_of(statement):
         raise ValueError("the statement is not complete")
-    whole = statement.encode()
-    words: tuple[str, ...] = ()
-    for start, end, kind in tokens:
-        text = whole[start:end].decode()
-        if kind == "PARAM":
-            yield int(text[1:]), words[-2:], start, end
-        words = (*words[-1:], text.upper())
+    written = {number: "NULL" if value is None else literal(value) for number, value in values.items()}
+    return inlined(statement, written)[0]
+
+
+def _words_before(statement: str) -> dict[int, tuple[str, ...]]:
+    texts = ["", "", *(token.text.upper() for token in tokens_of(statement))]
+    return {
+        int(text[1:]): (texts[place - 2], texts[place - 1])
+        for place, text in enumerate(texts)
+        if text.startswith("$") and text[1:].isdigit()
+    }
 
 
 def _role(operator: str, begun: bool) -> Role | None:
@@ -157,7 +146,6 @@ def _role(operator: str, begun: bool) -> Role | None:
 
 
 def _value(parameter: ComparedParameter, known: ColumnValues, turn: int) -> str | None:
-    """Return a column's value for a parameter in one of the three turns."""
     bounds, common = known.bounds, known.common
     if parameter.role == "equal":
         if turn == 0 and common:
@@ -170,8 +158,3 @@ def _value(parameter: ComparedParameter, known: ColumnValues, turn: int) -> str 
     last = len(bounds) - 2
     start = (last, last // 2, min(1, last))[turn]
     return bounds[start + (parameter.role == "upper")]
-
-
-def _array(value: str) -> str:
-    escaped = re.sub(r'(["\\])', r"\\\1", value)
-    return f'{{"{escaped}"}}'

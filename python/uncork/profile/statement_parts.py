@@ -8,6 +8,17 @@ from dataclasses import replace
 from typing import Any, Final
 
 from uncork.model.records import Record
+from uncork.profile.shapes.nodes import (
+    QUERIES,
+    chained,
+    children,
+    constant_text,
+    kind_of,
+    messages,
+    only_statement,
+    rewritten,
+    tokens_of,
+)
 
 _VALUES_IN: Final = frozenset(
     {"where_clause", "having_clause", "quals", "values_lists", "on_conflict_clause"}
@@ -69,38 +80,24 @@ def statement_parts(text: str, *, template: bool = False) -> StatementParts | No
 
     With `template`, the text has ``?`` for each value.
     """
-    import postgast  # noqa: PLC0415 -- loads a parser of 14 MB, which most commands do not need
-
     if template:
         numbers = iter(range(1, text.count("?") + 1))
         text = re.sub(r"\?", lambda _: f"${next(numbers)}", text)
     text = text.strip().rstrip(";").rstrip()
-    try:
-        parsed = postgast.parse(text)
-        tokens = postgast.scan(text).tokens
-    except (postgast.PgQueryError, ValueError):
+    node = only_statement(text)
+    if node is None or kind_of(node) not in QUERIES:
         return None
-    if len(parsed.stmts) != 1:
-        return None
-    node = parsed.stmts[0].stmt
-    kind = node.WhichOneof("node")
-    if kind not in ("select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"):
-        return None
-    names = postgast.pg_query_pb2.Token.Name
-    ends = {token.start: token.end for token in tokens if names(token.token) in _CONSTANTS}
+    ends = {token.start: token.end for token in tokens_of(text) if token.kind in _CONSTANTS}
     aliases = aliases_of(node)
     constants = {entry.start: entry for entry in _walk(node, _Context()) if entry.start in ends}
     found = [constants[start] for start in sorted(constants)]
-    parts, sources = _named(found, aliases)
-    whole, end, pieces = text.encode(), 0, []
-    for entry, part in zip(found, sources, strict=True):
-        pieces += [whole[end : entry.start].decode(), f":{part}"]
-        end = ends[entry.start]
+    parts, names = _named(found, aliases)
+    changes = ((each.start, ends[each.start], f":{name}") for each, name in zip(found, names, strict=True))
     return StatementParts(
-        text="".join([*pieces, whole[end:].decode()]),
+        text=rewritten(text, changes),
         parts=parts,
         tables=tuple(dict.fromkeys(aliases.values())),
-        changes=kind != "select_stmt",
+        changes=kind_of(node) != "select_stmt",
     )
 
 
@@ -116,26 +113,11 @@ def logged_values(text: str) -> dict[int, str | None]:
 def aliases_of(node: Any) -> dict[str, str]:
     """Return the tables of a statement by the name that its columns use."""
     found: dict[str, str] = {}
-    inner: set[str] = set()
-    for name, message in _messages(node):
-        if name == "RangeVar":
-            table = f"{message.schemaname}.{message.relname}" if message.schemaname else message.relname
-            found[message.alias.aliasname or message.relname] = table
-        elif name == "CommonTableExpr":
-            inner.add(message.ctename)
+    for table in messages(node, "RangeVar"):
+        name = f"{table.schemaname}.{table.relname}" if table.schemaname else table.relname
+        found[table.alias.aliasname or table.relname] = name
+    inner = {common.ctename for common in messages(node, "CommonTableExpr")}
     return {alias: table for alias, table in found.items() if table not in inner}
-
-
-def _messages(message: Any) -> Iterator[tuple[str, Any]]:
-    yield message.DESCRIPTOR.name, message
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            for one in value if _many(value) else (value,):
-                yield from _messages(one)
-
-
-def _many(value: Any) -> bool:
-    return not hasattr(value, "ListFields")
 
 
 def _walk(message: Any, context: _Context) -> Iterator[_Found]:
@@ -145,26 +127,23 @@ def _walk(message: Any, context: _Context) -> Iterator[_Found]:
         yield _Found(message.location, None, message.number, context.column, context.operator)
     elif name == "A_Const":
         if context.varies and message.WhichOneof("val") in ("ival", "fval", "sval"):
-            yield _Found(message.location, _value(message), None, context.column, context.operator)
+            value = constant_text(message)
+            yield _Found(message.location, value, None, context.column, context.operator)
     elif name == "InsertStmt" and message.select_stmt.select_stmt.values_lists:
         yield from _inserted(message, context)
     elif not _is_typed_literal(name, message):
         own = _inside(name, message, context)
-        for field, value in message.ListFields():
-            if field.message_type is not None:
-                inside = _of_field(name, field.name, message, own)
-                for one in value if _many(value) else (value,):
-                    yield from _walk(one, inside)
+        for field, inner in children(message):
+            yield from _walk(inner, _of_field(name, field, message, own))
 
 
 def _is_typed_literal(name: str, message: Any) -> bool:
     """Return whether this is ``interval '1 day'`` or similar: a literal that must stay a literal."""
-    cast = name == "TypeCast" and message.arg.WhichOneof("node") == "a_const"
+    cast = name == "TypeCast" and kind_of(message.arg) == "a_const"
     return bool(cast and 0 <= message.type_name.location < message.arg.a_const.location)
 
 
 def _inside(name: str, message: Any, context: _Context) -> _Context:
-    """Return the context of the parts of a message."""
     if name == "A_Expr":
         return _compared(message, context)
     items = {"A_ArrayExpr": "elements", "List": "items"}.get(name)
@@ -174,7 +153,6 @@ def _inside(name: str, message: Any, context: _Context) -> _Context:
 
 
 def _of_field(name: str, field: str, message: Any, context: _Context) -> _Context:
-    """Return the context of one field of a message."""
     if field in _VALUES_IN or (name == "UpdateStmt" and field == "target_list"):
         return replace(context, varies=True)
     if name == "SelectStmt":
@@ -199,16 +177,9 @@ def _compared(expression: Any, context: _Context) -> _Context:
     """Return the context of an expression's operands: the column that they are compared with."""
     operator = expression.name[-1].string.sval if expression.name else ""
     for side in (expression.lexpr, expression.rexpr):
-        if side.WhichOneof("node") == "column_ref":
-            fields = tuple(field.string.sval for field in side.column_ref.fields if field.HasField("string"))
-            return replace(context, column=fields, operator=operator)
+        if kind_of(side) == "column_ref":
+            return replace(context, column=chained(side.column_ref.fields), operator=operator)
     return replace(context, column=(), operator="")
-
-
-def _value(constant: Any) -> str:
-    kind = constant.WhichOneof("val")
-    inner = getattr(constant, kind)
-    return str(getattr(inner, kind))
 
 
 def _named(found: list[_Found], aliases: dict[str, str]) -> tuple[tuple[StatementPart, ...], list[str]]:

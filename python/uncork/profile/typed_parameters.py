@@ -6,9 +6,10 @@ that text, because only a literal may follow a type's name. libpg_query's gramma
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from uncork.profile.shapes.nodes import children, parsed, tokens_of
+from uncork.profile.shapes.nodes import Token, kind_of, messages, parsed, rewritten, tokens_of
 
 _UNITS: Final = frozenset({"YEAR_P", "MONTH_P", "DAY_P", "HOUR_P", "MINUTE_P", "SECOND_P"})
 
@@ -26,34 +27,29 @@ def rewrite_typed_parameters(sql: str) -> str:
     if tree is None:
         return sql
     tokens = tokens_of(sql)
-    places = {start: place for place, (start, _, _) in enumerate(tokens)}
-    whole, end, pieces = sql.encode(), 0, []
-    for type_start, start in sorted(_typed(tree)):
+    places = {token.start: place for place, token in enumerate(tokens)}
+    changes = []
+    whole = sql.encode()
+    for first, start in sorted(_typed(tree)):
         place = places[start]
-        name = whole[type_start : tokens[place - 1][1]].decode()
-        stop = tokens[place][1]
-        last = place if name.endswith(")") else _interval_end(tokens, places[type_start], place)
-        fields = whole[stop : tokens[last][1]].decode()
-        pieces += [whole[end:type_start].decode(), f"{whole[start:stop].decode()}::{name}{fields}"]
-        end = tokens[last][1]
-    return "".join([*pieces, whole[end:].decode()])
+        name = whole[first : tokens[place - 1].end].decode()
+        last = place if name.endswith(")") else _interval_end(tokens, places[first], place)
+        fields = whole[tokens[place].end : tokens[last].end].decode()
+        changes.append((first, tokens[last].end, f"{tokens[place].text}::{name}{fields}"))
+    return rewritten(sql, changes)
 
 
-def _typed(message: Any) -> list[tuple[int, int]]:
-    """Return the bytes at which the type and the parameter start, for each parameter after a type's name."""
-    found = []
-    if message.DESCRIPTOR.name == "TypeCast" and message.arg.WhichOneof("node") == "param_ref":
-        start = message.arg.param_ref.location
-        if 0 <= message.type_name.location < start:
-            found.append((message.type_name.location, start))
-    for _, one in children(message):
-        found += _typed(one)
-    return found
+def _typed(tree: Any) -> Iterator[tuple[int, int]]:
+    """Yield the bytes at which the type and the parameter start, for each parameter after a type's name."""
+    for cast in messages(tree, "TypeCast"):
+        start = cast.arg.param_ref.location
+        if kind_of(cast.arg) == "param_ref" and 0 <= cast.type_name.location < start:
+            yield cast.type_name.location, start
 
 
-def _interval_end(tokens: list[tuple[int, int, str]], first: int, parameter: int) -> int:
+def _interval_end(tokens: Sequence[Token], first: int, parameter: int) -> int:
     """Return the place of the last token of ``interval $1 day to second(3)``, else the parameter's."""
-    kinds = [kind for _, _, kind in tokens]
+    kinds = [token.kind for token in tokens]
     last = parameter
     if kinds[first] != "INTERVAL" or kinds[last + 1 : last + 2] not in ([unit] for unit in _UNITS):
         return last

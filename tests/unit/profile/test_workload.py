@@ -16,13 +16,19 @@ from uncork.model.database.workload import (
     Sample,
     SampledExpression,
 )
-from uncork.profile.workload.building import Execution, SeenStatement, build_workload, rows_of, samples_of
+from uncork.profile.workload.building import (
+    Execution,
+    SeenStatement,
+    build_workload,
+    rows_of,
+    samples_of,
+    typed_texts,
+    without_statements,
+)
 from uncork.profile.workload.drawing import ColumnDraw, pattern_of
-from uncork.profile.workload.excluded import without_statements
 from uncork.profile.workload.known import Known
-from uncork.profile.workload.literals import Constant, as_arrays, found_values, with_keys, with_values
+from uncork.profile.workload.literals import Constant, as_arrays, found_values, with_keys
 from uncork.profile.workload.sets import SETS
-from uncork.profile.workload.typed import typed_texts
 
 
 def column(table, number, name, kind="integer", **facts):
@@ -249,7 +255,6 @@ def test_texts_and_templates_are_matched_token_by_token():
         2: Constant("c", "$$c$$"),
     }
     assert as_arrays("SELECT 1 WHERE x NOT IN ($1 /*, ... */)") == "SELECT 1 WHERE x <> ALL ($1)"
-    assert with_values("SELECT $1, $2", ["it's", None]) == "SELECT 'it''s', NULL"
 
 
 def test_keys_of_documents_that_all_texts_share_replace_their_parameters():

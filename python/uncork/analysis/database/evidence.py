@@ -23,8 +23,7 @@ from uncork.model.results.database import DatabaseResult, IndexFacts, PlanFacts,
 from uncork.profile import activity
 from uncork.profile.plans.tree import plan_hash, statement_plan
 from uncork.profile.shapes.all_rows import body_for_all_rows
-from uncork.profile.shapes.assigned_values import assigned_values
-from uncork.profile.shapes.compared_values import compared_values
+from uncork.profile.shapes.constants import assigned_values, compared_values
 from uncork.profile.shapes.index_shape import index_shape
 from uncork.profile.shapes.plan_filter import filter_predicates
 from uncork.profile.shapes.policies import with_policies

@@ -9,12 +9,13 @@ from functools import lru_cache
 from statistics import median
 from typing import Final
 
+from uncork.model.database.names import literal
 from uncork.model.database.recording import LoggedStatement, LoggedTransaction, RecordedTransaction, Recording
 from uncork.model.records import Record
 from uncork.model.units import count_words, format_duration, share_text
 from uncork.profile.recording.transactions import LoggedSessions
 from uncork.profile.shapes.nodes import tokens_of
-from uncork.profile.workload.literals import with_values
+from uncork.profile.workload.literals import inlined
 
 # ---- separate the text of a logged statement from its values, as a script writes both ----
 
@@ -34,14 +35,6 @@ class ScriptStatement(Record):
     values: Mapping[str, str | None]
 
 
-class _Shape(Record):
-    """A text with variables: parameters by their number, and constants as they are written."""
-
-    text: str
-    parameters: tuple[int, ...]
-    constants: tuple[str, ...]
-
-
 def script_statement(statement: LoggedStatement, place: int) -> ScriptStatement | None:
     """Return statement `place` of a script; None if the log lacks values of its parameters.
 
@@ -51,14 +44,13 @@ def script_statement(statement: LoggedStatement, place: int) -> ScriptStatement 
     shape = _shape(statement.text, place, statement.bound)
     if shape is None:
         return whole_statement(statement, place)
-    values: dict[str, str | None] = {}
-    if shape.parameters:
-        known = parameter_values(statement.parameters)
-        if any(number not in known for number in shape.parameters):
-            return None
-        values = {f"p{place}_{number}": known[number] for number in shape.parameters}
-    values.update({f"t{place}_{number}": text for number, text in enumerate(shape.constants, 1)})
-    return ScriptStatement(shape.text, values)
+    text, parameters, constants = shape
+    known = parameter_values(statement.parameters)
+    if any(number not in known for number in parameters):
+        return None
+    values = {f"p{place}_{number}": known[number] for number in parameters}
+    values.update({f"t{place}_{number}": written for number, written in enumerate(constants, 1)})
+    return ScriptStatement(text, values)
 
 
 def whole_statement(statement: LoggedStatement, place: int) -> ScriptStatement | None:
@@ -66,12 +58,12 @@ def whole_statement(statement: LoggedStatement, place: int) -> ScriptStatement |
     text = statement.text.strip().rstrip("; \n\t")
     if statement.bound and statement.parameters:
         known = parameter_values(statement.parameters)
-        most = max(known, default=0)
-        try:
-            text = with_values(text, [known.get(number + 1) for number in range(most)])
-        except (IndexError, ValueError):
+        values = {number: known.get(number) for number in range(1, max(known, default=0) + 1)}
+        written = {number: "NULL" if value is None else literal(value) for number, value in values.items()}
+        text, missing = inlined(text, written)
+        if missing:
             return None
-    elif statement.bound and any(kind == "PARAM" for _, _, kind in tokens_of(text)):
+    elif statement.bound and any(token.kind == "PARAM" for token in tokens_of(text)):
         return None
     return ScriptStatement(f":t{place}", {f"t{place}": text})
 
@@ -85,20 +77,22 @@ def parameter_values(logged: str) -> Mapping[int, str | None]:
 
 
 @lru_cache(maxsize=10_000)
-def _shape(text: str, place: int, bound: bool) -> _Shape | None:
-    """Return a text with variables; None if a script cannot hold it."""
+def _shape(text: str, place: int, bound: bool) -> tuple[str, tuple[int, ...], tuple[str, ...]] | None:
+    """Return a text with variables, its parameters and constants; None if a script cannot hold it."""
     whole, tokens = text.encode(), tokens_of(text)
-    while tokens and tokens[-1][2] == "ASCII_59":
+    while tokens and tokens[-1].text == ";":
         tokens.pop()
     if not tokens:
         return None
     pieces: list[str] = []
     parameters: dict[int, None] = {}
     constants: list[str] = []
-    before = tokens[0][0]
-    for start, end, kind in tokens:
-        pieces.append(" " if pieces[-1:] == [","] else _gap(whole[before:start].decode()))
-        written, before = whole[start:end].decode(), end
+    before = tokens[0].start
+    for start, end, kind, written in tokens:
+        between, before = whole[before:start].decode(), end
+        # A script has a space instead of comments, unless they are hints.
+        hint = "/*+" in between and ":" not in between and pieces[-1:] != [","]
+        pieces.append(between if hint else " " if between or pieces[-1:] == [","] else "")
         if bound and kind == "PARAM":
             parameters[int(written[1:])] = None
             pieces.append(f":p{place}_{written[1:]}")
@@ -112,12 +106,7 @@ def _shape(text: str, place: int, bound: bool) -> _Shape | None:
             continue
         if re.match(rb"\w", whole[end : end + 1]):
             return None
-    return _Shape("".join(pieces), tuple(parameters), tuple(constants))
-
-
-def _gap(between: str) -> str:
-    """Return what a script has between two tokens: a space instead of comments, unless they are hints."""
-    return between if "/*+" in between and ":" not in between else " " if between else ""
+    return "".join(pieces), tuple(parameters), tuple(constants)
 
 
 # ---- turn the transactions of a log into scripts, one for each sequence of statements ----
@@ -148,33 +137,24 @@ def recording_of(found: LoggedSessions, most: int) -> Recording:
         else:
             built.append((transaction, *statements))
     often = Counter(shape for _, shape, _ in built)
-    own = {shape for shape, _ in often.most_common(_SCRIPTS)}
-    names: dict[Shape, str] = {
-        shape: f"transaction-{number:03d}.sql"
-        for number, (shape, _) in enumerate(often.most_common(_SCRIPTS), 1)
-    }
+    own = [shape for shape, _ in often.most_common(_SCRIPTS)]
+    names = {shape: f"transaction-{number:03d}.sql" for number, shape in enumerate(own, 1)}
+    usual = frozenset(names)
     sent: list[RecordedTransaction] = []
     timed: dict[Shape, list[LoggedTransaction]] = defaultdict(list)
     begin = built[0][0].begin_us if built else 0
-    for transaction, usual, values in built:
-        shape, sent_values = usual, values
-        if shape not in own:
+    for transaction, own_shape, own_values in built:
+        shape, values = own_shape, own_values
+        if shape not in usual:
             whole = _statements(transaction, whole_statement)
             if whole is None:
                 missing[_WITHOUT_VALUES] += 1
                 continue
-            shape, sent_values = whole
+            shape, values = whole
             names.setdefault(shape, f"other-{len(shape):03d}.sql")
         timed[shape].append(transaction)
-        sent.append(
-            RecordedTransaction(
-                transaction.begin_us - begin,
-                transaction.end_us - transaction.begin_us,
-                transaction.session,
-                names[shape],
-                sent_values,
-            )
-        )
+        at_us, took_us = transaction.begin_us - begin, transaction.end_us - transaction.begin_us
+        sent.append(RecordedTransaction(at_us, took_us, transaction.session, names[shape], values))
     return Recording(
         scripts={names[shape]: _script(shape, timed[shape], len(sent)) for shape in names if timed[shape]},
         transactions=tuple(sent),
@@ -187,7 +167,6 @@ def recording_of(found: LoggedSessions, most: int) -> Recording:
 def _statements(
     transaction: LoggedTransaction, build: Build
 ) -> tuple[Shape, Mapping[str, str | None]] | None:
-    """Return the texts of a transaction's statements, and the values of all variables."""
     texts: list[str] = []
     values: dict[str, str | None] = {}
     for place, statement in enumerate(transaction.statements, 1):

@@ -19,6 +19,7 @@ COLUMNS: Final = (
 """The columns of the table log_events that are read."""
 
 _FIRST: Final = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)(?:\s+([A-Za-z]+))?", re.DOTALL)
+_TO_SAVEPOINT: Final = re.compile(r"\s*rollback\s+(?:work\s+|transaction\s+)?to\b", re.IGNORECASE)
 _BEGINS: Final = frozenset({"BEGIN", "START"})
 _ENDS: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
 _SENT: Final = (
@@ -110,18 +111,14 @@ class _Found:
         for session in self._sessions.values():
             self._leave(session)
             self._untimed += session.pending is not None
-        ordered = sorted(
-            self._transactions, key=lambda transaction: (transaction.begin_us, transaction.session)
-        )
+        ordered = sorted(self._transactions, key=lambda found: (found.begin_us, found.session))
         numbers: dict[int, int] = {}
         found = tuple(
-            replace(transaction, session=numbers.setdefault(transaction.session, len(numbers)))
-            for transaction in ordered
+            replace(each, session=numbers.setdefault(each.session, len(numbers))) for each in ordered
         )
         return LoggedSessions(found, dict(self._missing), self._untimed)
 
     def _leave(self, session: _Session | None) -> None:
-        """Count the transaction of a session that the log shows no end of."""
         if session is not None and session.open is not None:
             self._missing[session.open.reason or CUT] += 1
             session.open = None
@@ -155,7 +152,8 @@ class _Found:
     def _executed(
         self, key: tuple[str, object], session: _Session, statement: LoggedStatement, times: tuple[int, int]
     ) -> None:
-        first, second = _words(statement.text)
+        words = _FIRST.match(statement.text.lstrip("( \n\t"))
+        first, second = ("", "") if words is None else (words[1].upper(), (words[2] or "").upper())
         begin, end = times
         if _is_several(statement.text):
             # Nobody knows whether a transaction is open now.
@@ -164,7 +162,7 @@ class _Found:
         elif first in _BEGINS:
             self._leave(session)
             session.open = _Open(begin, [replace(statement, pause_us=0)])
-        elif first in _ENDS and not _to_savepoint(statement.text):
+        elif first in _ENDS and not _TO_SAVEPOINT.match(statement.text):
             ended, session.open = session.open, None
             if ended is None:
                 return  # it began before the log, or is a warning of the server's
@@ -186,18 +184,7 @@ class _Found:
         self._transactions.append(LoggedTransaction(number, ended.begin_us, end, tuple(ended.statements)))
 
 
-def _words(text: str) -> tuple[str, str]:
-    found = _FIRST.match(text.lstrip("( \n\t"))
-    return ("", "") if found is None else (found[1].upper(), (found[2] or "").upper())
-
-
-def _to_savepoint(text: str) -> bool:
-    """Return whether ROLLBACK returns to a savepoint (``ROLLBACK WORK TO SAVEPOINT a``)."""
-    return re.match(r"\s*rollback\s+(?:work\s+|transaction\s+)?to\b", text, re.IGNORECASE) is not None
-
-
 def _reason(first: str, second: str) -> str:
-    """Return why a statement cannot be sent again; empty if it can."""
     if first in _SENT or first in _ENDS or (first == "SET" and second in _LOCAL):
         return ""
     if first in ("SET", "RESET", "DISCARD", "LISTEN", "UNLISTEN"):
@@ -208,7 +195,7 @@ def _reason(first: str, second: str) -> str:
 def _is_several(text: str) -> bool:
     if ";" not in text.rstrip("; \n\t"):
         return False
-    last = [kind for _, _, kind in tokens_of(text)]
-    while last and last[-1] == "ASCII_59":
-        last.pop()
-    return "ASCII_59" in last
+    tokens = [token.text for token in tokens_of(text)]
+    while tokens and tokens[-1] == ";":
+        tokens.pop()
+    return ";" in tokens

@@ -23,7 +23,7 @@ from uncork.profile.shapes.nodes import (
     function_name,
     kind_of,
     name_of,
-    parsed,
+    only_statement,
     plain_sql_of,
 )
 
@@ -90,14 +90,10 @@ class _Row:
         self.rows = f"{record}_rows"
 
     def turned(self, sql: str) -> _Turned:
-        tree = parsed(sql)
-        if tree is None or len(tree.stmts) != 1:
-            raise _Refused
-        statement = tree.stmts[0].stmt
-        kind = kind_of(statement)
-        if kind == "insert_stmt":
+        statement = only_statement(sql)
+        if statement is not None and kind_of(statement) == "insert_stmt":
             return self._insert(statement.insert_stmt)
-        if kind == "update_stmt":
+        if statement is not None and kind_of(statement) == "update_stmt":
             return self._update(statement.update_stmt)
         raise _Refused
 
@@ -316,7 +312,6 @@ class _Row:
         return plain_sql_of(node, {self.record: _ROW})
 
     def _same_for_all(self, node: Any) -> bool:
-        """Return whether an expression is the same for all rows of a statement."""
         kind = kind_of(node)
         if kind == "a_const":
             return True
@@ -327,14 +322,12 @@ class _Row:
         return kind == "sqlvalue_function" and enum_of(node.sqlvalue_function, "op") in _SAME_TIME_WORDS
 
     def _own_column(self, node: Any) -> ColumnFacts | None:
-        """Return the row's column that an expression is; None if it is something else."""
         if kind_of(node) != "column_ref":
             return None
         fields = column_fields(node.column_ref)
         return self.known.get(fields[1]) if len(fields) == 2 and fields[0] == self.record else None
 
     def _target_column(self, node: Any, tables: set[str]) -> str | None:
-        """Return the name of a column of the table that is written; None if it is something else."""
         if kind_of(node) != "column_ref":
             return None
         fields = column_fields(node.column_ref)
@@ -344,9 +337,7 @@ class _Row:
     def _table(self, relation: Any) -> str:
         if relation.catalogname or not relation.inh:
             raise _Refused
-        return name_of(
-            (relation.schemaname, relation.relname) if relation.schemaname else (relation.relname,)
-        )
+        return name_of((relation.schemaname, relation.relname))
 
 
 def _alias(relation: Any, table: str) -> str:

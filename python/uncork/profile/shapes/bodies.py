@@ -44,9 +44,8 @@ class _Body:
     """A body as tokens. `words` are they in lower case, `place` is the next one."""
 
     def __init__(self, source: str) -> None:
-        self.whole = source.encode()
         self.tokens = tokens_of(source)
-        self.words = [self.whole[start:end].decode().lower() for start, end, _ in self.tokens]
+        self.words = [token.text.lower() for token in self.tokens]
         self.place = 0
 
     def statements(self) -> Iterator[str]:
@@ -204,10 +203,9 @@ class _Body:
     def _text(self, kept: list[int]) -> str:
         """Return tokens as text, with the white space between neighbours but without comments."""
         pieces: list[str] = []
-        for number, place in enumerate(kept):
-            start, end, _ = self.tokens[place]
-            if number:
-                before = kept[number - 1]
-                pieces.append("" if before == place - 1 and self.tokens[before][1] == start else " ")
-            pieces.append(self.whole[start:end].decode())
+        before: int | None = None
+        for place in kept:
+            adjoining = before == place - 1 and self.tokens[before].end == self.tokens[place].start
+            pieces += ["" if before is None or adjoining else " ", self.tokens[place].text]
+            before = place
         return "".join(pieces)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from uncork.model.database.index import IndexKey, IndexShape
+from uncork.profile.shapes.nodes import chained, enum_of, kind_of, only_statement, plain_sql_of
 
 
 def index_shape(definition: str, name: str, table: str) -> IndexShape | None:
@@ -12,45 +13,28 @@ def index_shape(definition: str, name: str, table: str) -> IndexShape | None:
 
     `name` and `table` are the names that the shape gets.
     """
-    import postgast  # noqa: PLC0415 -- loads a parser of 14 MB
-
-    try:
-        parsed = postgast.parse(definition)
-    except (postgast.PgQueryError, ValueError):
+    node = only_statement(definition)
+    if node is None or kind_of(node) != "index_stmt":
         return None
-    if len(parsed.stmts) != 1 or parsed.stmts[0].stmt.WhichOneof("node") != "index_stmt":
-        return None
-    index = parsed.stmts[0].stmt.index_stmt
+    index = node.index_stmt
     return IndexShape(
         table=table,
-        keys=tuple(_key(index_param.index_elem) for index_param in index.index_params),
+        keys=tuple(_key(param.index_elem) for param in index.index_params),
         method=index.access_method or "btree",
         included=tuple(param.index_elem.name for param in index.index_including_params),
-        predicate=_sql(index.where_clause) if index.HasField("where_clause") else "",
+        predicate=plain_sql_of(index.where_clause) if index.HasField("where_clause") else "",
         unique=index.unique,
         name=name,
     )
 
 
 def _key(element: Any) -> IndexKey:
-    import postgast  # noqa: PLC0415
-
-    nulls = postgast.pg_query_pb2.SortByNulls.Name(element.nulls_ordering)
+    nulls = {"SORTBY_NULLS_FIRST": True, "SORTBY_NULLS_LAST": False}
     return IndexKey(
         column=element.name,
-        expression="" if element.name else _sql(element.expr),
-        descending=postgast.pg_query_pb2.SortByDir.Name(element.ordering) == "SORTBY_DESC",
-        nulls_first={"SORTBY_NULLS_FIRST": True, "SORTBY_NULLS_LAST": False}.get(nulls),
-        opclass=".".join(part.string.sval for part in element.opclass),
-        collation=".".join(part.string.sval for part in element.collation),
+        expression="" if element.name else plain_sql_of(element.expr),
+        descending=enum_of(element, "ordering") == "SORTBY_DESC",
+        nulls_first=nulls.get(enum_of(element, "nulls_ordering")),
+        opclass=".".join(chained(element.opclass)),
+        collation=".".join(chained(element.collation)),
     )
-
-
-def _sql(expression: Any) -> str:
-    """Return an expression as SQL."""
-    import postgast  # noqa: PLC0415
-
-    query = postgast.parse("SELECT 1")
-    target = query.stmts[0].stmt.select_stmt.target_list[0].res_target
-    target.val.CopyFrom(expression)
-    return str(postgast.deparse(query)).removeprefix("SELECT ")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+QUERIES: Final = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
+"""Statements that read rows or change them."""
 _COMMENTS: Final = frozenset({"SQL_COMMENT", "C_COMMENT"})
 _HIDDEN_SCHEMAS: Final = frozenset({"pg_catalog", "public"})
 _TYPES: Final = {
@@ -42,18 +44,45 @@ def parsed(sql: str) -> Any | None:
         return None
 
 
-def tokens_of(sql: str) -> list[tuple[int, int, str]]:
-    """Return the start, end and kind of each token except comments; none if a token is truncated."""
+def only_statement(sql: str) -> Any | None:
+    """Return the node of a text's statement; None if `parsed` gives none, or several."""
+    tree = parsed(sql)
+    return tree.stmts[0].stmt if tree is not None and len(tree.stmts) == 1 else None
+
+
+class Token(NamedTuple):
+    """A token: the bytes at which it starts and ends, its kind in the grammar, and its text."""
+
+    start: int
+    end: int
+    kind: str
+    text: str
+
+
+def tokens_of(sql: str) -> list[Token]:
+    """Return the tokens of a text except comments; none if a token is truncated."""
     import postgast  # noqa: PLC0415
 
     try:
         found = postgast.scan(sql).tokens
     except (postgast.PgQueryError, ValueError):
         return []
-    names = postgast.pg_query_pb2.Token.DESCRIPTOR.values_by_number
-    kinds = ((one, names.get(one.token)) for one in found)
-    every = [(one.start, one.end, "" if kind is None else str(kind.name)) for one, kind in kinds]
-    return [one for one in every if one[2] not in _COMMENTS]
+    whole, names = sql.encode(), postgast.pg_query_pb2.Token.DESCRIPTOR.values_by_number
+    every = ((token.start, token.end, names.get(token.token)) for token in found)
+    return [
+        Token(start, end, "" if kind is None else str(kind.name), whole[start:end].decode())
+        for start, end, kind in every
+        if kind is None or kind.name not in _COMMENTS
+    ]
+
+
+def rewritten(sql: str, changes: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text with other texts in place of some of its bytes: start, end and text, in their order."""
+    whole, end, pieces = sql.encode(), 0, []
+    for start, stop, text in changes:
+        pieces += [whole[end:start].decode(), text]
+        end = stop
+    return "".join([*pieces, whole[end:].decode()])
 
 
 def kind_of(node: Any) -> str:
@@ -68,8 +97,7 @@ def children(message: Any) -> Iterator[tuple[str, Any]]:
             if hasattr(value, "ListFields"):
                 yield field.name, value
             else:
-                for one in value:
-                    yield field.name, one
+                yield from ((field.name, inner) for inner in value)
 
 
 def descendants(message: Any) -> Iterator[Any]:
@@ -77,6 +105,18 @@ def descendants(message: Any) -> Iterator[Any]:
     yield message
     for _, child in children(message):
         yield from descendants(child)
+
+
+def messages(message: Any, name: str) -> Iterator[Any]:
+    """Yield the messages of one type (``ColumnRef``) among a message and all below it."""
+    return (found for found in descendants(message) if found.DESCRIPTOR.name == name)
+
+
+def uncast(node: Any) -> Any:
+    """Return the node below all casts."""
+    while kind_of(node) == "type_cast":
+        node = node.type_cast.arg
+    return node
 
 
 def conjuncts(where: Any) -> Iterator[Any]:
@@ -123,6 +163,17 @@ def column_fields(reference: Any) -> tuple[str, ...]:
     return tuple("*" if kind_of(field) == "a_star" else field.string.sval for field in reference.fields)
 
 
+def constant_text(constant: Any) -> str | None:
+    """Return the text of a constant; None for NULL."""
+    kind = constant.WhichOneof("val")
+    if kind is None:
+        return None
+    inner = getattr(constant, kind)
+    if kind == "boolval":
+        return "true" if inner.boolval else "false"
+    return str(getattr(inner, kind))
+
+
 def sql_of(node: Any) -> str:
     """Return the SQL of an expression, with column names that have no table; empty if it has no SQL."""
 
@@ -154,15 +205,9 @@ def _deparsed(node: Any, change: Callable[[Any], None]) -> str:
     value.CopyFrom(node)
     select.limit_option = postgast.pg_query_pb2.LIMIT_OPTION_DEFAULT
     select.op = postgast.pg_query_pb2.SETOP_NONE
-    _change_columns(value, change)
+    for reference in list(messages(value, "ColumnRef")):
+        change(reference)
     try:
         return str(postgast.deparse(tree)).removeprefix("SELECT ")
     except (postgast.PgQueryError, ValueError):
         return ""
-
-
-def _change_columns(message: Any, change: Callable[[Any], None]) -> None:
-    if message.DESCRIPTOR.name == "ColumnRef":
-        change(message)
-    for _, one in children(message):
-        _change_columns(one, change)

@@ -12,11 +12,13 @@ from uncork.model.database.statement import (
     CommonTable,
     OrderKey,
     Predicate,
+    StatementShape,
     Subquery,
     TableUse,
 )
-from uncork.profile.shapes.conditions import Clause, Conditions
+from uncork.profile.shapes.conditions import Clause, Conditions, columns_in, operand, resolved, table_of
 from uncork.profile.shapes.nodes import (
+    QUERIES,
     chained,
     children,
     column_fields,
@@ -25,12 +27,59 @@ from uncork.profile.shapes.nodes import (
     kind_of,
     name_of,
     sql_of,
+    uncast,
 )
-from uncork.profile.shapes.operands import columns_in, operand, resolved, table_of
-from uncork.profile.shapes.parts import Parts
 from uncork.profile.shapes.scopes import CommonName, Outputs, Scope, Source, table_name
 
-QUERIES: Final = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
+
+@dataclass(slots=True)
+class Parts:
+    """The parts of one statement so far. The keys of the dictionaries are sets in order."""
+
+    uses: list[TableUse] = field(default_factory=list)
+    predicates: list[Predicate] = field(default_factory=list)
+    order: list[OrderKey] = field(default_factory=list)
+    grouping: list[OrderKey] = field(default_factory=list)
+    distinct_on: list[OrderKey] = field(default_factory=list)
+    outputs: list[ColumnName] = field(default_factory=list)
+    aggregates: dict[str, None] = field(default_factory=dict)
+    functions: dict[str, None] = field(default_factory=dict)
+    windows: dict[str, None] = field(default_factory=dict)
+    set_columns: dict[str, None] = field(default_factory=dict)
+    insert_columns: dict[str, None] = field(default_factory=dict)
+    subqueries: list[Subquery | None] = field(default_factory=list)
+    commons: list[tuple[CommonName, CommonTable]] = field(default_factory=list)
+    facts: StatementShape = field(default_factory=lambda: StatementShape(""))
+    """Everything but lists: LIMIT, locking, the rows of an INSERT, and so on."""
+
+    def shape(self, kind: str) -> StatementShape:
+        """Return what was collected."""
+        return replace(
+            self.facts,
+            kind=kind,
+            tables=tuple(self.uses),
+            predicates=tuple(self.predicates),
+            order=tuple(self.order),
+            grouping=tuple(self.grouping),
+            distinct_on=tuple(self.distinct_on),
+            outputs=tuple(self.outputs),
+            aggregates=tuple(self.aggregates),
+            functions=tuple(self.functions),
+            windows=tuple(self.windows),
+            subqueries=tuple(subquery for subquery in self.subqueries if subquery is not None),
+            common_tables=tuple(replace(table, references=name.references) for name, table in self.commons),
+            set_columns=tuple(self.set_columns),
+            insert_columns=tuple(self.insert_columns),
+        )
+
+    def remember(self, **facts: Any) -> None:
+        """Set fields of the shape that are not lists."""
+        self.facts = replace(self.facts, **facts)
+
+    def tables_since(self, place: int) -> tuple[str, ...]:
+        """Return the names of the tables used from a place in `uses` on, each once."""
+        return tuple(dict.fromkeys(use.name for use in self.uses[place:] if use.kind == "table"))
+
 
 _Joined = Literal["", "inner", "left", "right", "full"]
 _AGGREGATES: Final = frozenset(
@@ -78,8 +127,8 @@ class Walk:
             return self._select(node.select_stmt, scope, outermost, common)
         handlers = {
             "insert_stmt": self._insert,
-            "update_stmt": self._update,
-            "delete_stmt": self._delete,
+            "update_stmt": lambda update, scope: self._search(update, update.from_clause, scope),
+            "delete_stmt": lambda delete, scope: self._search(delete, delete.using_clause, scope),
             "merge_stmt": self._merge,
         }
         if kind not in handlers:
@@ -153,7 +202,6 @@ class Walk:
         return outputs
 
     def _sorted(self, select: Any, targets: Sequence[Any], scope: Scope) -> None:
-        """Walk through DISTINCT ON and ORDER BY."""
         for one in select.distinct_clause:
             if kind_of(one):
                 self.parts.distinct_on.append(key_of(target_of(one, targets, scope), scope))
@@ -199,7 +247,6 @@ class Walk:
         )
 
     def _end(self, select: Any, scope: Scope) -> None:
-        """Walk through LIMIT, OFFSET and FOR UPDATE."""
         for name in ("limit_count", "limit_offset"):
             if select.HasField(name):
                 self.visit(getattr(select, name), scope, "limit")
@@ -245,18 +292,12 @@ class Walk:
         self.parts.functions[name] = None
         if call.HasField("over"):
             self.parts.windows[name] = None
-        elif (
-            name in _AGGREGATES
-            or call.agg_star
-            or call.agg_distinct
-            or call.agg_within_group
-            or call.HasField("agg_filter")
-            or call.agg_order
-        ):
-            self.parts.aggregates[name] = None
+        else:
+            marks = (call.agg_star, call.agg_distinct, call.agg_within_group, call.agg_order)
+            if name in _AGGREGATES or any(marks) or call.HasField("agg_filter"):
+                self.parts.aggregates[name] = None
 
     def _from(self, item: Any, scope: Scope, joined: _Joined) -> list[Source]:
-        """Walk through one item of FROM, and return its sources."""
         kind = kind_of(item)
         if kind == "range_var":
             return [self._table(item.range_var, scope, joined)]
@@ -291,18 +332,8 @@ class Walk:
         scope.sources += right
         for column in chained(join.using_clause):
             one, other = of_sources(left, column), of_sources(right, column)
-            self.parts.predicates.append(
-                Predicate(
-                    one[1].table,
-                    column,
-                    "=",
-                    "column",
-                    "on",
-                    alias=one[0],
-                    other=other[1],
-                    level=scope.level,
-                )
-            )
+            using = Predicate(one[1].table, column, "=", "column", "on", one[0])
+            self.parts.predicates.append(replace(using, other=other[1], level=scope.level))
         if join.HasField("quals"):
             self._condition(join.quals, scope, "on")
         del scope.sources[before:]
@@ -357,17 +388,10 @@ class Walk:
             name.outputs = outputs.renamed(name.names)
             tables = self.parts.tables_since(used)
             own = {use.name for use in self.parts.uses[used:] if use.kind == "common"}
-            self.parts.commons[place] = (
-                name,
-                CommonTable(
-                    expression.ctename,
-                    wanted.get(enum_of(expression, "ctematerialized")),
-                    0,
-                    clause.recursive and expression.ctename in own,
-                    kind != "select_stmt",
-                    tables,
-                ),
-            )
+            materialized = wanted.get(enum_of(expression, "ctematerialized"))
+            recursive, changes = clause.recursive and expression.ctename in own, kind != "select_stmt"
+            table = CommonTable(expression.ctename, materialized, 0, recursive, changes, tables)
+            self.parts.commons[place] = (name, table)
             scope.common[expression.ctename] = name
 
     @contextmanager
@@ -404,12 +428,8 @@ class Walk:
         target = self._table(insert.relation, scope, "", changed=True)
         self.parts.insert_columns.update(dict.fromkeys(col.res_target.name for col in insert.cols))
         select = insert.select_stmt.select_stmt
-        rows: int | None = None
-        if not insert.HasField("select_stmt"):
-            rows = 1
-        elif select.values_lists:
-            rows = len(select.values_lists)
         if scope.level == 0:
+            rows = len(select.values_lists) or None if insert.HasField("select_stmt") else 1
             self.parts.remember(rows=rows)
         if insert.HasField("select_stmt"):
             self._select(select, Scope(scope, scope.level), False)
@@ -426,18 +446,13 @@ class Walk:
         if conflict.HasField("where_clause"):
             self._condition(conflict.where_clause, scope, "where")
 
-    def _update(self, update: Any, scope: Scope) -> None:
-        self._search(update, update.from_clause, scope, update.target_list)
-
-    def _delete(self, delete: Any, scope: Scope) -> None:
-        self._search(delete, delete.using_clause, scope, ())
-
-    def _search(self, statement: Any, items: Iterable[Any], scope: Scope, assigned: Iterable[Any]) -> None:
+    def _search(self, statement: Any, items: Iterable[Any], scope: Scope) -> None:
         """Walk through an UPDATE or DELETE with the items of its FROM or USING."""
         scope.sources.append(self._table(statement.relation, scope, "", changed=True))
         for item in items:
             scope.sources += self._from(item, scope, "")
-        self._assign(assigned, scope)
+        if statement.DESCRIPTOR.name == "UpdateStmt":
+            self._assign(statement.target_list, scope)
         if statement.HasField("where_clause"):
             self._condition(statement.where_clause, scope, "where")
 
@@ -451,9 +466,8 @@ class Walk:
             if when.HasField("condition"):
                 self.visit(when.condition, scope, "on")
             if enum_of(when, "command_type") == "CMD_INSERT":
-                self.parts.insert_columns.update(
-                    dict.fromkeys(each.res_target.name for each in when.target_list)
-                )
+                names = (each.res_target.name for each in when.target_list)
+                self.parts.insert_columns.update(dict.fromkeys(names))
                 for value in when.values:
                     self.visit(value, scope, "values")
             else:
@@ -534,9 +548,7 @@ def output_name(target: Any) -> str:
     """Return the name of an output column."""
     if target.name:
         return str(target.name)
-    value = target.val
-    while kind_of(value) == "type_cast":
-        value = value.type_cast.arg
+    value = uncast(target.val)
     if kind_of(value) == "column_ref":
         return column_fields(value.column_ref)[-1]
     return name_of(chained(value.func_call.funcname)[-1:]) if kind_of(value) == "func_call" else "?column?"

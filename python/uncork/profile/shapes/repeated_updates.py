@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from uncork.model.records import Record
-from uncork.profile.shapes.nodes import kind_of, parsed
+from uncork.profile.shapes.nodes import chained, conjuncts, enum_of, kind_of, name_of, only_statement
 
 _LITERAL: Final = re.compile(
     r"'(?:[^']|'')*'|(?<![\w$.'\"])-?\d+(?:\.\d+)?(?![\w.\"])|\b(?:null|true|false)\b", re.IGNORECASE
@@ -137,10 +137,9 @@ def _value(text: str) -> str | None:
 @lru_cache(_DISTINCT)
 def _parts(text: str) -> _Parts | None:
     """Return what a statement does to rows of a table; None if that is unknown."""
-    tree = parsed(text)
-    if tree is None or len(tree.stmts) != 1:
+    statement = only_statement(text)
+    if statement is None:
         return None
-    statement = tree.stmts[0].stmt
     kind = kind_of(statement)
     if kind in ("insert_stmt", "delete_stmt", "merge_stmt"):
         relation = getattr(statement, kind).relation
@@ -148,7 +147,8 @@ def _parts(text: str) -> _Parts | None:
     if kind != "update_stmt":
         return None
     update = statement.update_stmt
-    sets = tuple((target.res_target.name, _number(target.res_target)) for target in update.target_list)
+    targets = [target.res_target for target in update.target_list]
+    sets = tuple((each.name, None if each.indirection else _parameter(each.val)) for each in targets)
     keys = None if update.from_clause or update.with_clause.ctes else _keys(update.where_clause)
     if keys is not None and {name for name, _ in keys} & {name for name, _ in sets}:
         keys = None  # whether it finds the row depends on the values that it changes
@@ -156,13 +156,7 @@ def _parts(text: str) -> _Parts | None:
 
 
 def _name(relation: Any) -> str:
-    schema = relation.schemaname
-    return f"{schema}.{relation.relname}" if schema and schema != "public" else str(relation.relname)
-
-
-def _number(target: Any) -> int | None:
-    """Return the parameter that a column is set to; None if it is set to an expression."""
-    return None if target.indirection else _parameter(target.val)
+    return name_of((relation.schemaname, relation.relname))
 
 
 def _parameter(node: Any) -> int | None:
@@ -171,23 +165,15 @@ def _parameter(node: Any) -> int | None:
     return int(node.param_ref.number) if kind_of(node) == "param_ref" else None
 
 
-def _keys(condition: Any) -> tuple[tuple[str, int], ...] | None:
+def _keys(where: Any) -> tuple[tuple[str, int], ...] | None:
     """Return the columns that a condition compares with parameters for equality, if it does nothing else."""
-    kind = kind_of(condition)
-    if kind == "bool_expr" and condition.bool_expr.boolop == _AND:
-        parts = [_keys(arg) for arg in condition.bool_expr.args]
-        if any(part is None for part in parts):
+    keys = []
+    for condition in conjuncts(where):
+        compared = condition.a_expr
+        column, number = compared.lexpr, _parameter(compared.rexpr)
+        if enum_of(compared, "kind") != "AEXPR_OP" or chained(compared.name) != ("=",):
             return None
-        return tuple(sorted(key for part in parts for key in part or ()))
-    if kind != "a_expr" or condition.a_expr.kind != _OPERATOR:
-        return None
-    operator = [one.string.sval for one in condition.a_expr.name]
-    left, number = condition.a_expr.lexpr, _parameter(condition.a_expr.rexpr)
-    if operator != ["="] or number is None or kind_of(left) != "column_ref":
-        return None
-    return ((str(left.column_ref.fields[-1].string.sval), number),)
-
-
-_AND: Final = 1
-_OPERATOR: Final = 1
-"""Members AND_EXPR of BoolExprType, and AEXPR_OP of A_Expr_Kind, in libpg_query's protocol."""
+        if number is None or kind_of(column) != "column_ref":
+            return None
+        keys.append((str(column.column_ref.fields[-1].string.sval), number))
+    return tuple(sorted(keys)) or None

@@ -83,10 +83,8 @@ class Source(Record):
         """Return the columns of ``name.*``."""
         if self.members:
             every = [member.all() for member in self.members]
-            return Outputs(
-                tuple(pair for one in every for pair in one.columns),
-                next((one.rest for one in every if one.rest), None),
-            )
+            columns = tuple(pair for outputs in every for pair in outputs.columns)
+            return Outputs(columns, next((outputs.rest for outputs in every if outputs.rest), None))
         if self.outputs is not None:
             return self.outputs
         if self.columns is None:
@@ -154,11 +152,8 @@ class Scope:
 
     def source(self, qualifier: list[str]) -> Source | None:
         """Return the source of ``name.*``."""
-        for scope in self._outward():
-            for one in scope.sources:
-                if _is_named(one, qualifier):
-                    return one
-        return None
+        sources = (source for scope in self._outward() for source in scope.sources)
+        return next((source for source in sources if _is_named(source, qualifier)), None)
 
     def _outward(self) -> Iterator[Scope]:
         scope: Scope | None = self
@@ -167,10 +162,8 @@ class Scope:
             scope = scope.parent
 
     def _qualified(self, qualifier: list[str], column: str) -> tuple[Source, ColumnName] | None:
-        return next(
-            ((source, source.guessed(column)) for source in self.sources if _is_named(source, qualifier)),
-            None,
-        )
+        named = (source for source in self.sources if _is_named(source, qualifier))
+        return next(((source, source.guessed(column)) for source in named), None)
 
     def _plain(self, column: str) -> tuple[Source, ColumnName] | None:
         sources = [source for source in self.sources if not source.qualified]
@@ -199,7 +192,6 @@ def table_name(schema: str, name: str, tables: Mapping[str, Collection[str]]) ->
 
 def _is_named(source: Source, qualifier: list[str]) -> bool:
     if len(qualifier) > 1:
-        return source.name == qualifier[-1] and (
-            source.table in {f"{qualifier[-2]}.{qualifier[-1]}", qualifier[-1]}
-        )
+        tables = (f"{qualifier[-2]}.{qualifier[-1]}", qualifier[-1])
+        return source.name == qualifier[-1] and source.table in tables
     return source.name == qualifier[0]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from uncork.model.database.statement import StatementShape
 from uncork.profile.shapes.bodies import body_statements
-from uncork.profile.shapes.nodes import column_fields, descendants, parsed, tokens_of
+from uncork.profile.shapes.nodes import column_fields, descendants, messages, parsed, rewritten, tokens_of
 from uncork.profile.shapes.scopes import table_name
 from uncork.profile.statement_shape import statement_shape
 
@@ -36,34 +36,32 @@ def with_parameters(sql: str, tables: Tables) -> str | None:
     tree = parsed(sql)
     if tree is None:
         return None
-    messages = list(descendants(tree))
-    names = _Names(messages, tables)
+    names = _Names(list(descendants(tree)), tables)
     tokens = tokens_of(sql)
-    ends = {start: place for place, (start, _, _) in enumerate(tokens)}
+    places = {token.start: place for place, token in enumerate(tokens)}
     first = 1 + max([0, *(int(number) for number in _NUMBER.findall(sql))])
     numbers: dict[tuple[str, ...], int] = {}
-    whole, pieces, end = sql.encode(), list[bytes](), 0
-    references = [message for message in messages if message.DESCRIPTOR.name == "ColumnRef"]
-    for reference in sorted(references, key=lambda each: each.location):
+    changes, end = list[tuple[int, int, str]](), 0
+    for reference in sorted(messages(tree, "ColumnRef"), key=lambda each: each.location):
         fields = column_fields(reference)
-        last = ends.get(reference.location, len(tokens)) + 2 * (len(fields) - 1)
+        last = places.get(reference.location, len(tokens)) + 2 * (len(fields) - 1)
         if reference.location < end or last >= len(tokens) or not names.is_variable(fields):
             continue
         number = numbers.setdefault(fields, first + len(numbers))
-        pieces += [whole[end : reference.location], f"${number}".encode()]
-        end = tokens[last][1]
-    return b"".join([*pieces, whole[end:]]).decode()
+        end = tokens[last].end
+        changes.append((reference.location, end, f"${number}"))
+    return rewritten(sql, changes)
 
 
 class _Names:
     """The names in a statement: `tables` qualify a column (``t.a``), `columns` are unqualified."""
 
-    def __init__(self, messages: Collection[Any], catalogue: Tables) -> None:
+    def __init__(self, found: Collection[Any], catalogue: Tables) -> None:
         self.tables: set[str] = set()
         self.columns = set(_SYSTEM)
         self.known = True
-        common = {message.ctename for message in messages if message.DESCRIPTOR.name == "CommonTableExpr"}
-        for message in messages:
+        common = {message.ctename for message in found if message.DESCRIPTOR.name == "CommonTableExpr"}
+        for message in found:
             match message.DESCRIPTOR.name:
                 case "RangeVar":
                     self.tables.add(message.relname)

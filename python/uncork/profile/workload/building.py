@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
+from datetime import date, datetime
 from random import Random
 from typing import Final
 
@@ -18,7 +20,7 @@ from uncork.model.database.workload import (
     ValueOrigin,
 )
 from uncork.model.records import Record
-from uncork.profile.shapes.nodes import kind_of, parsed
+from uncork.profile.shapes.nodes import QUERIES, kind_of, only_statement, rewritten, tokens_of
 from uncork.profile.statement_parts import logged_values
 from uncork.profile.typed_parameters import rewrite_typed_parameters
 from uncork.profile.workload.known import Known
@@ -30,9 +32,16 @@ from uncork.profile.workload.literals import (
     found_values,
     inlined,
 )
-from uncork.profile.workload.roles import TakenApart, take_apart
-from uncork.profile.workload.sets import SETS, CannotCapture, drawn_sets, replaced_keys, undrawable
-from uncork.profile.workload.together import Together, drawn_together
+from uncork.profile.workload.roles import Parameter, TakenApart, take_apart
+from uncork.profile.workload.sets import (
+    SETS,
+    CannotCapture,
+    Together,
+    drawn_sets,
+    drawn_together,
+    replaced_keys,
+    undrawable,
+)
 
 _ENOUGH: Final = 3
 """Sets of real values that stand for the others. Fewer are completed with drawn sets if possible."""
@@ -40,7 +49,6 @@ _NEARLY: Final = 0.5
 """Part of the rows of LIMIT, on average, below which it rarely left any out."""
 _ROW_NS: Final = 20.0
 """Time per row of a table that a scan takes at least: 30 to 60 ns to compare numbers, more for texts."""
-_COMMANDS: Final = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
 
 
 class Execution(Record):
@@ -93,9 +101,8 @@ def build_workload(
         try:
             captured.append(_captured(statement, known, seconds, share, seed))
         except CannotCapture as reason:
-            missing.append(
-                NotCaptured(statement.template, statement.sql or statement.text, str(reason), share)
-            )
+            text = statement.sql or statement.text
+            missing.append(NotCaptured(statement.template, text, str(reason), share))
     return CapturedWorkload(tuple(captured), tuple(missing), seconds, sessions)
 
 
@@ -104,9 +111,8 @@ def columns_of(statements: Sequence[SeenStatement], known: Known) -> tuple[Colum
     columns = _column_names(known)
     found: dict[tuple[str, str], ColumnFacts] = {}
     for statement in statements:
-        apart = (
-            take_apart(rewrite_typed_parameters(as_arrays(statement.sql)), columns) if statement.sql else None
-        )
+        sql = rewrite_typed_parameters(as_arrays(statement.sql))
+        apart = take_apart(sql, columns) if sql else None
         for parameter in () if apart is None else apart.parameters:
             column = known.column(parameter)
             if column is not None:
@@ -150,7 +156,6 @@ def _column_names(known: Known) -> dict[str, list[str]]:
 def _captured(
     statement: SeenStatement, known: Known, seconds: float, share: float, seed: int
 ) -> CapturedStatement:
-    """Return a statement that can be sent again; raises CannotCapture if it cannot."""
     template = _text(statement)
     calls = statement.calls or 0
     apart, executed, seen = _understood(template, statement, known)
@@ -158,7 +163,9 @@ def _captured(
         raise CannotCapture("the grammar rejects its text")
     keys = replaced_keys(apart, known)
     _check_keys(apart, known)
-    together = _read_together(apart, known)
+    drawn = drawn_together(apart, known)
+    read = [group for group in drawn if group.sampled in known.together]
+    together = [group for group in read if known.together[group.sampled].rows]
     cannot = {
         parameter.number: reason
         for parameter in apart.parameters
@@ -170,13 +177,14 @@ def _captured(
         fixed = {parameter.number: "1" for parameter in apart.parameters} | fixed
     sql, order = inlined(as_arrays(template), fixed)
     rows = None if statement.rows is None else statement.rows / calls
-    apart = replace(apart, limited=apart.limited and _ends(apart, fixed, rows))
+    # LIMIT leaves no rows out if calls return fewer rows than it allows.
+    limits = [fixed.get(parameter.number, "") for parameter in apart.parameters if parameter.role == "limit"]
+    most = max((int(text) for text in limits if text.isdigit()), default=None)
+    ends = rows is None or most is None or rows >= _NEARLY * most
+    apart = replace(apart, limited=apart.limited and ends)
     chance = Random(f"{seed} {template}")
-    constant = {
-        number: value
-        for number, value in ([*executed, *seen][0].values if executed or seen else {}).items()
-        if number in fixed
-    }
+    first = [*executed, *seen][0].values if executed or seen else {}
+    constant = {number: value for number, value in first.items() if number in fixed}
     by_function = known.changes_rows(apart.functions)
     largest = max((known.rows.get(known.table(name), 0.0) for name in apart.tables), default=0.0)
     scans = largest > 0 and statement.execution_ns / calls > _ROW_NS * largest
@@ -196,13 +204,6 @@ def _captured(
         rows=rows,
         by_function=by_function,
     )
-
-
-def _ends(apart: TakenApart, fixed: Mapping[int, str], rows: float | None) -> bool:
-    """Return whether LIMIT may leave rows out; it does not if calls return fewer rows than it allows."""
-    allowed = [fixed.get(parameter.number, "") for parameter in apart.parameters if parameter.role == "limit"]
-    most = [int(text) for text in allowed if text.isdigit()]
-    return rows is None or not most or rows >= _NEARLY * max(most)
 
 
 def _costliest_first(
@@ -234,8 +235,6 @@ def _understood(
     fixed = _fixed([*executed, *seen], others)
     parameters = tuple(
         replace(parameter, expression=inlined(parameter.expression, fixed)[0])
-        if "$" in parameter.expression
-        else parameter
         for parameter in apart.parameters
     )
     return replace(apart, parameters=parameters), executed, seen
@@ -243,14 +242,12 @@ def _understood(
 
 def _text(statement: SeenStatement) -> str:
     """Return the text of a statement with parameters; raises CannotCapture if there is none to send."""
-    text = (
-        statement.sql
-        or next((execution.text for execution in statement.executed), "")
-        or next(iter(statement.seen), "")
-    )
+    texts = (statement.sql, *(execution.text for execution in statement.executed), *statement.seen)
+    text = next(filter(None, texts), "")
     if statement.reason:
         raise CannotCapture(statement.reason)
-    if not _is_statement(text or re.sub(r"\?", "1", statement.text)):
+    node = only_statement(text or re.sub(r"\?", "1", statement.text))
+    if node is None or kind_of(node) not in QUERIES:
         raise CannotCapture("it is a utility statement, or the grammar rejects its text")
     if not text:
         raise CannotCapture("its text is unknown: pg_stat_statements has none, and no execution was seen")
@@ -259,20 +256,15 @@ def _text(statement: SeenStatement) -> str:
     return text
 
 
-def _is_statement(text: str) -> bool:
-    tree = parsed(text.strip().rstrip(";"))
-    return tree is not None and len(tree.stmts) == 1 and kind_of(tree.stmts[0].stmt) in _COMMANDS
-
-
 def _check_keys(statement: TakenApart, known: Known) -> None:
     """Raise CannotCapture if an UPDATE stores a value in a unique key, so that it cannot be sent again."""
     for parameter in statement.parameters:
         if parameter.role == "stored" and not statement.target:
             for table in map(known.table, parameter.tables):
                 if (parameter.column,) in known.unique.get(table, ()):
+                    column = f"{table}.{parameter.column}"
                     raise CannotCapture(
-                        f"it changes {table}.{parameter.column}, which is unique: other rows have "
-                        "the drawn values"
+                        f"it changes {column}, which is unique: other rows have the drawn values"
                     )
 
 
@@ -285,13 +277,9 @@ def _partials(template: str, executions: Sequence[Execution]) -> list[_Partial]:
             continue
         logged = logged_values(execution.parameters)
         resolved = {number: _resolved(value, logged) for number, value in values.items()}
-        found.append(
-            _Partial(
-                {number: value[0] for number, value in resolved.items() if value is not None},
-                {number: value.written for number, value in values.items() if isinstance(value, Constant)},
-                any(isinstance(value, int) for value in values.values()),
-            )
-        )
+        known = {number: value[0] for number, value in resolved.items() if value is not None}
+        written = {number: value.written for number, value in values.items() if isinstance(value, Constant)}
+        found.append(_Partial(known, written, any(isinstance(value, int) for value in values.values())))
     return found
 
 
@@ -375,18 +363,110 @@ def _sets(
     return tuple(sets), "rows" if used else "drawn"
 
 
-def _read_together(statement: TakenApart, known: Known) -> list[Together]:
-    """Return the groups of parameters whose values were read from rows."""
-    groups = drawn_together(statement, known)
-    return [
-        group for group in groups if group.sampled in known.together and known.together[group.sampled].rows
-    ]
-
-
 def _whole(partials: Sequence[_Partial], order: Sequence[int]) -> list[tuple[str | None, ...]]:
-    """Return the values of executions that have all of them, in an order of parameters."""
     return [
         tuple(partial.values[number] for number in order)
         for partial in partials
         if all(number in partial.values for number in order)
     ]
+
+
+def without_statements(workload: CapturedWorkload, reasons: Mapping[int, str]) -> CapturedWorkload:
+    """Return a workload without some statements, by template; they are missing for the given reasons."""
+    missing = [
+        replace(captured, reason=reasons.get(captured.template, captured.reason))
+        for captured in workload.missing
+    ]
+    kept = []
+    for statement in workload.statements:
+        if statement.template in reasons:
+            reason = reasons[statement.template]
+            missing.append(NotCaptured(statement.template, statement.sql, reason, statement.share))
+        else:
+            kept.append(statement)
+    ranked = sorted(missing, key=lambda captured: (-captured.share, captured.template))
+    return replace(workload, statements=tuple(kept), missing=tuple(ranked))
+
+
+# ---- types of parameters that the server cannot infer ----
+
+_WHOLE: Final = re.compile(r"[+-]?\d{1,18}")
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.IGNORECASE)
+_BOOLEANS: Final = frozenset({"t", "f", "true", "false"})
+_LARGEST: Final = 2**31 - 1
+_ORDERED: Final = ("integer", "bigint", "numeric", "double precision")
+"""Types of numbers, in the order in which they are tried: drivers send whole numbers as the first ones."""
+
+
+def typed_texts(sql: str, sets: Sequence[Sequence[str | None]], known: Known) -> Iterator[str]:
+    """Yield texts of a statement with casts of parameters, the most likely ones first.
+
+    The first texts leave parameters that are compared with a column as they are.
+    """
+    apart = take_apart(sql, _column_names(known))
+    if apart is None:
+        return
+    for columns in (False, True):
+        for least in range(len(_ORDERED)):
+            types = {
+                parameter.number: kind
+                for parameter in apart.parameters
+                if (kind := _type_of(parameter, apart, sets, known, columns=columns, least=least))
+            }
+            if types:
+                yield _with_casts(sql, types)
+
+
+def _type_of(
+    parameter: Parameter,
+    statement: TakenApart,
+    sets: Sequence[Sequence[str | None]],
+    known: Known,
+    *,
+    columns: bool,
+    least: int,
+) -> str:
+    if parameter.role == "shift":
+        beside = [each for each in statement.parameters if each.role in ("lower", "upper", "equal")]
+        before = [each for each in beside if each.number < parameter.number]
+        nearest = [*beside[:1], *before][-1:]  # what it is added to
+        column = known.column(nearest[0]) if nearest else None
+        kind = "" if column is None else column.column.type
+        return {"": "", "date": "integer"}.get(kind, "interval" if kind.startswith("time") else kind)
+    if parameter.role != "other":
+        column = known.column(parameter) if columns and parameter.shape == "value" else None
+        if column is None or parameter.role not in ("lower", "upper", "equal", "unequal"):
+            return ""
+        return column.column.storage_type
+    return _type_of_values([sequence[parameter.number - 1] for sequence in sets], least)
+
+
+def _type_of_values(values: Sequence[str | None], least: int) -> str:
+    """Return the type of all values, a number at least as wide as the type at the place `least`."""
+    given = [value for value in values if value is not None]
+    if not given:
+        return ""
+    if all(_WHOLE.fullmatch(text) for text in given):
+        large = any(abs(int(text)) > _LARGEST for text in given)
+        return _ORDERED[max(least, int(large))]
+    if all(_NUMBER.fullmatch(text) for text in given):
+        return _ORDERED[max(least, 2)]
+    if all(text.lower() in _BOOLEANS for text in given):
+        return "boolean"
+    for kind, parse in (("date", date.fromisoformat), ("timestamp with time zone", datetime.fromisoformat)):
+        with suppress(ValueError):
+            for text in given:
+                parse(text)
+            return kind
+    return "text"
+
+
+def _with_casts(sql: str, types: Mapping[int, str]) -> str:
+    whole = sql.encode()
+    parameters = (token for token in tokens_of(sql) if token.kind == "PARAM")
+    changes = (
+        (token.end, token.end, f"::{types[int(token.text[1:])]}")
+        for token in parameters
+        if int(token.text[1:]) in types and not whole[token.end :].lstrip().startswith(b"::")
+    )
+    return rewritten(sql, changes)

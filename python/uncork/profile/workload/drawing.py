@@ -68,9 +68,7 @@ class ColumnDraw:
     @cached_property
     def common(self) -> tuple[tuple[str, float], ...]:
         """The most common values that are known whole, with their frequencies."""
-        return tuple(
-            (value, often) for value, often in self.column.common if self.sampled or len(value) != _CUT
-        )
+        return tuple(pair for pair in self.column.common if self.sampled or len(pair[0]) != _CUT)
 
     @cached_property
     def bounds(self) -> tuple[str, ...]:
@@ -252,22 +250,13 @@ def pattern_of(value: str, column: ColumnDraw, part: float, *, infix: bool = Fal
     if infix:
         beyond = math.log(1 / (part * len(every)), _CHARACTERS) if 0 < part * len(every) < 1 else 0.0
         lengths = range(_TRIGRAM, len(value))
-        short = next(
-            (length for length in lengths if sum(_middle(value, length) in text for text in every) <= least),
-            len(value),
-        )
+        rare = (each for each in lengths if sum(_middle(value, each) in text for text in every) <= least)
+        short = next(rare, len(value))
         inner = _middle(value, short + math.ceil(beyond))
         return f"%{_LIKE.sub(_ESCAPED, inner)}%"
-    length = next(
-        (
-            length
-            for length in range(1, len(value))
-            if sum(text.startswith(value[:length]) for text in every) <= least
-        ),
-        len(value),
-    )
-    prefix = value[:length]
-    return _LIKE.sub(_ESCAPED, prefix) + "%"
+    prefixes = (value[:length] for length in range(1, len(value)))
+    few = (prefix for prefix in prefixes if sum(text.startswith(prefix) for text in every) <= least)
+    return _LIKE.sub(_ESCAPED, next(few, value)) + "%"
 
 
 def _middle(value: str, length: int) -> str:
@@ -275,7 +264,6 @@ def _middle(value: str, length: int) -> str:
 
 
 def _between(kind: str, low: str, high: str, part: float) -> str | None:
-    """Return the value at a part of the way between two; None if the type has no such values."""
     try:
         if kind in _INTEGERS:
             return str(int(low) + math.floor((int(high) - int(low)) * part))

@@ -9,15 +9,14 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Any, Final
 
-from uncork.model.database.catalogue import Catalogue, ColumnFacts
+from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFacts
 from uncork.model.database.workload import RowSample, Sample, SampledExpression, SampledRows
 from uncork.model.records import Record
 from uncork.profile.shapes.bodies import body_statements
-from uncork.profile.shapes.nodes import column_fields, kind_of, parsed
+from uncork.profile.shapes.nodes import column_fields, kind_of, only_statement
 from uncork.profile.statement_parts import aliases_of
-from uncork.profile.workload.compared import sampled
 from uncork.profile.workload.drawing import ColumnDraw
-from uncork.profile.workload.roles import Parameter
+from uncork.profile.workload.roles import Parameter, sampled
 
 _WORD: Final = re.compile(r"[a-z_][\w$]*")
 _WRITES: Final = frozenset({"insert", "update", "delete", "merge", "truncate", "nextval"})
@@ -44,9 +43,8 @@ class Known(Record):
         plain = name.removeprefix("public.")
         if plain in self.catalogue.columns:
             return plain
-        found = [
-            column for column in self.catalogue.columns if "." not in name and column.endswith(f".{name}")
-        ]
+        names = self.catalogue.columns if "." not in name else ()
+        found = [table for table in names if table.endswith(f".{name}")]
         return found[0] if len(found) == 1 else plain
 
     def column(self, parameter: Parameter) -> ColumnDraw | None:
@@ -62,19 +60,8 @@ class Known(Record):
         if wanted is None or sample is None or not sample.values:
             return column
         often = Counter(sample.values).most_common()
-        facts = ColumnFacts(
-            wanted.table,
-            table_oid=0,
-            number=0,
-            name=wanted.sql,
-            type="",
-            storage_type="",
-            not_null=True,
-            default="",
-            generated="",
-            collation="",
-            common=tuple((value, many / len(sample.values)) for value, many in often),
-        )
+        common = tuple((value, many / len(sample.values)) for value, many in often)
+        facts = ColumnFacts(wanted.table, 0, 0, wanted.sql, "", "", True, "", "", "", common=common)
         return ColumnDraw(facts, self.rows.get(wanted.table, 0.0), sampled=True)
 
     def wanted(self, parameter: Parameter) -> SampledExpression | None:
@@ -113,9 +100,7 @@ class Known(Record):
             if facts is not None:
                 return facts
             plain = name.removeprefix("public.")
-            views = [
-                view for view in self.catalogue.views if view.name == plain or view.name.endswith(f".{plain}")
-            ]
+            views = [view for view in self.catalogue.views if f".{view.name}".endswith(f".{plain}")]
             under = beneath(views[0].definition, column) if len(views) == 1 else None
             if under is None:
                 return None
@@ -124,12 +109,12 @@ class Known(Record):
 
     def is_reference(self, column: ColumnFacts) -> bool:
         """Return whether a column is part of a foreign key."""
-        return any(
-            constraint.kind == "foreign key"
-            and constraint.table == column.table
-            and column.name in constraint.columns
-            for constraint in self.catalogue.constraints
-        )
+        return any(column.name in key.columns for key in self.foreign_keys(column.table))
+
+    def foreign_keys(self, table: str) -> list[ConstraintFacts]:
+        """Return the foreign keys that a table has to others."""
+        constraints = self.catalogue.constraints
+        return [each for each in constraints if each.kind == "foreign key" and each.table == table]
 
     def is_own(self, functions: Sequence[str]) -> bool:
         """Return whether one of some functions is a user's."""
@@ -158,15 +143,11 @@ class Known(Record):
         return False
 
     def _referred(self, column: ColumnFacts) -> ColumnFacts | None:
-        for constraint in self.catalogue.constraints:
-            if (
-                constraint.kind == "foreign key"
-                and constraint.table == column.table
-                and column.name in constraint.columns
-            ):
-                name = constraint.referred_columns[constraint.columns.index(column.name)]
-                return self.catalogue.column(constraint.referred, name)
-        return None
+        keys = [key for key in self.foreign_keys(column.table) if column.name in key.columns]
+        if not keys:
+            return None
+        name = keys[0].referred_columns[keys[0].columns.index(column.name)]
+        return self.catalogue.column(keys[0].referred, name)
 
 
 def _bare(name: str) -> str:
@@ -183,10 +164,9 @@ def beneath(definition: str, column: str) -> tuple[str, str] | None:
     `definition` is the view's query as pg_get_viewdef prints it, which qualifies columns if several relations
     have them. A view of several queries (UNION) has no such column.
     """
-    tree = parsed(definition.strip().rstrip(";"))
-    if tree is None or len(tree.stmts) != 1 or kind_of(tree.stmts[0].stmt) != "select_stmt":
+    node = only_statement(definition)
+    if node is None or kind_of(node) != "select_stmt":
         return None
-    node = tree.stmts[0].stmt
     select = node.select_stmt
     if select.HasField("larg") or not all(map(_is_plain, select.from_clause)):
         return None
@@ -210,7 +190,6 @@ def _is_plain(item: Any) -> bool:
 
 
 def _output(item: Any) -> tuple[str, list[str] | None]:
-    """Return the name of an output, and the fields of its column; None if it is no plain column."""
     target = item.res_target
     plain = kind_of(target.val) == "column_ref"
     fields = list(column_fields(target.val.column_ref)) if plain else None

@@ -8,10 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from uncork.model.records import Record
-from uncork.profile.shapes.nodes import kind_of, parsed, tokens_of
-
-Token = tuple[str, str]
-"""The text of a token, and its kind."""
+from uncork.profile.shapes.nodes import Token, kind_of, only_statement, rewritten, tokens_of
 
 _CONSTANTS: Final = frozenset(
     {"SCONST", "USCONST", "ICONST", "FCONST", "BCONST", "XCONST", "TRUE_P", "FALSE_P", "NULL_P"}
@@ -56,14 +53,15 @@ def found_values(template: str, text: str) -> Mapping[int, FoundValue] | None:
     `template` is a statement as pg_stat_statements stores it. From PostgreSQL 18 on, it has ``$1 /*, ... */``
     for a list of values. The texts may differ in comments, spaces, and the case of words.
     """
-    whole, spans = template.encode(), tokens_of(template)
-    tokens = _tokens(text)
+    whole, spans, tokens = template.encode(), tokens_of(template), tokens_of(text)
+    while tokens and tokens[-1].text == ";":
+        tokens.pop()
     found: dict[int, FoundValue] = {}
     place = 0
-    ends = [start for start, _, _ in spans[1:]] + [len(whole)]
-    for (start, end, kind), following in zip(spans, ends, strict=True):
-        if kind != "PARAM":
-            if place >= len(tokens) or not _alike(whole[start:end].decode(), tokens[place][0]):
+    ends = [span.start for span in spans[1:]] + [len(whole)]
+    for span, following in zip(spans, ends, strict=True):
+        if span.kind != "PARAM":
+            if place >= len(tokens) or not _alike(span.text, tokens[place].text):
                 return None
             place += 1
             continue
@@ -72,16 +70,16 @@ def found_values(template: str, text: str) -> Mapping[int, FoundValue] | None:
             return None
         value: FoundValue
         value, place = taken
-        if _SHORTENED.search(whole[end:following]):
+        if _SHORTENED.search(whole[span.end : following]):
             values = [value]
-            while place < len(tokens) and tokens[place][0] == ",":
+            while place < len(tokens) and tokens[place].text == ",":
                 taken = _constant(tokens, place + 1)
                 if taken is None:
                     return None
                 value, place = taken
                 values.append(value)
             value = tuple(values)
-        number = int(whole[start + 1 : end])
+        number = int(span.text[1:])
         if found.setdefault(number, value) != value:
             return None
     return found if place == len(tokens) else None
@@ -118,12 +116,11 @@ def with_keys(template: str, texts: Sequence[str]) -> str:
     ``payload ->> $1 = $2`` becomes ``payload ->> 'kind' = $2``, and ``date_trunc($1, at) = $2`` becomes
     ``date_trunc('day', at) = $2``: an index needs the constant. Other parameters keep their numbers.
     """
-    whole = template.encode()
-    tokens = [(whole[start:end].decode(), kind) for start, end, kind in tokens_of(template)]
+    tokens = tokens_of(template)
     keys = {
-        int(text[1:])
-        for (before, _), (text, kind) in pairwise(tokens)
-        if kind == "PARAM" and before in _ARROWS
+        int(token.text[1:])
+        for before, token in pairwise(tokens)
+        if token.kind == "PARAM" and before.text in _ARROWS
     }
     keys |= set(_beside_columns(tokens))
     found = [values for text in texts if (values := found_values(template, text)) is not None] if keys else []
@@ -140,7 +137,8 @@ def _beside_columns(tokens: Sequence[Token]) -> Iterator[int]:
     """Yield the parameters that are arguments of a function beside a column, and time zones of a column."""
     calls: list[tuple[bool, list[int], bool]] = [(False, [], False)]
     before = last = ""
-    for (text, kind), (after, _) in pairwise([*tokens, ("", "")]):
+    for (_, _, kind, text), following in pairwise([*tokens, Token(0, 0, "", "")]):
+        after = following.text
         called, numbers, column = calls[-1]
         if text == "(":
             name = last.lower()
@@ -161,38 +159,10 @@ def _beside_columns(tokens: Sequence[Token]) -> Iterator[int]:
         before, last = last, text
 
 
-def with_values(
-    statement: str, values: Sequence[str | None], literal: Callable[[str], str] | None = None
-) -> str:
-    """Return a statement with its values in place of $1, $2, ...; `literal` quotes a value."""
-
-    def replaced(number: int) -> str:
-        value = values[number - 1]
-        return "NULL" if value is None else (literal or quoted)(value)
-
-    return _replaced(statement, replaced)
-
-
-def quoted(value: str) -> str:
-    """Return a value as a literal of SQL."""
-    return "'" + value.replace("'", "''") + "'"
-
-
 def _replaced(statement: str, replaced: Callable[[int], str]) -> str:
-    whole, end, pieces = statement.encode(), 0, []
-    for start, stop, kind in tokens_of(statement):
-        if kind == "PARAM":
-            pieces += [whole[end:start].decode(), replaced(int(whole[start + 1 : stop]))]
-            end = stop
-    return "".join([*pieces, whole[end:].decode()])
-
-
-def _tokens(text: str) -> list[Token]:
-    whole = text.encode()
-    found = [(whole[start:end].decode(), kind) for start, end, kind in tokens_of(text)]
-    while found and found[-1][0] == ";":
-        found.pop()
-    return found
+    parameters = [token for token in tokens_of(statement) if token.kind == "PARAM"]
+    changes = ((token.start, token.end, replaced(int(token.text[1:]))) for token in parameters)
+    return rewritten(statement, changes)
 
 
 def _alike(one: str, other: str) -> bool:
@@ -200,14 +170,13 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _constant(tokens: Sequence[Token], place: int) -> tuple[Constant | int, int] | None:
-    """Return the constant or the parameter at a place, and the place after it."""
     if place >= len(tokens):
         return None
-    text, kind = tokens[place]
+    text, kind = tokens[place].text, tokens[place].kind
     if kind == "PARAM":
         return int(text[1:]), place + 1
-    if text in _SIGNS and place + 1 < len(tokens) and tokens[place + 1][1] in _NUMBERS:
-        number = tokens[place + 1][0]
+    if text in _SIGNS and place + 1 < len(tokens) and tokens[place + 1].kind in _NUMBERS:
+        number = tokens[place + 1].text
         return Constant(f"{text}{number}".lstrip("+"), f"{text}{number}"), place + 2
     if kind not in _CONSTANTS:
         return None
@@ -223,7 +192,7 @@ def _field(tokens: Sequence[Token], place: int) -> tuple[Constant, int] | None:
     """Return the word that ``extract(hour FROM at)`` has as a constant, and the place after it."""
     if place < 2 or place >= len(tokens):
         return None
-    (name, _), (bracket, _), (text, _) = tokens[place - 2 : place + 1]
+    name, bracket, text = (token.text for token in tokens[place - 2 : place + 1])
     if name.lower() != "extract" or bracket != "(" or not _WORD.fullmatch(text):
         return None
     return Constant(text.lower(), text), place + 1
@@ -233,11 +202,9 @@ def _string(literal: str) -> str | None:
     """Return the value of a string or of a string of bits; None if the grammar rejects it."""
     if literal.startswith("'"):
         return literal[1:-1].replace("''", "'")
-    tree = parsed(f"SELECT {literal}")
-    if tree is None:
-        return None
-    value = tree.stmts[0].stmt.select_stmt.target_list[0].res_target.val
-    if kind_of(value) != "a_const":
+    node = only_statement(f"SELECT {literal}")
+    value = None if node is None else node.select_stmt.target_list[0].res_target.val
+    if value is None or kind_of(value) != "a_const":
         return None
     inner = value.a_const
     return str(inner.sval.sval) if inner.WhichOneof("val") == "sval" else None
@@ -249,15 +216,15 @@ def opener_words(statement: str) -> dict[int, tuple[str, str]]:
     ``IN ($1, $2)`` gives ``("", "IN")`` style pairs: the word before the parenthesis, and the word directly
     before the parameter.
     """
-    whole = statement.encode()
     stack: list[str] = []
     found: dict[int, tuple[str, str]] = {}
-    words = [(whole[start:end].decode().upper(), kind) for start, end, kind in tokens_of(statement)]
-    for (before, _), (text, kind) in pairwise([("", ""), *words]):
+    before = ""
+    for _, _, kind, text in tokens_of(statement):
         if text in ("(", "["):
             stack.append(before)
         elif text in _CLOSING and stack:
             stack.pop()
         elif kind == "PARAM":
             found.setdefault(int(text[1:]), (stack[-1] if stack else "", before))
+        before = text.upper()
     return found

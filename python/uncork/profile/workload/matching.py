@@ -10,12 +10,13 @@ from uncork.profile.shapes.nodes import (
     chained,
     column_fields,
     conjuncts,
-    descendants,
     enum_of,
     kind_of,
+    messages,
     name_of,
-    parsed,
+    only_statement,
     plain_sql_of,
+    uncast,
 )
 
 _CHANGING: Final = ("update_stmt", "delete_stmt")
@@ -39,23 +40,23 @@ def matching_rows(sql: str) -> MatchingRows | None:
     Conditions without parameters hold for the rows too. None if the statement has other conditions with
     parameters, other tables, or no such comparison.
     """
-    tree = parsed(sql.strip().rstrip(";"))
-    if tree is None or len(tree.stmts) != 1 or kind_of(tree.stmts[0].stmt) not in _CHANGING:
+    node = only_statement(sql)
+    kind = "" if node is None else kind_of(node)
+    if kind not in _CHANGING:
         return None
-    kind = kind_of(tree.stmts[0].stmt)
-    statement = getattr(tree.stmts[0].stmt, kind)
+    statement = getattr(node, kind)
     if statement.HasField("with_clause") or (
         statement.from_clause if kind == "update_stmt" else statement.using_clause
     ):
         return None
     relation = statement.relation
-    table = name_of((relation.schemaname, relation.relname) if relation.schemaname else (relation.relname,))
+    table = name_of((relation.schemaname, relation.relname))
     alias = relation.alias.aliasname if relation.HasField("alias") else relation.relname
     compared: dict[int, str] = {}
     arrays: set[int] = set()
     conditions = []
     for condition in conjuncts(statement.where_clause):
-        numbers = [int(node.number) for node in descendants(condition) if node.DESCRIPTOR.name == "ParamRef"]
+        numbers = [int(parameter.number) for parameter in messages(condition, "ParamRef")]
         if not numbers:
             conditions.append(plain_sql_of(condition))
             continue
@@ -81,20 +82,12 @@ def _equality(condition: Any) -> tuple[str | None, int]:
     if kind_of(condition) != "a_expr" or chained(condition.a_expr.name) != ("=",):
         return None, 0
     expression = condition.a_expr
-    left, right = _uncast(expression.lexpr), _uncast(expression.rexpr)
+    left, right = uncast(expression.lexpr), uncast(expression.rexpr)
     kind = enum_of(expression, "kind")
     if kind == "AEXPR_OP" and kind_of(left) == "param_ref":
         left, right = right, left
-    if kind not in ("AEXPR_OP", "AEXPR_OP_ANY") or (kind_of(left), kind_of(right)) != (
-        "column_ref",
-        "param_ref",
-    ):
+    sides = (kind_of(left), kind_of(right))
+    if kind not in ("AEXPR_OP", "AEXPR_OP_ANY") or sides != ("column_ref", "param_ref"):
         return None, 0
     fields = column_fields(left.column_ref)
     return (fields[-1] if fields and fields[-1] != "*" else None), int(right.param_ref.number)
-
-
-def _uncast(node: Any) -> Any:
-    while kind_of(node) == "type_cast":
-        node = node.type_cast.arg
-    return node

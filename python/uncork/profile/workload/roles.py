@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from uncork.model.database.workload import SampleShape
+from uncork.model.database.workload import CalledOperation, SampledExpression, SampleShape
 from uncork.model.records import Record
-from uncork.profile.shapes.nodes import children, function_name, kind_of, parsed
+from uncork.profile.shapes.nodes import (
+    chained,
+    children,
+    column_fields,
+    descendants,
+    enum_of,
+    function_name,
+    kind_of,
+    messages,
+    only_statement,
+    sql_of,
+    uncast,
+)
 from uncork.profile.statement_parts import aliases_of, statement_parts
-from uncork.profile.workload.compared import Compared, compared, shifts
 from uncork.profile.workload.literals import opener_words
 
 Role = Literal[
@@ -42,9 +53,12 @@ _ROLES: Final[dict[str, Role]] = {
 }
 _CONTAINS: Final = frozenset({"@>", "<@", "&&", "?", "@@", ">>=", "<<="})
 _LISTS: Final = frozenset({"ANY", "ALL", "SOME"})
-_STATEMENTS: Final = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
 _DIFFERENT: Final = frozenset({"FuncCall", "SQLValueFunction", "SetToDefault", "SubLink", "ColumnRef"})
 _SAME_VALUES: Final = frozenset({"lower", "upper"})
+_AGGREGATES: Final = frozenset(
+    {"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "json_agg", "jsonb_agg"}
+    | {"bool_or", "bool_and"}
+)
 _WRAPPERS: Final = frozenset({"CoalesceExpr", "CaseExpr", "MinMaxExpr", "A_Indirection"})
 _CHANGES: Final = frozenset({"InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"})
 
@@ -97,13 +111,9 @@ def take_apart(sql: str, columns: Mapping[str, Sequence[str]]) -> TakenApart | N
 
     `columns` are the names of the columns of known tables, in the order of the table.
     """
-    tree = parsed(sql.strip().rstrip(";"))
-    if tree is None or len(tree.stmts) != 1 or kind_of(tree.stmts[0].stmt) not in _STATEMENTS:
+    node, parts = only_statement(sql), statement_parts(sql)
+    if node is None or parts is None:
         return None
-    parts = statement_parts(sql)
-    if parts is None:
-        return None
-    node = tree.stmts[0].stmt
     target, inserted = "", list[Mapping[str, int]]()
     if kind_of(node) == "insert_stmt":
         target = _table(node.insert_stmt.relation)
@@ -142,7 +152,11 @@ def take_apart(sql: str, columns: Mapping[str, Sequence[str]]) -> TakenApart | N
         tables = parts.tables if part.table is None else (part.table,)
         one = Parameter(number, role, part.column or "", tables)
         found.append(one if other is None else _with_expression(one, other, aliases, parts.tables))
-    names = {name for name, _ in _fields(node)}
+    every = list(descendants(node))
+    names = {message.DESCRIPTOR.name for message in every}
+    calls = [message for message in every if message.DESCRIPTOR.name == "FuncCall"]
+    called = [function_name(call).rpartition(".")[2] for call in calls]
+    selects = [message for message in every if message.DESCRIPTOR.name == "SelectStmt"]
     limited = "LIMIT" in sql.upper() or "FETCH" in sql.upper()
     return TakenApart(
         parameters=tuple(found),
@@ -151,9 +165,11 @@ def take_apart(sql: str, columns: Mapping[str, Sequence[str]]) -> TakenApart | N
         target=target,
         inserted=tuple(inserted),
         on_conflict=kind_of(node) == "insert_stmt" and node.insert_stmt.HasField("on_conflict_clause"),
-        summed=bool(names & {"group_clause", "distinct_clause"}) or _aggregates(node),
+        summed=any(select.group_clause or select.distinct_clause for select in selects)
+        or any(call.agg_star for call in calls)
+        or not _AGGREGATES.isdisjoint(called),
         limited=limited,
-        functions=tuple(dict.fromkeys(_functions(node))),
+        functions=tuple(dict.fromkeys(called)),
     )
 
 
@@ -234,50 +250,215 @@ def _arguments(message: Any, inside: bool) -> Iterator[int]:
 
 
 def _number(value: Any) -> int:
-    while kind_of(value) == "type_cast":
-        value = value.type_cast.arg
+    value = uncast(value)
     if kind_of(value) == "param_ref":
         return int(value.param_ref.number)
-    return 0 if {name for name, _ in _fields(value)} & _DIFFERENT else -1
+    return 0 if any(message.DESCRIPTOR.name in _DIFFERENT for message in descendants(value)) else -1
 
 
 def _table(relation: Any) -> str:
     return f"{relation.schemaname}.{relation.relname}" if relation.schemaname else str(relation.relname)
 
 
-def _fields(message: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the kind of each message, and the name of each field that has messages."""
-    yield message.DESCRIPTOR.name, message
-    for name, one in children(message):
-        yield name, one
-        yield from _fields(one)
+# ---- the expressions that are compared with parameters, and how to sample them ----
+
+_SWAPPED: Final = {
+    **{"<": ">", "<=": ">=", ">": "<", ">=": "<="},
+    **{"@>": "<@", "<@": "@>", ">>=": "<<=", "<<=": ">>="},
+}
+_CONTAINERS: Final = frozenset({"@>", "&&"})
+_SAME_WORDS: Final = frozenset({"lower", "upper"})
+_SEARCHES: Final = frozenset({"plainto_tsquery", "phraseto_tsquery", "to_tsquery", "websearch_to_tsquery"})
+_SCALARS: Final = frozenset(
+    {"date", "int4", "int8", "numeric", "timestamp", "timestamptz"}  # as the grammar names them
+)
+_BETWEEN: Final = frozenset({"AEXPR_BETWEEN", "AEXPR_NOT_BETWEEN"})
+_PLAIN: Final = frozenset(
+    {"AEXPR_OP", "AEXPR_IN", "AEXPR_LIKE", "AEXPR_ILIKE", "AEXPR_DISTINCT", "AEXPR_NOT_DISTINCT", *_BETWEEN}
+)
+_SAMPLE_SHAPES: Final[Mapping[str, SampleShape]] = {"?": "key", "@@": "word"}
+_Part = tuple[list[CalledOperation], list[Any]]
+"""What a part of an expression calls, and the parts below it."""
+_ANY: Final = frozenset({"AEXPR_OP_ANY", "AEXPR_OP_ALL"})
 
 
-def _functions(node: Any) -> Iterator[str]:
-    for name, one in _fields(node):
-        if name == "FuncCall":
-            yield function_name(one).rpartition(".")[2]
+class Compared(Record):
+    """What a statement compares with a parameter.
+
+    `expression` is its SQL with plain column names; it may have parameters. `columns` are the columns in it,
+    each with the alias before it, or an empty string. `column` is its name if it is a column and no more.
+    `operator` is written as if the expression were the left operand. `place` is the place of the expression
+    in a comparison of rows, from 0 on, else 0. `shape` says what the parameter is to the expression.
+    """
+
+    expression: str
+    columns: tuple[tuple[str, str], ...]
+    column: str
+    operator: str
+    place: int = 0
+    shape: SampleShape = "value"
 
 
-def _aggregates(node: Any) -> bool:
-    found = (one for name, one in _fields(node) if name == "FuncCall")
-    return any(
-        one.agg_star or (one.funcname and one.funcname[-1].string.sval in _AGGREGATES) for one in found
+def compared(node: Any) -> Mapping[int, Compared]:
+    """Return what each parameter of a statement is compared with; other parameters are left out."""
+    found: dict[int, Compared] = {}
+    for expression in messages(node, "A_Expr"):
+        for number, side in _comparison(expression):
+            found.setdefault(number, side)
+    return found
+
+
+def _comparison(expression: Any) -> Iterator[tuple[int, Compared]]:
+    kind = enum_of(expression, "kind")
+    operator = "".join(chained(expression.name)[-1:])
+    left, right = expression.lexpr, expression.rexpr
+    if kind in _ANY:
+        if _parameters(left):
+            yield from _pairs(right, left, operator, "element")
+        else:
+            yield from _pairs(left, right, operator, "value")
+        return
+    if kind not in _PLAIN:
+        return
+    if kind_of(left) == "row_expr" and kind_of(right) == "row_expr":
+        sides = zip(left.row_expr.args, right.row_expr.args, strict=False)
+        for place, (one, other) in enumerate(sides):
+            own = operator if operator in ("=", "<>") or place == 0 else "="
+            yield from _either(one, other, own, place)
+        return
+    yield from _either(left, right, operator, 0)
+
+
+def _either(left: Any, right: Any, operator: str, place: int) -> Iterator[tuple[int, Compared]]:
+    if _parameters(right):
+        yield from _pairs(left, right, operator, _shape(operator, right), place)
+    elif _parameters(left):
+        operator = _SWAPPED.get(operator, operator)
+        yield from _pairs(right, left, operator, _shape(operator, left), place)
+
+
+def _shape(operator: str, value: Any) -> SampleShape:
+    if operator in _CONTAINERS:
+        kind = kind_of(value)
+        scalar = kind == "type_cast" and chained(value.type_cast.type_name.names)[-1] in _SCALARS
+        scalar = scalar and not value.type_cast.type_name.array_bounds
+        return "element" if kind == "a_array_expr" or scalar else "part"
+    return _SAMPLE_SHAPES.get(operator, "value")
+
+
+def _pairs(
+    expression: Any, value: Any, operator: str, shape: SampleShape, place: int = 0
+) -> Iterator[tuple[int, Compared]]:
+    """Yield a parameter, or each in a list, with what it is compared with."""
+    references = map(column_fields, messages(expression, "ColumnRef"))
+    columns = tuple((fields[-2] if len(fields) > 1 else "", fields[-1]) for fields in references)
+    if not columns:
+        return
+    sql = sql_of(expression)
+    plain = columns[0][1] if kind_of(expression) == "column_ref" else ""
+    for number in _parameters(value):
+        yield number, Compared(sql, columns, plain, operator, place, shape)
+
+
+def _parameters(node: Any) -> list[int]:
+    """Return the parameters that are a value, possibly below a cast or in a list; none for an expression.
+
+    ``$1 + $2`` is the value ``$1``, which ``$2`` shifts.
+    """
+    kind = kind_of(node)
+    if kind == "a_expr":
+        return _shifted(node.a_expr)[:1]
+    if kind == "type_cast":
+        return _parameters(node.type_cast.arg)
+    if kind == "param_ref":
+        return [int(node.param_ref.number)]
+    items: Sequence[Any] = ()
+    if kind == "list":
+        items = node.list.items
+    elif kind == "a_array_expr":
+        items = node.a_array_expr.elements
+    elif kind == "func_call" and function_name(node.func_call) in _SAME_WORDS:
+        items = node.func_call.args
+    elif kind == "func_call" and function_name(node.func_call) in _SEARCHES:
+        items = node.func_call.args[-1:]  # the text; the configuration may stand before it
+    return [number for item in items for number in _parameters(item)]
+
+
+def _shifted(expression: Any) -> list[int]:
+    """Return the parameter of a value and the one that is added to it, or subtracted; else none."""
+    if enum_of(expression, "kind") != "AEXPR_OP" or chained(expression.name)[-1:] not in (("+",), ("-",)):
+        return []
+    value, shift = _parameters(expression.lexpr), _parameters(expression.rexpr)
+    return [*value, *shift] if len(value) == len(shift) == 1 else []
+
+
+def shifts(node: Any) -> set[int]:
+    """Return the parameters of a statement that are added to a parameter, or subtracted from it."""
+    return {number for expression in messages(node, "A_Expr") for number in _shifted(expression)[1:]}
+
+
+# ---- what to ask the server ----
+
+
+def sampled(table: str, expression: str, shape: SampleShape) -> SampledExpression | None:
+    """Return how to sample an expression of one table; None if it has parts that must not be executed.
+
+    It may have columns, constants, casts, operators and functions, whose volatility the server knows; it may
+    have no subqueries, no aggregates and nothing else.
+    """
+    node = only_statement(f"SELECT {expression}")
+    if node is None or len(node.select_stmt.target_list) != 1:
+        return None
+    calls: list[CalledOperation] = []
+    if not _calls(node.select_stmt.target_list[0].res_target.val, calls):
+        return None
+    return SampledExpression(table, expression, shape, tuple(calls))
+
+
+def _calls(node: Any, calls: list[CalledOperation]) -> bool:
+    """Collect what an expression calls; return whether it has known parts only."""
+    take = _PARTS.get(kind_of(node))
+    found = None if take is None else take(getattr(node, kind_of(node)), node)
+    if found is None:
+        return False
+    own, inner = found
+    calls += own
+    return all(_calls(one, calls) for one in inner)
+
+
+def _cast(cast: Any, node: Any) -> _Part | None:
+    if kind_of(cast.arg) == "a_const":  # the server's parser computes it
+        return [], []
+    return [CalledOperation("cast", "", "", (sql_of(cast.arg), sql_of(node)))], [cast.arg]
+
+
+def _operator(expression: Any, _: Any) -> _Part | None:
+    if enum_of(expression, "kind") != "AEXPR_OP":
+        return None
+    operands = [one for one in (expression.lexpr, expression.rexpr) if kind_of(one)]
+    return [_operation("operator", chained(expression.name), operands)], operands
+
+
+def _function(call: Any, _: Any) -> _Part | None:
+    if call.agg_order or call.agg_star or call.agg_distinct or call.func_variadic:
+        return None
+    if call.HasField("over") or call.HasField("agg_filter"):
+        return None
+    return [_operation("function", chained(call.funcname), list(call.args))], list(call.args)
+
+
+def _operation(kind: Any, name: tuple[str, ...], operands: Sequence[Any]) -> CalledOperation:
+    schema = name[-2] if len(name) > 1 else ""
+    return CalledOperation(
+        kind, schema, name[-1] if name else "", tuple(sql_of(operand) for operand in operands)
     )
 
 
-_AGGREGATES: Final = frozenset(
-    {
-        "count",
-        "sum",
-        "avg",
-        "min",
-        "max",
-        "array_agg",
-        "string_agg",
-        "json_agg",
-        "jsonb_agg",
-        "bool_or",
-        "bool_and",
-    }
-)
+_PARTS: Final[Mapping[str, Callable[[Any, Any], _Part | None]]] = {
+    "column_ref": lambda column, _: None if column_fields(column)[-1] == "*" else ([], []),
+    "a_const": lambda *_: ([], []),
+    "type_cast": _cast,
+    "coalesce_expr": lambda one, _: ([], list(one.args)),
+    "a_expr": _operator,
+    "func_call": _function,
+}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Final
 
 from uncork.model.database.catalogue import ColumnFacts
+from uncork.model.database.names import quoted
+from uncork.model.database.workload import Reference, SampledExpression, SampledRows
+from uncork.model.records import Record
 from uncork.profile.workload.drawing import ColumnDraw, filler, pattern_of, strata
 from uncork.profile.workload.known import Known
 from uncork.profile.workload.literals import array_text
 from uncork.profile.workload.roles import Parameter, Role, TakenApart
-from uncork.profile.workload.together import Together
 
 SETS: Final = 24
 """Sets to draw of each statement. A value with at least 1/24 of the rows then has its part of the sets."""
@@ -100,12 +103,8 @@ def drawn_sets(
             row = sampled[int(point * len(sampled))]
             own.update((number, row[place]) for number, place in group.places.items() if number in wanted)
         if statement.limited:
-            _add_rare(
-                sets,
-                [parameter for parameter in statement.parameters if parameter.number in group.places],
-                known,
-                chance,
-            )
+            members = [each for each in statement.parameters if each.number in group.places]
+            _add_rare(sets, members, known, chance)
     grouped = {number for group in together for number in group.places}
     points: dict[tuple[str, str, str], list[float]] = {}
     for parameter in statement.parameters:
@@ -132,23 +131,18 @@ def _values(
     returned = max(1, round(rows)) if rows else _ROWS
     if parameter.role in _COUNTS:
         places = chance.choices((0, 1, 2), (4, 1, 1), k=many)
-        counts = {
-            "shift": [0] * many,
-            "limit": [returned] * many,
-            "offset": [returned * place for place in places],
-        }
+        offsets = [returned * place for place in places]
+        counts = {"shift": [0] * many, "limit": [returned] * many, "offset": offsets}
         return [str(each) for each in counts.get(parameter.role, [1] * many)]
     column = known.column(parameter)
     if column is None:
         raise ValueError(f"${parameter.number} has no column")
-    table = column.column.table
+    place = (column.column.table, parameter.column or parameter.expression)
     found: list[str]
     if parameter.role == "stored":
         return _stored(column, known, chance, many)
     if parameter.role in ("lower", "upper"):
-        own = points.setdefault(
-            (table, parameter.column or parameter.expression, "range"), strata(many, chance)
-        )
+        own = points.setdefault((*place, "range"), strata(many, chance))
         found = _bounds(parameter, statement, column, rows, own, fixed)
     elif parameter.role == "array":
         length = max(_LEAST_LIST, min(_MOST_LIST, returned if rows else _LEAST_LIST + 1))
@@ -160,10 +154,7 @@ def _values(
         drawn_points = strata(many, chance)
         if parameter.role == "equal":
             drawn_points = _asked(drawn_points, statement, column, rows)
-        own = points.setdefault(
-            (table, parameter.column or parameter.expression, parameter.role), drawn_points
-        )
-        found = [column.value(point) for point in own]
+        found = [column.value(point) for point in points.setdefault((*place, parameter.role), drawn_points)]
     if parameter.role == "pattern":
         known_part = rows is not None and column.rows and not statement.grouped
         part = (rows or 0.0) / column.rows if known_part else _END
@@ -197,10 +188,8 @@ def _asked(points: list[float], statement: TakenApart, column: ColumnDraw, rows:
     values are equally likely, so that a rare one, of which a plan may be slow, occurs too.
     """
     if statement.limited:
-        odd = [int(point * len(points)) % 2 == 1 for point in points]
-        return [
-            column.weighted(point, 0.0) if each else point for point, each in zip(points, odd, strict=True)
-        ]
+        odd = {point for point in points if int(point * len(points)) % 2 == 1}
+        return [column.weighted(point, 0.0) if point in odd else point for point in points]
     narrowing = sum(parameter.role not in _COUNTS | {"stored"} for parameter in statement.parameters)
     if rows is None or statement.grouped or len(statement.tables) != 1 or narrowing != 1 or not column.rows:
         return points
@@ -249,25 +238,17 @@ def _bounds(
     returned. One with a single bound reaches up to a tenth of the rows, or begins anywhere if LIMIT ends it.
     """
     place = (parameter.column or parameter.expression, parameter.tables)
-    partner = next(
-        (
-            each
-            for each in statement.parameters
-            if (each.column or each.expression, each.tables) == place
-            and {each.role, parameter.role} == {"lower", "upper"}
-        ),
-        None,
-    )
+    other_role = "upper" if parameter.role == "lower" else "lower"
+    others = (each for each in statement.parameters if each.role == other_role)
+    alike = (each for each in others if (each.column or each.expression, each.tables) == place)
+    partner = next(alike, None)
     returned = min(1.0, rows / column.rows) if rows is not None and column.rows else None
     part = returned if returned is not None and not statement.grouped else max(_RANGE, returned or 0.0)
     if partner is not None and fixed.get(partner.number) is not None:
         other = column.position(fixed[partner.number] or "")
         if other is not None:
-            widths = [part * 2.0 * point for point in points]
-            return [
-                column.quantile(other - width if parameter.role == "lower" else other + width)
-                for width in widths
-            ]
+            sign = -1.0 if parameter.role == "lower" else 1.0
+            return [column.quantile(other + sign * (part * 2.0 * point)) for point in points]
     if partner is not None:
         starts = [point * (1.0 - part) for point in points]
         return [column.quantile(start + (part if parameter.role == "upper" else 0.0)) for start in starts]
@@ -341,3 +322,74 @@ _NEW: Final[Mapping[str, Callable[[ColumnDraw], str]]] = {
         f"{column.column.storage_type.partition('(')[2].rstrip(')') or 32})"
     ),
 }
+
+
+# ---- parameters whose values one row of a table should give together ----
+
+_MOST_REFERENCES: Final = 3
+"""Tables that each sampled row is followed to, by a unique key each."""
+
+
+class Together(Record):
+    """Rows to sample, and which of their values each parameter has, by its number."""
+
+    sampled: SampledRows
+    places: Mapping[int, int]
+
+
+def drawn_together(statement: TakenApart, known: Known) -> tuple[Together, ...]:
+    """Return the groups of parameters to draw from one row each; one parameter alone is no group.
+
+    A group has parameters that are compared for equality with different columns of one table, or of a table
+    and of the tables to which it refers by foreign keys. The columns of a foreign key that an INSERT stores
+    are a group too: the row that they refer to has to exist.
+    """
+    found = [*_compared_together(statement, known), *_stored_together(statement, known)]
+    return tuple(together for together in found if len(together.sampled.values) > 1)
+
+
+def _compared_together(statement: TakenApart, known: Known) -> Iterator[Together]:
+    by_table: dict[str, list[tuple[Parameter, SampledExpression]]] = {}
+    for parameter in statement.parameters:
+        expression = known.wanted(parameter) if parameter.role == "equal" else None
+        if expression is not None and expression.shape == "value":
+            by_table.setdefault(expression.table, []).append((parameter, expression))
+    left = dict.fromkeys(by_table)
+    # A table that refers to others comes first, because each of its rows leads to one row of them.
+    for table in sorted(by_table, key=lambda name: -len(_references(name, by_table, known))):
+        if table not in left:
+            continue
+        del left[table]
+        references = [
+            reference for reference in _references(table, by_table, known) if reference.table in left
+        ]
+        for reference in references:
+            del left[reference.table]
+        names = (table, *(reference.table for reference in references))
+        members = [member for name in names for member in by_table[name]]
+        expressions = tuple(dict.fromkeys(expression for _, expression in members))
+        places = {parameter.number: expressions.index(expression) for parameter, expression in members}
+        yield Together(SampledRows(table, expressions, tuple(references)), places)
+
+
+def _references(table: str, others: Mapping[str, object], known: Known) -> list[Reference]:
+    """Return the foreign keys that lead from a table to others; none to a table with several."""
+    keys = [key for key in known.foreign_keys(table) if key.referred in others and key.referred != table]
+    often = Counter(key.referred for key in keys)
+    lone = [key for key in keys if often[key.referred] == 1][:_MOST_REFERENCES]
+    return [Reference(key.referred, key.referred_columns, key.columns) for key in lone]
+
+
+def _stored_together(statement: TakenApart, known: Known) -> Iterator[Together]:
+    """Yield the columns of each foreign key that an INSERT stores, in each row of its text."""
+    keys = known.foreign_keys(known.table(statement.target)) if statement.target else []
+    for row in statement.inserted:
+        for key in keys:
+            numbers = [row.get(column, 0) for column in key.columns]
+            if not all(number > 0 for number in numbers):
+                continue
+            expressions = tuple(
+                SampledExpression(key.referred, quoted(column), "value") for column in key.referred_columns
+            )
+            places = {number: place for place, number in enumerate(numbers)}
+            yield Together(SampledRows(key.referred, expressions), places)

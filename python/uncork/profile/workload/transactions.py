@@ -97,8 +97,7 @@ def sampled_order(
         calls: executions during the watch, by template.
         texts: the text of each template.
 
-    Raises:
-        NoOrder: if the samples do not show it.
+    Raises NoOrder if the samples do not show it.
     """
     count = calls.get(anchor, 0)
     seen = _seen(rows, texts)
@@ -126,17 +125,16 @@ def sampled_order(
             )
     pauses = {number: _pause_ns(rows, number, samples, seconds, count) for number in order}
     order += _unseen(order, pauses, members, calls, count, texts)
-    open_now = _open_sessions(rows, samples, order)
+    open_rows = sum(row["template"] in order and row["transaction_us"] is not None for row in rows)
+    begins = [number for number in texts if _BEGIN.match(texts[number])]
     left_out = sum(1 for number in seen if number not in order)
     return StatementOrder(
         statements=tuple(OrderedStatement(number, pauses.get(number, 0.0)) for number in order),
         count=count,
         seconds=seconds,
-        sessions=open_now,
+        sessions=open_rows / max(1, samples),
         origin="samples",
-        first_ns=sum(
-            _pause_ns(rows, text, samples, seconds, count) for text in texts if _BEGIN.match(texts[text])
-        ),
+        first_ns=sum(_pause_ns(rows, number, samples, seconds, count) for number in begins),
         basis=tuple(_basis(len(order), samples, left_out)),
     )
 
@@ -147,9 +145,7 @@ def logged_order(
     """Return those transactions of a log that take most time, of all that execute statement `anchor`.
 
     `template_of` returns the template of a statement's text in the watch; None if the watch does not have it.
-
-    Raises:
-        NoOrder: if the log has no such transaction, or the watch lacks one of its statements.
+    Raises NoOrder if the log has no such transaction, or the watch lacks one of its statements.
     """
     by_shape: dict[tuple[int | None, ...], list[LoggedTransaction]] = defaultdict(list)
     for transaction in found.transactions:
@@ -158,22 +154,21 @@ def logged_order(
             by_shape[shape].append(transaction)
     if not by_shape:
         raise NoOrder("The log has no whole transaction with its statement.")
-    shape, chosen = max(
-        by_shape.items(),
-        key=lambda item: sum(transaction.end_us - transaction.begin_us for transaction in item[1]),
-    )
+    open_us = {
+        shape: sum(transaction.end_us - transaction.begin_us for transaction in alike)
+        for shape, alike in by_shape.items()
+    }
+    shape = max(open_us, key=open_us.__getitem__)
+    chosen = by_shape[shape]
     if any(number is None for number in shape):
         raise NoOrder("The log has statements in its transactions that the watch did not see.")
-    begin, end = (
-        min(transaction.begin_us for transaction in chosen),
-        max(transaction.end_us for transaction in chosen),
-    )
+    begin = min(transaction.begin_us for transaction in chosen)
+    end = max(transaction.end_us for transaction in chosen)
     block = len(chosen[0].statements) > len(shape)
-    first = 1 if block else 0
-    pauses = [
-        _mean_pause_ns([transaction.statements[place] for transaction in chosen])
-        for place in range(first, len(chosen[0].statements))
-    ]
+    pauses = []
+    for alike in list(zip(*(transaction.statements for transaction in chosen), strict=True))[block:]:
+        pause_ns = 1000.0 * fmean(statement.pause_us for statement in alike)
+        pauses.append(pause_ns if pause_ns >= _LEAST_PAUSE_NS else 0.0)
     after = pauses[1:] if block else [0.0]
     part = len(chosen) / sum(map(len, by_shape.values()))
     many, taken = count_words(len(shape), "statement"), count_words(len(chosen), "transaction")
@@ -186,8 +181,7 @@ def logged_order(
         ),
         count=len(chosen),
         seconds=(end - begin) / 1e6,
-        sessions=sum(transaction.end_us - transaction.begin_us for transaction in chosen)
-        / max(1, end - begin),
+        sessions=open_us[shape] / max(1, end - begin),
         origin="log",
         block=block,
         first_ns=pauses[0] if block else 0.0,
@@ -199,15 +193,8 @@ def logged_order(
 
 
 def _inner(transaction: LoggedTransaction) -> Sequence[LoggedStatement]:
-    """Return the statements of a transaction without BEGIN and COMMIT."""
     statements = transaction.statements
     return statements[1:-1] if _CONTROL.match(statements[0].text.strip().lower()) else statements
-
-
-def _mean_pause_ns(statements: Sequence[LoggedStatement]) -> float:
-    """Return the mean pause before a statement of several transactions, 0 if it is short."""
-    pause_ns = 1000.0 * fmean(statement.pause_us for statement in statements)
-    return pause_ns if pause_ns >= _LEAST_PAUSE_NS else 0.0
 
 
 def _seen(rows: Sequence[Row], texts: Mapping[int, str]) -> dict[int, _Seen]:
@@ -258,11 +245,8 @@ def _is_sure(one: _Seen, anchor: _Seen) -> bool:
     ended = sorted(anchor.ended)
     if len(ended) >= _MANY and one.begun and min(one.begun) > ended[int((1 - _BEYOND) * (len(ended) - 1))]:
         return True
-    times, others = (
-        one.begun or one.ended,
-        sorted(anchor.begun if one.begun and anchor.begun else anchor.ended),
-    )
-    others = others or sorted(anchor.begun)
+    times = one.begun or one.ended
+    others = sorted((anchor.begun if one.begun and anchor.begun else anchor.ended) or anchor.begun)
     least, most = others[int(_BEYOND * len(others))], others[int((1 - _BEYOND) * (len(others) - 1))]
     clear = {time > most for time in times if time < least or time > most}
     if len(others) >= _MANY and len(clear) == 1:
@@ -310,17 +294,9 @@ def _alone(rows: Sequence[Row], samples: int, seconds: float, anchor: int, count
 
 
 def _pause_ns(rows: Sequence[Row], template: int, samples: int, seconds: float, count: int) -> float:
-    """Return the mean pause of the client after a statement, 0 if it is short."""
     idle = sum(row["template"] == template and str(row["state"] or "").startswith(IDLE) for row in rows)
     pause_ns = idle / max(1, samples) * seconds * 1e9 / count
     return pause_ns if idle >= _PAUSES and pause_ns >= _LEAST_PAUSE_NS else 0.0
-
-
-def _open_sessions(rows: Sequence[Row], samples: int, order: Sequence[int]) -> float:
-    """Return how many sessions were in such a transaction on average, as far as samples show."""
-    return sum(row["template"] in order and row["transaction_us"] is not None for row in rows) / max(
-        1, samples
-    )
 
 
 def _basis(statements: int, samples: int, left_out: int) -> list[str]:
@@ -332,9 +308,7 @@ def _basis(statements: int, samples: int, left_out: int) -> list[str]:
             "Each is surely before or after the finding's statement; the rest of the order is only likely."
         )
     if left_out:
-        others = count_words(left_out, "other statement")
         verb = "is" if left_out == 1 else "are"
-        found.append(
-            f"{others[:1].upper()}{others[1:]} of the application, executed at other rates, {verb} left out."
-        )
+        others = f"{count_words(left_out, 'other statement')} of the application, executed at other rates,"
+        found.append(f"{others[:1].upper()}{others[1:]} {verb} left out.")
     return found

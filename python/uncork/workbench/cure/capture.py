@@ -31,6 +31,7 @@ from uncork.model.results.log import LogResult, TemplateFacts
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.profile.deltas import statement_deltas, statement_key
 from uncork.profile.own_statements import own_keys
+from uncork.profile.parameter_values import with_values
 from uncork.profile.workload.building import (
     Execution,
     SeenStatement,
@@ -38,11 +39,10 @@ from uncork.profile.workload.building import (
     columns_of,
     rows_of,
     samples_of,
+    typed_texts,
+    without_statements,
 )
-from uncork.profile.workload.excluded import without_statements
 from uncork.profile.workload.known import Known
-from uncork.profile.workload.literals import with_values
-from uncork.profile.workload.typed import typed_texts
 from uncork.store.layout import watch_of
 from uncork.store.profile_tables import read_evidence
 
@@ -301,7 +301,8 @@ def _refusal(statement: CapturedStatement, planner: Planner) -> str:
     """
     for values in list(dict.fromkeys(statement.sets))[:_CHECKED]:
         with planner.using(statement.settings):
-            explained = planner.explain(with_values(statement.sql, values, planner.literal), as_json=True)
+            sql = with_values(statement.sql, dict(enumerate(values, start=1)), planner.literal)
+            explained = planner.explain(sql, as_json=True)
         if explained is None:
             return "it has no plan"
         if explained.output is None and not explained.denied and "timeout" not in explained.reason:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import SetupError, UsageError
+from uncork.model.database.names import literal
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.units import share_text
-from uncork.profile.workload.literals import quoted, with_values
+from uncork.profile.parameter_values import with_values
 from uncork.report.database.captured import captured_answer, origin_words
 
 README: Final = "README.md"
@@ -85,7 +86,8 @@ def _allotted(statements: Sequence[CapturedStatement]) -> list[int]:
 
 
 def _script(captured_statement: CapturedStatement, values: Sequence[str | None], weight: int) -> str:
-    statement = with_values(captured_statement.sql.strip().rstrip(";"), values, _literal)
+    sql = captured_statement.sql.strip().rstrip(";")
+    statement = with_values(sql, dict(enumerate(values, start=1)), _literal)
     return (
         f"-- weight: {weight}\n"
         f"-- statement {captured_statement.template} of the run, "
@@ -97,7 +99,7 @@ def _script(captured_statement: CapturedStatement, values: Sequence[str | None],
 def _literal(value: str) -> str:
     """Return a value as a literal in a script, in which a colon may begin the name of a variable."""
     if not _VARIABLE.search(value) and "\\" not in value and "\n" not in value:
-        return quoted(value)
+        return literal(value)
     escaped = value.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n")
     return "E'" + _VARIABLE.sub(r"\\x3a", escaped) + "'"
 

@@ -1,16 +1,36 @@
-"""Read the constants with which a statement always compares columns from its texts. Pure."""
+"""Read the constants that a statement assigns to columns, or compares them with, from its texts. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from uncork.profile.shapes.nodes import constant_text, kind_of, only_statement, uncast
 from uncork.profile.statement_shape import statement_shape
 
 _READ: Final = 12
 _AGREE: Final = 3
 """Texts to read, and how many different ones without a parameter must agree: their values may all be
 parameters that the client writes into the text."""
+
+
+def assigned_values(text: str) -> Mapping[str, str | None]:
+    """Return the value of each column that an UPDATE sets, None for NULL, booleans as ``t`` and ``f``.
+
+    The result is empty if the text is no UPDATE, or if it sets a column to anything but a constant.
+    """
+    node = only_statement(text)
+    if node is None or kind_of(node) != "update_stmt":
+        return {}
+    found: dict[str, str | None] = {}
+    for target in node.update_stmt.target_list:
+        value = uncast(target.res_target.val)
+        if kind_of(value) != "a_const" or target.res_target.indirection:
+            return {}
+        written = constant_text(value.a_const)
+        boolean = value.a_const.WhichOneof("val") == "boolval"
+        found[target.res_target.name] = written[:1] if written and boolean else written
+    return found
 
 
 def compared_values(texts: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
