@@ -64,7 +64,7 @@ def plain(value: Value) -> str | None:
 
 def digest(rows: Iterable[Row], *, ordered: bool) -> str:
     """Return a digest of rows, independent of their order unless `ordered`. Floats enter with nine digits."""
-    lines = [json.dumps([_rounded(value) for value in row]) for row in rows]
+    lines = [json.dumps(list(map(_rounded, row))) for row in rows]
     return hashlib.sha256("\n".join(lines if ordered else sorted(lines)).encode()).hexdigest()
 
 
@@ -95,26 +95,18 @@ def difference(
 def _first_row(expected: Sequence[Row], found: Sequence[Row], gave: str, *, ordered: bool) -> str | None:
     if not ordered:
         expected, found = sorted(expected, key=_sort_key), sorted(found, key=_sort_key)
-    counts = (
-        ""
-        if len(expected) == len(found)
-        else f"{count_words(len(found), 'row')} where {gave} {len(expected)}; "
-    )
+    counts = ""
+    if len(expected) != len(found):
+        counts = f"{count_words(len(found), 'row')} where {gave} {len(expected)}; "
     how = "" if ordered else " in sorted order"
     for number, (theirs, ours) in enumerate(itertools.zip_longest(expected, found), start=1):
         if theirs is None or ours is None:
             extra, whose = (ours, "only it has") if theirs is None else (theirs, "it lacks")
             return f"{counts}the first row that differs{how} is row {number}: {whose} {_shown(extra or ())}"
-        if not _same_row(theirs, ours):
-            return (
-                f"{counts}the first row that differs{how} is row {number}: {_shown(ours)} "
-                f"where {gave} {_shown(theirs)}"
-            )
+        if len(theirs) != len(ours) or not all(map(_same, theirs, ours)):
+            place = f"{counts}the first row that differs{how} is row {number}"
+            return f"{place}: {_shown(ours)} where {gave} {_shown(theirs)}"
     return None
-
-
-def _same_row(row: Row, other: Row) -> bool:
-    return len(row) == len(other) and all(map(_same, row, other))
 
 
 def _same(value: Value, other: Value) -> bool:
@@ -140,22 +132,11 @@ def _value_key(value: Value) -> tuple[int, float, str]:
     return (1, number, "") if number.is_integer() else (3, float(f"{number:.{_DIGITS}g}"), "")
 
 
-def _sequence(value: Sequence[object]) -> str:
-    return "[" + json.dumps([canonical(inner) for inner in value])
-
-
-def _mapping(value: Mapping[str, object]) -> str:
-    return "[" + json.dumps({str(key): canonical(inner) for key, inner in sorted(value.items())})
-
-
 def _rounded(value: Value) -> Value:
-    return f"={_plain_float(float(value[1:]))}" if value is not None and value[0] == "~" else value
-
-
-def _plain_float(number: float) -> str:
-    if not math.isfinite(number):
-        return str(number)
-    return _exact(Decimal(f"{number:.{_DIGITS}g}"))[1:]
+    if value is None or value[0] != "~":
+        return value
+    number = float(value[1:])
+    return _exact(Decimal(f"{number:.{_DIGITS}g}")) if math.isfinite(number) else f"={number}"
 
 
 def _exact(number: Decimal) -> str:
@@ -191,7 +172,7 @@ _WRITERS: tuple[tuple[type | UnionType, Callable[[Any], str]], ...] = (
     (str, lambda value: f"'{_date_or_text(value)}"),
     (datetime.date | datetime.time | datetime.timedelta, lambda value: f"'{_moment(value)}"),
     (bytes | bytearray | memoryview, lambda value: f"x{bytes(value).hex()}"),
-    (Mapping, _mapping),
-    (Sequence, _sequence),
+    (Mapping, lambda value: "[" + json.dumps({str(key): canonical(value[key]) for key in sorted(value)})),
+    (Sequence, lambda value: "[" + json.dumps(list(map(canonical, value)))),
 )
 """How to write values of each type; the first type that fits wins."""

@@ -170,16 +170,10 @@ class Measurement(Record):
     def _counting(self) -> tuple[int, int, int]:
         """Return successes, the sum of their times and the elapsed time, without the cycles set aside."""
         counting = [piece for piece in self.slices if not piece.aside]
-        if self.operation is None or len(counting) == len(self.slices):
-            executions, sum_ns = (
-                (0, 0)
-                if self.operation is None
-                else (
-                    self.operation.executions,
-                    self.operation.sum_ns,
-                )
-            )
-            return executions, sum_ns, self.elapsed_ns
+        if self.operation is None:
+            return 0, 0, self.elapsed_ns
+        if len(counting) == len(self.slices):
+            return self.operation.executions, self.operation.sum_ns, self.elapsed_ns
         return (
             sum(piece.succeeded for piece in counting),
             sum(piece.sum_ns for piece in counting),

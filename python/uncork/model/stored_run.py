@@ -72,9 +72,8 @@ class RunFilter(Record):
         wanted = self.text.casefold().split()
         if not wanted:
             return True
-        found = " ".join(
-            (run.id, run.name, run.question, run.server, run.case or "", *run.tags, *run.names)
-        ).casefold()
+        texts = (run.id, run.name, run.question, run.server, run.case or "", *run.tags, *run.names)
+        found = " ".join(texts).casefold()
         return all(word in found for word in wanted)
 
 

@@ -7,28 +7,16 @@ Internally, a time is a whole number of nanoseconds, a size a whole number of by
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 _DURATION: Final = {
-    "ns": 1,
-    "us": 10**3,
-    "µs": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "min": 60 * 10**9,
-    "h": 3600 * 10**9,
+    **{"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9},
+    **{"min": 60 * 10**9, "h": 3600 * 10**9},
 }
 _BYTES: Final = {
-    "b": 1,
-    "kb": 10**3,
-    "mb": 10**6,
-    "gb": 10**9,
-    "tb": 10**12,
-    "kib": 2**10,
-    "mib": 2**20,
-    "gib": 2**30,
-    "tib": 2**40,
+    **{"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12},
+    **{"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40},
 }
 _QUANTITY: Final = re.compile(r"\s*(\d+(?:_\d+)*(?:\.\d+)?)\s*([a-zµ%]+)\s*", re.IGNORECASE)
 
@@ -38,10 +26,7 @@ def parse_duration(text: str) -> int:
 
     Raises ValueError if there is no unit, an unknown one, or no number.
     """
-    match = _QUANTITY.fullmatch(text)
-    if match is None or match[2] not in _DURATION:
-        raise ValueError(f'expected a time with a unit, such as "250ms", "30s" or "5min"; found "{text}"')
-    return round(float(match[1].replace("_", "")) * _DURATION[match[2]])
+    return round(_parsed(text, _DURATION, 'a time with a unit, such as "250ms", "30s" or "5min"'))
 
 
 def parse_bytes(text: str) -> int:
@@ -49,21 +34,20 @@ def parse_bytes(text: str) -> int:
 
     Raises ValueError if there is no unit, an unknown one, or no number.
     """
-    match = _QUANTITY.fullmatch(text)
-    if match is None or match[2].lower() not in _BYTES:
-        raise ValueError(f'expected a size with a unit, such as "512 B", "8kB" or "1.5MB"; found "{text}"')
-    return round(float(match[1].replace("_", "")) * _BYTES[match[2].lower()])
+    return round(_parsed(text, _BYTES, 'a size with a unit, such as "512 B", "8kB" or "1.5MB"'))
 
 
 def parse_share(text: str) -> float:
-    """Return the fraction in a percentage: ``3%`` is 0.03.
+    """Return the fraction in a percentage: ``3%`` is 0.03. Raises ValueError if it is not a percentage."""
+    return _parsed(text, {"%": 1}, 'a percentage, such as "3%"') / 100
 
-    Raises ValueError if the text is not a percentage.
-    """
+
+def _parsed(text: str, units: Mapping[str, int], expected: str) -> float:
     match = _QUANTITY.fullmatch(text)
-    if match is None or match[2] != "%":
-        raise ValueError(f'expected a percentage, such as "3%"; found "{text}"')
-    return float(match[1].replace("_", "")) / 100
+    unit = "" if match is None else match[2].lower() if units is _BYTES else match[2]
+    if match is None or unit not in units:
+        raise ValueError(f'expected {expected}; found "{text}"')
+    return float(match[1].replace("_", "")) * units[unit]
 
 
 def format_duration(nanoseconds: float) -> str:

@@ -37,7 +37,15 @@ class CallShare(Record):
     operation_ns: float
 
 
-class EvidenceFacts(Record):
+class VariantRecord(Record):
+    """What concerns one variant in one cell under one workload."""
+
+    cell: Levels
+    workload: str
+    variant: str
+
+
+class EvidenceFacts(VariantRecord):
     """One variant's evidence in one cell.
 
     `operations` succeeded in `elapsed_ns`. `user_ns` and `system_ns` are the processor time of all the
@@ -46,9 +54,6 @@ class EvidenceFacts(Record):
     them, the most expensive first. `findings` are sentences; `missing` lists what could not be observed.
     """
 
-    cell: Levels
-    workload: str
-    variant: str
     operations: int
     elapsed_ns: int
     user_ns: float | None

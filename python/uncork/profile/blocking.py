@@ -66,19 +66,24 @@ def _count(rows: Sequence[Row], share: float, tallies: dict[_Who, _Tally]) -> No
     for pid, length in _rows(waiting).items():
         roots = _roots(pid, waiting)
         for root in roots:
-            who = _who(root, present.get(root))
+            held_by = present.get(root)
+            who: _Who = ("", "", PREPARED if root == 0 else _UNSEEN, None)
+            if held_by is not None:
+                names = (held_by["application"] or "", held_by["user"] or "")
+                who = (*names, wait_class(held_by), held_by["template"])
             tally = tallies[who]
             part = share / len(roots)
             row = present[pid]
             tally.held += part
             tally.chain = max(tally.chain, length)
             tally.processes.add(root)
-            open_us = present[root]["transaction_us"] if root in present else None
+            open_us = None if held_by is None else held_by["transaction_us"]
             if open_us is not None:
                 tally.transaction_us = max(tally.transaction_us or 0, open_us)
                 tally.open_us += open_us * part
                 tally.known += part
-            if root in present and who[2] == IDLE and (idle_us := present[root].get("state_us")) is not None:
+            idle_us = held_by.get("state_us") if held_by is not None and who[2] == IDLE else None
+            if idle_us is not None:
                 tally.idle_us = max(tally.idle_us or 0, idle_us)
             tally.waiters[row["application"] or "", row["template"], row["wait_event"] or ""] += part
             held[who] += 1
@@ -119,12 +124,6 @@ def _rows(waiting: Mapping[int, Sequence[int]]) -> dict[int, int]:
             known[pid] = 1 + max((known.get(number, 0) for number in waiting[pid]), default=0)
             del path[pid]
     return known
-
-
-def _who(pid: int, row: Row | None) -> _Who:
-    if row is None:
-        return ("", "", PREPARED if pid == 0 else _UNSEEN, None)
-    return (row["application"] or "", row["user"] or "", wait_class(row), row["template"])
 
 
 def _facts(who: _Who, tally: _Tally, whole: float, texts: Mapping[int, str]) -> BlockerFacts:

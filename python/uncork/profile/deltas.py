@@ -101,11 +101,9 @@ def kernel_deltas(before: Iterable[Row], after: Iterable[Row]) -> dict[Key, Kern
 
 def kernel_totals(found: Iterable[KernelFacts]) -> KernelFacts | None:
     """Add up what the kernel counted for the entries of one template; None if it counted none of them."""
-    whole = None
-    for kernel in found:
-        sums = {name: getattr(kernel, name) + (getattr(whole, name) if whole else 0) for name in _KERNEL}
-        whole = KernelFacts(**sums)
-    return whole
+    counted = list(found)
+    sums = {name: sum(getattr(kernel, name) for kernel in counted) for name in _KERNEL}
+    return KernelFacts(**sums) if counted else None
 
 
 def counter_deltas(
@@ -145,9 +143,7 @@ def resets(before: Sequence[Row], after: Sequence[Row]) -> tuple[str, ...]:
         for row in after
         if row["counter"] == RESET and _place(row) in places
     ]
-    views = [name for name in found if name.startswith("pg_stat_io of ")]
-    whole = ["pg_stat_io"] if views else []
-    return tuple(sorted({*whole, *(name for name in found if name not in views)}))
+    return tuple(sorted({"pg_stat_io" if name.startswith("pg_stat_io of ") else name for name in found}))
 
 
 def row_deltas(

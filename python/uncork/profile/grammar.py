@@ -16,13 +16,13 @@ from typing import Final
 from uncork import _native
 from uncork.errors import SetupError
 from uncork.model.records import Record
+from uncork.profile.shapes.nodes import Token, tokens_of
 
 _LONGEST: Final = 100_000
 """Of a longer statement, only this many characters become its template."""
 _REPAIR: Final = "install uncork again with the packages it requires"
 
 _LITERALS: Final = frozenset({"SCONST", "ICONST", "FCONST", "BCONST", "XCONST", "USCONST", "PARAM"})
-_COMMENTS: Final = frozenset({"SQL_COMMENT", "C_COMMENT"})
 _TAG: Final = re.compile(rb"\$\w*$")
 _LISTS: Final = re.compile(r"((?:\bin ?\(|\barray ?\[) ?)[-?, ]*\?[-?, ]*(?=[)\]])")
 _ROWS: Final = re.compile(r"(\bvalues ?(\([-?, ]+\)))(?:, ?\2)+")
@@ -84,33 +84,22 @@ def template_text(statement: str) -> str:
     Parameters also become `?`, and a list of literals becomes a single `?`. If the statement is truncated
     within a literal, the template ends before it, so that no part of a literal remains.
     """
-    whole = statement[:_LONGEST].encode()
-    tokens = _tokens(whole)
     parts: list[str] = []
     end = 0
-    for start, stop, kind in tokens:
-        if kind in _COMMENTS:
-            continue
-        text = whole[start:stop].decode(errors="replace")
+    for start, stop, kind, text in _tokens(statement[:_LONGEST].encode()):
         gap = " " if parts and start > end else ""
         parts.append(gap + ("?" if kind in _LITERALS else text if text.startswith('"') else text.lower()))
         end = stop
     return _LISTS.sub(r"\1?", _ROWS.sub(r"\1", "".join(parts))).rstrip("; ")
 
 
-def _tokens(whole: bytes) -> list[tuple[int, int, str]]:
-    """Return the start, end and kind of each token, up to where the statement is truncated."""
-    import postgast  # noqa: PLC0415
-
-    cut = len(whole)
-    while cut > 0:
-        text = whole[:cut].decode(errors="ignore")
-        try:
-            found = postgast.scan(text).tokens
-        except postgast.PgQueryError:
-            cut = max(text.encode().rfind(sign) for sign in (b"'", b'"', b"$", b"/*"))
-            cut = len(_TAG.sub(b"", whole[: max(0, cut)]))
-            continue
-        names = postgast.pg_query_pb2.Token.Name
-        return [(token.start, token.end, names(token.token)) for token in found]
+def _tokens(whole: bytes) -> list[Token]:
+    """Return the tokens up to where the statement is truncated."""
+    while whole:
+        whole = whole.decode(errors="ignore").encode()
+        found = tokens_of(whole.decode())
+        if found:
+            return found
+        cut = max(whole.rfind(sign) for sign in (b"'", b'"', b"$", b"/*"))
+        whole = _TAG.sub(b"", whole[: max(0, cut)])
     return []

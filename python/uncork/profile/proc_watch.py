@@ -43,12 +43,9 @@ class Sleep(Record):
 
 @dataclass(slots=True)
 class ProcWatch:
-    """Sample processes and their descendants at regular times until stopped.
+    """Sample processes and their descendants at `rate_hz` times a second until stopped.
 
-    Args:
-        pids: the processes; their descendants are sampled too.
-        rate_hz: samples per second.
-        left_out: processes that are not sampled themselves, such as the tool that started the others.
+    Processes that are `left_out` are not sampled themselves, such as the tool that started the others.
     """
 
     pids: tuple[int, ...]

@@ -129,7 +129,9 @@ def is_address(name: str) -> bool:
 
 
 def _download(url: str) -> bytes:
-    shown = _without_secret(url)
+    parts = urllib.parse.urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    shown = urllib.parse.urlunsplit((parts.scheme, place, parts.path, "", ""))  # without secrets
     request = urllib.request.Request(url, headers={"User-Agent": "uncork"})  # noqa: S310 -- http(s) alone gets here
     try:
         asked = seconds_asked(url)
@@ -158,9 +160,3 @@ def _bounded(source: IO[bytes], name: str, deadline: float | None) -> bytes:
         if deadline is not None and time.monotonic() > deadline:
             raise UsageError(f"{name} did not arrive completely within {_MOST_S:.0f} s")
     return bytes(found)
-
-
-def _without_secret(url: str) -> str:
-    parts = urllib.parse.urlsplit(url)
-    place = parts.netloc.rpartition("@")[2]
-    return urllib.parse.urlunsplit((parts.scheme, place, parts.path, "", ""))

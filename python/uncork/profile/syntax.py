@@ -16,6 +16,7 @@ _ALONE: Final = {
     "drop_table_space_stmt": "DROP TABLESPACE",
     "alter_system_stmt": "ALTER SYSTEM",
 }
+_CONCURRENT: Final = {"index_stmt": "CREATE INDEX", "drop_stmt": "DROP INDEX", "reindex_stmt": "REINDEX"}
 _QUERIES: Final = frozenset(
     {"select_stmt", "explain_stmt", "variable_show_stmt", "execute_stmt", "fetch_stmt"}
 )
@@ -67,15 +68,10 @@ def _statement(node: Any) -> ParsedStatement:
 
 
 def _alone(kind: str, statement: Any) -> str | None:
-    if kind in _ALONE:
-        return _ALONE[kind]
-    if kind == "vacuum_stmt" and statement.is_vacuumcmd:
-        return "VACUUM"
-    if kind == "index_stmt" and statement.concurrent:
-        return "CREATE INDEX CONCURRENTLY"
-    if kind == "drop_stmt" and statement.concurrent:
-        return "DROP INDEX CONCURRENTLY"
     if kind == "reindex_stmt":
-        names = {option.def_elem.defname for option in statement.params}
-        return "REINDEX CONCURRENTLY" if "concurrently" in names else None
-    return None
+        concurrent = "concurrently" in {option.def_elem.defname for option in statement.params}
+    else:
+        concurrent = kind in ("index_stmt", "drop_stmt") and statement.concurrent
+    if concurrent:
+        return f"{_CONCURRENT[kind]} CONCURRENTLY"
+    return "VACUUM" if kind == "vacuum_stmt" and statement.is_vacuumcmd else _ALONE.get(kind)

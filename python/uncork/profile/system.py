@@ -221,10 +221,8 @@ def find_slowdown(history: ModeHistory, cpus: int) -> Slowdown | None:
     calm = _counts(good and value <= _TAKEN / 2 for good, value in zip(full, steal, strict=True))
     sums, fulls = [0.0, *accumulate(steal)], _counts(full)
     held = _counts(good and value >= _TAKEN for good, value in zip(full, steal, strict=True))
-    steals_while_full = [
-        0.0,
-        *accumulate(value if good else 0.0 for good, value in zip(full, steal, strict=True)),
-    ]
+    stolen = (value if good else 0.0 for good, value in zip(full, steal, strict=True))
+    steals_while_full = [0.0, *accumulate(stolen)]
     best: tuple[float, int] | None = None
     for place in range(before, len(steal) - after + 1):
         wanted_since = fulls[-1] - fulls[place]

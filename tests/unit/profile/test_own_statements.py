@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uncork.profile.own_statements import own_keys, own_statements, own_texts
+from uncork.profile.server_templates import own_keys, own_statements, own_texts
 
 OWN = "SELECT /* uncork */ s.queryid FROM pg_stat_statements(true) AS s WHERE s.queryid = ANY ($1)"
 APP = "SELECT note FROM purchase WHERE buyer = $1"

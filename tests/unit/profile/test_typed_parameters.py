@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.profile.typed_parameters import rewrite_typed_parameters
+from uncork.profile.parameter_values import rewrite_typed_parameters
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ from uncork.profile import activity, deltas
 from uncork.profile.activity import CLIENT
 from uncork.profile.blocking import find_blockers
 from uncork.profile.missing import find_missing
-from uncork.profile.own_statements import own_keys
+from uncork.profile.server_templates import own_keys
 from uncork.profile.system import system_use
 from uncork.profile.transactions import in_transactions, row_writers
 from uncork.store.layout import Manifest, read_manifest

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _KEYWORDS: Final = frozenset(
     [
         *("all", "analyse", "analyze", "and", "any", "array", "as", "asc", "both", "case", "cast", "check"),
         *("collate", "column", "constraint", "create", "default", "desc", "distinct", "do", "else", "end"),
-        *(
-            "except",
-            "false",
-            "fetch",
-            "for",
-            "foreign",
-            "from",
-            "grant",
-            "group",
-            "having",
-            "in",
-            "initially",
-        ),
+        *("except", "false", "fetch", "for", "foreign", "from", "grant", "group", "having", "in"),
         *("intersect", "into", "lateral", "leading", "limit", "not", "null", "offset", "on", "only", "or"),
         *("order", "placing", "primary", "references", "returning", "select", "some", "symmetric", "table"),
         *("then", "to", "trailing", "true", "union", "unique", "user", "using", "variadic", "when", "where"),
-        *("window", "with"),
+        *("window", "with", "initially"),
     ]
 )
 
 
 def quoted(name: str) -> str:
     """Return an identifier in quotes if it needs them; common words count as needing them."""
-    plain = (
-        name.isascii() and name.replace("_", "a").isalnum() and name == name.lower() and not name[0].isdigit()
-    )
+    plain = re.fullmatch(r"[a-z_][a-z0-9_]*", name) is not None
     return name if plain and name not in _KEYWORDS else '"' + name.replace('"', '""') + '"'
 
 

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from uncork.model.records import Record
 from uncork.model.stored_run import RunStatus
 from uncork.model.system import SystemUse
-from uncork.model.variant_evidence import EvidenceFacts, Levels
+from uncork.model.variant_evidence import EvidenceFacts, Levels, VariantRecord
 from uncork.model.verdict import Direction, Verdict
 
 __all__ = [
@@ -141,7 +141,7 @@ class RankEffect(Record):
     high: float
 
 
-class Comparison(Record):
+class Comparison(VariantRecord):
     """A variant against the baseline in one cell under one workload.
 
     `ratio`, `low` and `high` are the effect and its interval; None if there is none (refused, skipped,
@@ -161,9 +161,6 @@ class Comparison(Record):
     on the estimate's side of no effect; None for shares of success.
     """
 
-    cell: Levels
-    workload: str
-    variant: str
     verdict: Verdict
     reason: str
     ratio: float | None
@@ -199,7 +196,7 @@ class NoiseFloor(Record):
     comparisons: tuple[Comparison, ...]
 
 
-class SliceCheckFacts(Record):
+class SliceCheckFacts(VariantRecord):
     """Whether a comparison gives the same effect with short slices and with slices five times as long.
 
     `ratio` is the effect by short slices over the effect by long ones, with its interval from `low` to
@@ -208,9 +205,6 @@ class SliceCheckFacts(Record):
     count.
     """
 
-    cell: Levels
-    workload: str
-    variant: str
     rounds: int
     ratio: float | None
     low: float | None
@@ -218,12 +212,9 @@ class SliceCheckFacts(Record):
     disturbed: bool
 
 
-class ArmMetric(Record):
+class ArmMetric(VariantRecord):
     """The measured trials of one arm in one cell under one workload."""
 
-    cell: Levels
-    workload: str
-    variant: str
     again: bool
     trials: int
     failed: int
@@ -231,16 +222,13 @@ class ArmMetric(Record):
     by_round: tuple[tuple[int, float], ...]
 
 
-class Cost(Record):
+class Cost(VariantRecord):
     """Resources an operation, averaged over the trials of one variant in one cell under one workload.
 
     None if neither the server nor the machine reports it. `hot_share` is the fraction of updated rows whose
     indexes stayed as they were (HOT).
     """
 
-    cell: Levels
-    workload: str
-    variant: str
     operations: int
     server_user_ns: float | None
     server_system_ns: float | None
@@ -269,7 +257,7 @@ class Cost(Record):
         return system_ns / (user_ns + system_ns)
 
 
-class CostEffect(Record):
+class CostEffect(VariantRecord):
     """How a variant changes one cost of an operation; `cost` is its name in `COSTS`.
 
     Costs have a `ratio` to the baseline's, shares a `difference` in [-1, 1]; the other is None. The intervals
@@ -277,9 +265,6 @@ class CostEffect(Record):
     Missing bounds are None. `exact` costs are equal in all trials of each side, so they have no noise.
     """
 
-    cell: Levels
-    workload: str
-    variant: str
     cost: str
     rounds: int
     ratio: float | None = None
@@ -291,7 +276,7 @@ class CostEffect(Record):
     exact: bool = False
 
 
-class RequestCounts(Record):
+class RequestCounts(VariantRecord):
     """How the requests of one variant in one cell under one workload ended, over its complete trials.
 
     ``started = succeeded + failed``. `low` and `high` are an interval for the share that succeeds, valid at
@@ -301,9 +286,6 @@ class RequestCounts(Record):
     answers; None if there were none.
     """
 
-    cell: Levels
-    workload: str
-    variant: str
     started: int
     succeeded: int
     failed: int
@@ -322,29 +304,23 @@ class RequestCounts(Record):
         return self.succeeded / self.started if self.started else 0.0
 
 
-class AnswerDifference(Record):
+class AnswerDifference(VariantRecord):
     """Where a variant's answers first differ from the baseline's, in a workload that allows it."""
 
-    cell: Levels
-    workload: str
-    variant: str
     difference: str
 
 
-class ArmSystem(Record):
+class ArmSystem(VariantRecord):
     """What machine and processes did in the trials of one variant in one cell under one workload.
 
     `operations` counts those begun in these trials.
     """
 
-    cell: Levels
-    workload: str
-    variant: str
     operations: int
     use: SystemUse
 
 
-class BatchFacts(Record):
+class BatchFacts(VariantRecord):
     """How one variant sends the rows of a batch; one operation is a batch.
 
     `rows` are those of a batch, `chunk` those of one statement. `executions` counts the statements that the
@@ -353,9 +329,6 @@ class BatchFacts(Record):
     BEGIN.
     """
 
-    cell: Levels
-    workload: str
-    variant: str
     strategy: str
     rows: int
     chunk: int
@@ -424,7 +397,7 @@ class SizeFacts(Record):
     depth: int | None
 
 
-class PlanFacts(Record):
+class PlanFacts(VariantRecord):
     """The executed plan of one statement, outside the timed trials.
 
     `text` is EXPLAIN's own text form. `difference` is a unified diff of the plan's shape against the
@@ -432,9 +405,6 @@ class PlanFacts(Record):
     same nodes, tables and indexes, whatever their numbers; None if the engine is not PostgreSQL.
     """
 
-    cell: Levels
-    workload: str
-    variant: str
     statement: str
     text: str
     shape: str
@@ -444,15 +414,12 @@ class PlanFacts(Record):
     plan_hash: str | None = None
 
 
-class LatencyCurve(Record):
+class LatencyCurve(VariantRecord):
     """The latency distribution of one variant's operations, all trials merged without loss.
 
     `points` are (quantile, nanoseconds) in ascending order.
     """
 
-    cell: Levels
-    workload: str
-    variant: str
     executions: int
     points: tuple[tuple[float, float], ...]
 

@@ -85,11 +85,25 @@ class Difference(Record):
 
     def beside(self, other: str) -> str:
         """Return a sentence about the second answer; `other` is a word for who gave the first."""
-        return f"{self.request}: {self._told(other)}"
+        where = self._where()
+        match self.change:
+            case Change.ORDER:
+                told = f"{where} has the elements of {other} in another order"
+            case Change.MISSING:
+                told = f"{where} is missing"
+            case Change.ADDED:
+                told = f"{where} is missing in {other}'s"
+            case Change.LENGTH:
+                many = count_words(int(self.second), "element")
+                told = f"{where} has {many} where {other}'s has {self.first}"
+            case _:
+                found = self.second if self.change is Change.OTHER else f"{where} is {self.second}"
+                told = f"{found} where {other} has {self.first}"
+        return f"{self.request}: {told}"
 
     def twice(self) -> str:
         """Return a sentence about both answers of one service."""
-        where = f"line {self.line}" if self.line else self.place or "the body"
+        where = self._where()
         match self.change:
             case Change.ORDER:
                 told = f"{where} has the same elements in another order the second time"
@@ -103,33 +117,16 @@ class Difference(Record):
                 told = f"{where} is {self.first}, then {self.second}"
         return f"{self.request}: {told}"
 
-    def _told(self, other: str) -> str:
-        where = f"line {self.line}" if self.line else self.place or "the body"
-        match self.change:
-            case Change.ORDER:
-                return f"{where} has the elements of {other} in another order"
-            case Change.MISSING:
-                return f"{where} is missing"
-            case Change.ADDED:
-                return f"{where} is missing in {other}'s"
-            case Change.LENGTH:
-                many = count_words(int(self.second), "element")
-                return f"{where} has {many} where {other}'s has {self.first}"
-            case Change.OTHER:
-                return f"{self.second} where {other} has {self.first}"
-            case _:
-                return f"{where} is {self.second} where {other} has {self.first}"
+    def _where(self) -> str:
+        return f"line {self.line}" if self.line else self.place or "the body"
 
 
 def answer_differences(
     expected: Sequence[HttpAnswer], found: Sequence[HttpAnswer], rules: AnswerRules
 ) -> list[Difference]:
     """Return where the answers to the same requests differ, in order, apart from what the rules allow."""
-    return [
-        told
-        for answer, other in zip(expected, found, strict=True)
-        for told in _of_answer(answer, other, rules)
-    ]
+    pairs = zip(expected, found, strict=True)
+    return [told for answer, other in pairs for told in _of_answer(answer, other, rules)]
 
 
 def allowing(
@@ -161,11 +158,8 @@ def _widened(rules: AnswerRules, differences: Iterable[Difference]) -> AnswerRul
 
 
 def _without_inner(patterns: Sequence[str]) -> tuple[str, ...]:
-    return tuple(
-        pattern
-        for pattern in patterns
-        if not any(pattern.startswith(f"{other}/") for other in patterns if other != pattern)
-    )
+    outer = tuple(f"{pattern}/" for pattern in patterns)
+    return tuple(pattern for pattern in patterns if not pattern.startswith(outer))
 
 
 # ---- one answer ----
@@ -178,19 +172,13 @@ def _of_answer(answer: HttpAnswer, other: HttpAnswer, rules: AnswerRules) -> Ite
     if answer.status != other.status:
         yield whole(f"status {answer.status}", f"status {other.status}")
     elif (answer.json is None) != (other.json is None):
-        kinds = [
-            f"a body that is {'not ' * (http_answer.json is None)}JSON" for http_answer in (answer, other)
-        ]
-        yield whole(*kinds)
+        yield whole(*(f"a body that is {'not ' * (each.json is None)}JSON" for each in (answer, other)))
     elif answer.json is not None and other.json is not None:
         if answer.json != other.json:
-            seen = _Walk(answer.request, rules)
-            yield from seen.differences(json.loads(answer.json), json.loads(other.json))
+            yield from _Walk(answer.request, rules).differences(answer.json, other.json)
     elif answer.digest != other.digest:
         if answer.text is None or other.text is None:
-            yield whole(
-                *(f"a body of {count_words(http_answer.size, 'byte')}" for http_answer in (answer, other))
-            )
+            yield whole(*(f"a body of {count_words(each.size, 'byte')}" for each in (answer, other)))
         else:
             yield from _of_text(answer.request, answer.text, other.text, rules)
 
@@ -206,9 +194,9 @@ class _Walk:
         self._ignore = [_matcher(pattern) for pattern in rules.ignore]
         self._order_free = [_matcher(pattern) for pattern in rules.order_free]
 
-    def differences(self, first: object, second: object) -> Iterator[Difference]:
+    def differences(self, first: str, second: str) -> Iterator[Difference]:
         """Yield the differences of two whole bodies."""
-        yield from self._at(self._kept(first, ""), self._kept(second, ""), "", "")
+        yield from self._at(self._kept(json.loads(first), ""), self._kept(json.loads(second), ""), "", "")
 
     def _kept(self, value: Any, at: str) -> Any:
         """Return a value without what is ignored, and with lists sorted whose order does not matter."""

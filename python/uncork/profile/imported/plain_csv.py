@@ -97,6 +97,9 @@ def _row(row: Mapping[str, str]) -> _Row:
         known = ", ".join(filter(None, _UNITS))
         raise ValueError(f'"unit" is {shown(unit)}; expecting one of {known}, or nothing')
     base, factor, usual = _UNITS[unit]
+    better = row.get("better", "")
+    if better not in _DIRECTIONS:
+        raise ValueError(f'"better" is {shown(better)}; expecting lower, higher, or nothing')
     if not row["metric"]:
         raise ValueError('"metric" is empty; expecting the name of a metric, such as p99')
     return _Row(
@@ -107,7 +110,7 @@ def _row(row: Mapping[str, str]) -> _Row:
         metric=row["metric"],
         value=_number(row["value"]) * factor,
         unit=base,
-        better=_better(row.get("better", "")) or usual or _by_name(row["metric"]),
+        better=_DIRECTIONS[better] or usual or _by_name(row["metric"]),
     )
 
 
@@ -117,12 +120,6 @@ def _by_name(metric: str) -> Direction:
     if _QUANTILE.fullmatch(name) or name.startswith(("latency", "duration")):
         return "lower"
     return "higher" if name == "throughput" or name in _RATES else ""
-
-
-def _better(text: str) -> Direction:
-    if text not in _DIRECTIONS:
-        raise ValueError(f'"better" is {shown(text)}; expecting lower, higher, or nothing')
-    return _DIRECTIONS[text]
 
 
 def _time(text: str) -> datetime:

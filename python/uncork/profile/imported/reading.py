@@ -50,7 +50,11 @@ def read_results(text: str, file: str) -> list[ImportedRun]:
     if not text.strip():
         raise UsageError(f"{file} is empty")
     if text.lstrip().startswith(("{", "[")):
-        found = _first(_OF_JSON, _parsed(text, file), file)
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{file} is damaged: it begins like JSON, but is not valid: {error}") from error
+        found = _first(_OF_JSON, data, file)
     else:
         found = _first(_OF_TEXT, text, file)
     if found is None:
@@ -64,20 +68,15 @@ def read_results(text: str, file: str) -> list[ImportedRun]:
     return [_checked(run, file) for run in found]
 
 
-def _parsed(text: str, file: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{file} is damaged: it begins like JSON, but is not valid: {error}") from error
-
-
 def _first(readers: Mapping[Reader, str], data: Any, file: str) -> list[ImportedRun] | None:
     for read, command in readers.items():
         try:
             found = read(data)
         except _WRONG as error:
             again = f"; write it again with: {command}" if command else ""
-            raise UsageError(f"{file} is damaged: {_reason(error)}{again}") from error
+            reason = f"{error} is missing" if isinstance(error, KeyError) else f"unexpected value ({error})"
+            reason = str(error) if isinstance(error, ValueError) else reason
+            raise UsageError(f"{file} is damaged: {reason}{again}") from error
         if found is not None:
             return found if isinstance(found, list) else [found]
     return None
@@ -92,20 +91,11 @@ def _checked(run: ImportedRun, file: str) -> ImportedRun:
                 f"{file} is damaged: {figure.name}{of} is {figure.value}, which is no finite number"
             )
     texts = (run.question, run.commit, run.branch, run.series, *run.asked.values())
-    if not all(map(_is_unicode, (*texts, *(text for figure in run.figures for text in figure.key)))):
+    keys = (text for figure in run.figures for text in figure.key)
+    if any("\ud800" <= letter <= "\udfff" for text in (*texts, *keys) for letter in text):
         raise UsageError(f"{file} is damaged: a name in it holds a lone surrogate, which is not a character")
     if run.started_at and not _FIRST_YEAR <= int(run.started_at[:4]) < _LAST_YEAR:
         raise UsageError(
             f"{file} is damaged: its time, {run.started_at[:16]}, is not in the years 1970 to 2199"
         )
     return replace(run, series=PurePath(file).stem) if run.tool == "CSV" else run
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, KeyError):
-        return f"{error} is missing"
-    return str(error) if isinstance(error, ValueError) else f"unexpected value ({error})"

@@ -118,10 +118,7 @@ def _times(text: str) -> Iterator[Figure]:
 # ---- pgbench, of any version since 9.6 ----
 
 _ASKED: Final = {
-    "transaction type": "transaction type",
-    "scaling factor": "scaling factor",
-    "partition method": "partition method",
-    "partitions": "partitions",
+    **{same: same for same in ("transaction type", "scaling factor", "partition method", "partitions")},
     "query mode": "protocol",
     "number of clients": "clients",
     "number of threads": "threads",
@@ -138,11 +135,8 @@ def read_pgbench(text: str) -> ImportedRun | None:
     tps = {words: float(value) for value, words in _TPS.findall(text)}
     if not tps or "number of clients:" not in text:
         return None
-    options = {
-        name: found[1].strip()
-        for title, name in _ASKED.items()
-        if (found := _line(rf"^{title}: (.*)$", text))
-    }
+    lines = {name: _line(rf"^{title}: (.*)$", text) for title, name in _ASKED.items()}
+    options = {name: line[1].strip() for name, line in lines.items() if line}
     versions = _line(r"^pgbench \((.*)\)$", text)
     # pgbench prints the server's version only if it differs from its own.
     server = {} if versions is None else {"version": versions[1].split(", server ")[-1].split(" ")[0]}

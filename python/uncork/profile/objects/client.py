@@ -85,12 +85,11 @@ class Client:
         Raises ConnectError if the store does not answer, or refuses.
         """
         try:
-            meta = await self._ask(
-                self.address.name(key), _FIRST_ATTEMPTS, lambda: self._obstore.head_async(self._store, key)
-            )
+            name = self.address.name(key)
+            head = await self._ask(name, _FIRST_ATTEMPTS, lambda: self._obstore.head_async(self._store, key))
         except Absent:
             return None
-        return self._object(meta, key)
+        return self._object(head, key)
 
     async def find_below(self, folder: str, after: str = "") -> AsyncIterator[LogObject]:
         """Yield the objects whose keys begin with `folder` and a slash, and come after a key, in their order.
@@ -317,11 +316,7 @@ _ENDPOINTS: Final[dict[Backend, tuple[str, ...]]] = {
     "gs": ("STORAGE_EMULATOR_HOST", "GOOGLE_BASE_URL"),
     "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
 }
-_ALLOW: Final[dict[Backend, str]] = {
-    "s3": "AWS_ALLOW_HTTP",
-    "gs": "GOOGLE_ALLOW_HTTP",
-    "az": "AZURE_ALLOW_HTTP",
-}
+_VENDORS: Final[dict[Backend, str]] = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
 _CONNECTION: Final = {
     "AccountName": "account_name",
     "AccountKey": "account_key",
@@ -373,7 +368,7 @@ def _may_be_plain(
         raise UsageError(f"{variable}={reached} is no address of a server; write https://HOST:PORT")
     if parts.scheme != "http":
         return False
-    names = [*filter(None, [_ALLOW.get(address.backend)]), "UNCORK_ALLOW_HTTP"]
+    names = [f"{_VENDORS.get(address.backend, 'UNCORK')}_ALLOW_HTTP", "UNCORK_ALLOW_HTTP"]
     allowed = any(environment.get(name, "").lower() in ("1", "true", "yes", "on") for name in names)
     if not allowed and not _is_loopback(parts.hostname or ""):
         place = f"{variable}={reached}" if variable else address.shown
@@ -393,9 +388,6 @@ def _is_loopback(host: str) -> bool:
 def _azure(address: ObjectAddress, environment: Mapping[str, str]) -> dict[str, object]:
     text = environment.get("AZURE_STORAGE_CONNECTION_STRING", "")
     pairs = (part.partition("=") for part in text.split(";"))
-    config: dict[str, object] = {
-        _CONNECTION[name]: value for name, _, value in pairs if name in _CONNECTION and value
-    }
-    if address.account:
-        config["account_name"] = address.account
-    return config
+    known = ((_CONNECTION.get(name), value) for name, _, value in pairs if value)
+    config: dict[str, object] = {name: value for name, value in known if name is not None}
+    return {**config, "account_name": address.account} if address.account else config

@@ -86,11 +86,9 @@ def _time(date: Sequence[int], time: Sequence[int]) -> datetime:
 
 def undated(name: str) -> str:
     """Return a log's path or key up to the folders and the name that say when its entries were written."""
-    for pattern in (_RDS, _CLOUD_SQL, _AZURE, _SERVER):
-        match = pattern.search(name)
-        if match is not None:
-            name = name[: match.start()]
-            break
+    matches = (pattern.search(name) for pattern in (_RDS, _CLOUD_SQL, _AZURE, _SERVER))
+    match = next(filter(None, matches), None)
+    name = name if match is None else name[: match.start()]
     folder, slash, file = name.rpartition("/")
     return _DATED.sub("", folder) + slash + file
 
@@ -131,8 +129,5 @@ def _ends(named: Sequence[NamedTimes]) -> dict[tuple[str, datetime], datetime]:
     begins: dict[str, set[datetime]] = {}
     for times in named:
         begins.setdefault(times.series, set()).add(times.begin)
-    return {
-        (series, earlier): later
-        for series, some in begins.items()
-        for earlier, later in pairwise(sorted(some))
-    }
+    pairs = ((series, pair) for series, some in begins.items() for pair in pairwise(sorted(some)))
+    return {(series, earlier): later for series, (earlier, later) in pairs}

@@ -67,7 +67,7 @@ def plan_difference(
     if [_kind(node) for node in nodes[0]] != [_kind(node) for node in nodes[1]]:
         # The shape does not contain how a node joins or groups, or the direction of a scan.
         return "changed", _diff([node.name for node in nodes[0]], [node.name for node in nodes[1]], names)
-    found = [(node, other) for node, other in zip(*nodes, strict=True) if _other_numbers(node, other)]
+    found = [pair for pair in zip(*nodes, strict=True) if _other_numbers(*pair)]
     if not found:
         return None
     lines = [f"{'  ' * other.depth}{other.name}: {_other_numbers(line, other)}" for line, other in found]

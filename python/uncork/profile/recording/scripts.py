@@ -15,14 +15,11 @@ from uncork.model.records import Record
 from uncork.model.units import count_words, format_duration, share_text
 from uncork.profile.recording.transactions import LoggedSessions
 from uncork.profile.shapes.nodes import tokens_of
-from uncork.profile.workload.literals import inlined
+from uncork.profile.workload.literals import CONSTANTS, inlined
 
 # ---- separate the text of a logged statement from its values, as a script writes both ----
 
 
-_CONSTANTS: Final = frozenset(
-    {"SCONST", "USCONST", "ICONST", "FCONST", "BCONST", "XCONST", "TRUE_P", "FALSE_P", "NULL_P"}
-)
 _PARAMETER: Final = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')", re.DOTALL)
 _ONE_COLON: Final = re.compile(r"(?<!:):(?!:)")
 """What a script could take for a variable, such as the bounds of an array's slice."""
@@ -96,7 +93,7 @@ def _shape(text: str, place: int, bound: bool) -> tuple[str, tuple[int, ...], tu
         if bound and kind == "PARAM":
             parameters[int(written[1:])] = None
             pieces.append(f":p{place}_{written[1:]}")
-        elif not bound and kind in _CONSTANTS:
+        elif not bound and kind in CONSTANTS:
             constants.append(written)
             pieces.append(f":t{place}_{len(constants)}")
         elif _ONE_COLON.search(written) or "\\" in written:

@@ -22,6 +22,7 @@ from uncork.profile.shapes.nodes import (
     enum_of,
     function_name,
     kind_of,
+    messages,
     name_of,
     only_statement,
     plain_sql_of,
@@ -55,15 +56,9 @@ class _Turned(Record):
 def body_for_all_rows(source: str, record: str, table: str, columns: Columns) -> TriggerBody | None:
     """Return the body of a statement-level trigger that does what a body for each row does.
 
-    The new body reads the transition table ``new_rows`` or ``old_rows``.
-
-    Args:
-        source: the body of the trigger's function for each row, in PL/pgSQL.
-        record: ``new`` for an AFTER INSERT trigger, ``old`` for AFTER DELETE.
-        table: the table of the trigger, as in `columns`.
-        columns: the columns of tables by name; those of `table` must be there.
-
-    None if the body does more than such statements, or if the results could differ.
+    The new body reads the transition table ``new_rows`` or ``old_rows``. `source` is the PL/pgSQL for each
+    row. `record` is ``new`` for an AFTER INSERT trigger, ``old`` for AFTER DELETE. `table` is the table of
+    the trigger, as in `columns`. None if the body does more, or if the results could differ.
     """
     statements = returned_after(source)
     if not statements:
@@ -102,12 +97,8 @@ class _Row:
     def _insert(self, one: Any) -> _Turned:
         select = one.select_stmt.select_stmt
         more = one.HasField("with_clause") or one.HasField("returning_clause")
-        if (
-            more
-            or not one.cols
-            or len(select.values_lists) != 1
-            or enum_of(one, "override") != "OVERRIDING_NOT_SET"
-        ):
+        plain = enum_of(one, "override") == "OVERRIDING_NOT_SET" and len(select.values_lists) == 1
+        if more or not one.cols or not plain:
             raise _Refused
         names = [col.res_target.name for col in one.cols]
         values = list(select.values_lists[0].list.items)
@@ -117,20 +108,15 @@ class _Row:
         alias = _alias(one.relation, table)
         known = "" if alias == _short(table) else f" AS {quoted(alias)}"
         head = f"INSERT INTO {sql_name(table)}{known} ({', '.join(map(quoted, names))})"
+        end, clause = "", one.on_conflict_clause
+        if enum_of(clause, "action") == "ONCONFLICT_UPDATE":
+            return self._upsert(head, table, alias, dict(zip(names, values, strict=True)), clause)
         if one.HasField("on_conflict_clause"):
-            clause = one.on_conflict_clause
-            if enum_of(clause, "action") == "ONCONFLICT_UPDATE":
-                return self._upsert(head, table, alias, dict(zip(names, values, strict=True)), clause)
-            end = f" ON CONFLICT{self._conflict(clause)} DO NOTHING"
-        else:
-            end = ""
+            keys = ", ".join(map(quoted, self._conflict_columns(clause)))
+            end = f" ON CONFLICT{f' ({keys})' if keys else ''} DO NOTHING"
         listed = ", ".join(self._expression(value) for value in values)
         sql = f"{head}\n  SELECT {listed} FROM {self.rows} AS {_ROW}{end}"  # noqa: S608 -- see sql_name, quoted
         return _Turned(sql, table, _count(table))
-
-    def _conflict(self, clause: Any) -> str:
-        names = self._conflict_columns(clause)
-        return f" ({', '.join(map(quoted, names))})" if names else ""
 
     def _conflict_columns(self, clause: Any) -> list[str]:
         if clause.HasField("where_clause") or clause.infer.HasField("where_clause") or clause.infer.conname:
@@ -175,7 +161,7 @@ class _Row:
         sql = (
             f"{head}\n  SELECT {listed} FROM {self.rows} AS {_ROW} "  # noqa: S608 -- see sql_name, quoted
             f"GROUP BY {', '.join(dict.fromkeys(groups))}\n  "
-            f"ON CONFLICT{self._conflict(clause)} DO UPDATE SET {', '.join(sets)}"
+            f"ON CONFLICT ({', '.join(map(quoted, keys))}) DO UPDATE SET {', '.join(sets)}"
         )
         return _Turned(sql, table, _count(table) if constant else content_query(table))
 
@@ -200,8 +186,9 @@ class _Row:
                 continue
             added = self._added(value, name, {alias, _short(table)}, also_less=True)
             sums.append(self._sum(added, table, name, left=value.a_expr.lexpr))
-            sign = chained(value.a_expr.name)[-1]
-            left = self._left(value.a_expr.lexpr, alias, name)
+            sign, left = chained(value.a_expr.name)[-1], f"{quoted(alias)}.{quoted(name)}"
+            if kind_of(value.a_expr.lexpr) == "coalesce_expr":
+                left = f"coalesce({left}, {plain_sql_of(value.a_expr.lexpr.coalesce_expr.args[1])})"
             sets.append(f"{quoted(name)} = {left} {sign} {_SUMS}.sum_{len(sums)}")
         if not sums:
             raise _Refused
@@ -224,9 +211,7 @@ class _Row:
         keys: list[str] = []
         conditions = []
         for conjunct in conjuncts(where):
-            if kind_of(conjunct) != "a_expr" or enum_of(conjunct.a_expr, "kind") != "AEXPR_OP":
-                raise _Refused
-            if chained(conjunct.a_expr.name) != ("=",):
+            if _operator(conjunct) != "=":
                 raise _Refused
             left, right = conjunct.a_expr.lexpr, conjunct.a_expr.rexpr
             if self._target_column(left, {alias, _short(table)}) is None:
@@ -251,28 +236,16 @@ class _Row:
 
     def _added(self, value: Any, name: str, tables: set[str], *, also_less: bool = False) -> Any:
         """Return what ``name = name + x`` adds."""
-        if kind_of(value) != "a_expr" or enum_of(value.a_expr, "kind") != "AEXPR_OP":
+        if _operator(value) not in ("+", "-" if also_less else "+"):
             raise _Refused
-        expression = value.a_expr
-        sign = chained(expression.name)
-        if sign != ("+",) and not (also_less and sign == ("-",)):
+        counter = value.a_expr.lexpr  # ``n``, ``t.n`` or ``coalesce(n, 0)``
+        if kind_of(counter) == "coalesce_expr" and len(counter.coalesce_expr.args) == 2:
+            counter, second = counter.coalesce_expr.args
+            if kind_of(second) != "a_const":
+                raise _Refused
+        if self._target_column(counter, tables) != name:
             raise _Refused
-        if self._counter(expression.lexpr, tables) != name:
-            raise _Refused
-        return expression.rexpr
-
-    def _counter(self, node: Any, tables: set[str]) -> str | None:
-        """Return the column of the written table that is added to: ``n``, ``t.n`` or ``coalesce(n, 0)``."""
-        if kind_of(node) == "coalesce_expr" and len(node.coalesce_expr.args) == 2:
-            first, second = node.coalesce_expr.args
-            return self._target_column(first, tables) if kind_of(second) == "a_const" else None
-        return self._target_column(node, tables)
-
-    def _left(self, node: Any, alias: str, name: str) -> str:
-        column = f"{quoted(alias)}.{quoted(name)}"
-        if kind_of(node) == "coalesce_expr":
-            return f"coalesce({column}, {plain_sql_of(node.coalesce_expr.args[1])})"
-        return column
+        return value.a_expr.rexpr
 
     def _sum(self, added: Any, table: str, name: str, left: Any = None) -> str:
         """Return the sum of what all rows of a group add; NULL if one adds NULL."""
@@ -302,13 +275,11 @@ class _Row:
     def _expression(self, node: Any) -> str:
         """Return an expression that reads nothing but the row, for the transition table."""
         for descendant in descendants(node):
-            name = descendant.DESCRIPTOR.name
-            if name in ("SubLink", "ParamRef", "SetToDefault", "WindowDef"):
+            if descendant.DESCRIPTOR.name in ("SubLink", "ParamRef", "SetToDefault", "WindowDef"):
                 raise _Refused
-            if name == "ColumnRef":
-                fields = column_fields(descendant)
-                if len(fields) != 2 or fields[0] != self.record or fields[1] == "*":
-                    raise _Refused
+        for fields in map(column_fields, messages(node, "ColumnRef")):
+            if len(fields) != 2 or fields[0] != self.record or fields[1] == "*":
+                raise _Refused
         return plain_sql_of(node, {self.record: _ROW})
 
     def _same_for_all(self, node: Any) -> bool:
@@ -338,6 +309,12 @@ class _Row:
         if relation.catalogname or not relation.inh:
             raise _Refused
         return name_of((relation.schemaname, relation.relname))
+
+
+def _operator(node: Any) -> str:
+    """Return the operator of ``a = b`` or ``a + b``; empty for any other expression."""
+    plain = kind_of(node) == "a_expr" and enum_of(node.a_expr, "kind") == "AEXPR_OP"
+    return ".".join(chained(node.a_expr.name)) if plain else ""
 
 
 def _alias(relation: Any, table: str) -> str:

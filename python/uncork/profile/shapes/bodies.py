@@ -70,7 +70,9 @@ class _Body:
     def _next(self) -> Iterator[str]:
         word = self._at(self.place)
         if word == "<<":
-            self._skip_past(">>")
+            while self._at(self.place) not in (">>", ""):
+                self.place += 1
+            self.place += 1
         elif word == "#":  # #variable_conflict use_column
             self.place += 3
         elif word in _ALONE or word == ";":
@@ -130,11 +132,6 @@ class _Body:
 
     def _at(self, place: int) -> str:
         return self.words[place] if place < len(self.words) else ""
-
-    def _skip_past(self, word: str) -> None:
-        while self.place < len(self.words) and self.words[self.place] != word:
-            self.place += 1
-        self.place += 1
 
     def _until(self, ends: Collection[str], *, past: bool = True) -> tuple[int, int]:
         """Return the tokens up to a word outside of parentheses and CASE, and continue after that word."""

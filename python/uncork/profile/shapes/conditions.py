@@ -58,10 +58,7 @@ _PAIRS: Final = (
     ("is distinct from", "is not distinct from"),
     *((f"is {word}", f"is not {word}") for word in ("null", "true", "false", "unknown")),
 )
-_OPPOSITES: Final[Mapping[str, str]] = {
-    **dict(_PAIRS),
-    **{second: first for first, second in _PAIRS},
-}
+_OPPOSITES: Final = dict(_PAIRS) | {second: first for first, second in _PAIRS}
 _ANY: Final = {("=", True): "in", ("<>", False): "not in"}
 
 

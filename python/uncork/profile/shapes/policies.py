@@ -15,10 +15,7 @@ from uncork.model.database.names import sql_name
 from uncork.model.database.statement import Predicate, StatementShape, TableUse
 from uncork.profile.statement_shape import statement_shape
 
-_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "update": ("update", "select"),
-    "delete": ("delete", "select"),
-}
+_COMMANDS: Final = {kind: (kind, "select") for kind in ("update", "delete")}
 """Commands whose policies apply to the table that a statement changes. An INSERT searches no rows."""
 _EVERY_ROW: Final = frozenset({"", "true", "(true)"})
 _COMPARISONS: Final = frozenset({"=", "<", "<=", ">", ">=", "in", "between"})
@@ -49,12 +46,11 @@ def with_policies(
             continue
         applied.update(dict.fromkeys(found))
         columns = {name: [fact.name for fact in facts] for name, facts in catalogue.columns.items()}
-        predicates = [
-            replace(predicate, barred=True)
-            if _belongs(predicate, use) and not _is_leakproof(predicate, catalogue)
-            else predicate
-            for predicate in predicates
-        ]
+        for place, predicate in enumerate(predicates):
+            place_of_use = (use.name, use.level) == (predicate.table, predicate.level)
+            own = place_of_use and predicate.alias in ("", use.alias)
+            if own and not _is_leakproof(predicate, catalogue):
+                predicates[place] = replace(predicate, barred=True)
         for policy in found:
             group = max((predicate.group for predicate in predicates), default=0)
             predicates += _conditions(policy, use, columns, group)
@@ -66,11 +62,8 @@ def _applying(use: TableUse, kind: str, role: str, policies: Sequence[PolicyFact
     commands = _COMMANDS.get(kind, ()) if use.changed else ("select",)
     found: dict[PolicyFacts, None] = {}
     for command in commands if use.kind == "table" else ():
-        mine = [
-            policy
-            for policy in policies
-            if policy.table == use.name and role in policy.roles and policy.command in (command, "all")
-        ]
+        own = [policy for policy in policies if policy.table == use.name and role in policy.roles]
+        mine = [policy for policy in own if policy.command in (command, "all")]
         permissive = [policy for policy in mine if policy.permissive]
         alone = permissive if len(permissive) == 1 else []
         found.update(dict.fromkeys([*alone, *(policy for policy in mine if not policy.permissive)]))
@@ -86,16 +79,8 @@ def _conditions(
     shape = statement_shape(f"SELECT FROM {sql_name(use.name)} WHERE {policy.condition}", columns)
     for predicate in () if shape is None else shape.predicates:
         if predicate.table == use.name and predicate.level == 0:
-            yield replace(
-                predicate,
-                alias=use.alias,
-                level=use.level,
-                group=predicate.group + group if predicate.alternative else 0,
-            )
-
-
-def _belongs(predicate: Predicate, use: TableUse) -> bool:
-    return predicate.table == use.name and predicate.alias in ("", use.alias) and predicate.level == use.level
+            own_group = predicate.group + group if predicate.alternative else 0
+            yield replace(predicate, alias=use.alias, level=use.level, group=own_group)
 
 
 def _is_leakproof(predicate: Predicate, catalogue: Catalogue) -> bool:

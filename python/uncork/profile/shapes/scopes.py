@@ -140,7 +140,9 @@ class Scope:
         *qualifier, column = fields
         passed: list[Scope] = []
         for scope in self._outward():
-            found = scope._qualified(qualifier, column) if qualifier else scope._plain(column)
+            named = (source for source in scope.sources if _is_named(source, qualifier))
+            guessed = ((source, source.guessed(column)) for source in named)
+            found = next(guessed, None) if qualifier else scope._plain(column)
             if found is not None:
                 for inner in passed:
                     inner.correlated = True
@@ -160,10 +162,6 @@ class Scope:
         while scope is not None:
             yield scope
             scope = scope.parent
-
-    def _qualified(self, qualifier: list[str], column: str) -> tuple[Source, ColumnName] | None:
-        named = (source for source in self.sources if _is_named(source, qualifier))
-        return next(((source, source.guessed(column)) for source in named), None)
 
     def _plain(self, column: str) -> tuple[Source, ColumnName] | None:
         sources = [source for source in self.sources if not source.qualified]

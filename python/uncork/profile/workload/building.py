@@ -20,9 +20,9 @@ from uncork.model.database.workload import (
     ValueOrigin,
 )
 from uncork.model.records import Record
+from uncork.profile.parameter_values import rewrite_typed_parameters
 from uncork.profile.shapes.nodes import QUERIES, kind_of, only_statement, rewritten, tokens_of
 from uncork.profile.statement_parts import logged_values
-from uncork.profile.typed_parameters import rewrite_typed_parameters
 from uncork.profile.workload.known import Known
 from uncork.profile.workload.literals import (
     Constant,

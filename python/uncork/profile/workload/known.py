@@ -88,9 +88,12 @@ class Known(Record):
             return None
         column, rows = known[0], self.rows.get(known[0].table, 0.0)
         if not (column.common or column.bounds):
-            referred = self._referred(column)
-            if referred is not None:
-                return ColumnDraw(referred, self.rows.get(referred.table, 0.0))
+            keys = [key for key in self.foreign_keys(column.table) if column.name in key.columns]
+            for key in keys[:1]:
+                name = key.referred_columns[key.columns.index(column.name)]
+                referred = self.catalogue.column(key.referred, name)
+                if referred is not None:
+                    return ColumnDraw(referred, self.rows.get(referred.table, 0.0))
         return ColumnDraw(column, rows)
 
     def _stored(self, name: str, column: str) -> ColumnFacts | None:
@@ -141,13 +144,6 @@ class Known(Record):
             named = set(_WORD.findall(one.source.lower()))
             waiting += [other for other in self.catalogue.functions if _bare(other.name) in named]
         return False
-
-    def _referred(self, column: ColumnFacts) -> ColumnFacts | None:
-        keys = [key for key in self.foreign_keys(column.table) if column.name in key.columns]
-        if not keys:
-            return None
-        name = keys[0].referred_columns[keys[0].columns.index(column.name)]
-        return self.catalogue.column(keys[0].referred, name)
 
 
 def _bare(name: str) -> str:

@@ -10,9 +10,10 @@ from typing import Final
 from uncork.model.records import Record
 from uncork.profile.shapes.nodes import Token, kind_of, only_statement, rewritten, tokens_of
 
-_CONSTANTS: Final = frozenset(
+CONSTANTS: Final = frozenset(
     {"SCONST", "USCONST", "ICONST", "FCONST", "BCONST", "XCONST", "TRUE_P", "FALSE_P", "NULL_P"}
 )
+"""Tokens that are constants."""
 _NUMBERS: Final = frozenset({"ICONST", "FCONST"})
 _SIGNS: Final = frozenset({"+", "-"})
 _CLOSING: Final = frozenset({")", "]"})
@@ -61,7 +62,9 @@ def found_values(template: str, text: str) -> Mapping[int, FoundValue] | None:
     ends = [span.start for span in spans[1:]] + [len(whole)]
     for span, following in zip(spans, ends, strict=True):
         if span.kind != "PARAM":
-            if place >= len(tokens) or not _alike(span.text, tokens[place].text):
+            found_text = tokens[place].text if place < len(tokens) else ""
+            quoted = span.text.startswith(('"', "'"))
+            if span.text != found_text and (quoted or span.text.lower() != found_text.lower()):
                 return None
             place += 1
             continue
@@ -93,10 +96,8 @@ def as_arrays(template: str) -> str:
 
 def array_text(values: Sequence[str | None]) -> str:
     """Return values as the text of an array."""
-    escaped = (
-        "NULL" if value is None else '"' + re.sub(r'(["\\])', r"\\\1", value) + '"' for value in values
-    )
-    return "{" + ",".join(escaped) + "}"
+    known = (None if value is None else re.sub(r'(["\\])', r"\\\1", value) for value in values)
+    return "{" + ",".join("NULL" if value is None else f'"{value}"' for value in known) + "}"
 
 
 def inlined(statement: str, written: Mapping[int, str]) -> tuple[str, tuple[int, ...]]:
@@ -117,12 +118,9 @@ def with_keys(template: str, texts: Sequence[str]) -> str:
     ``date_trunc('day', at) = $2``: an index needs the constant. Other parameters keep their numbers.
     """
     tokens = tokens_of(template)
-    keys = {
-        int(token.text[1:])
-        for before, token in pairwise(tokens)
-        if token.kind == "PARAM" and before.text in _ARROWS
-    }
-    keys |= set(_beside_columns(tokens))
+    after_arrows = (token for before, token in pairwise(tokens) if before.text in _ARROWS)
+    keys = {int(token.text[1:]) for token in after_arrows if token.kind == "PARAM"}
+    keys.update(_beside_columns(tokens))
     found = [values for text in texts if (values := found_values(template, text)) is not None] if keys else []
     written = {}
     for number in keys:
@@ -165,10 +163,6 @@ def _replaced(statement: str, replaced: Callable[[int], str]) -> str:
     return rewritten(statement, changes)
 
 
-def _alike(one: str, other: str) -> bool:
-    return one == other or (not one.startswith(('"', "'")) and one.lower() == other.lower())
-
-
 def _constant(tokens: Sequence[Token], place: int) -> tuple[Constant | int, int] | None:
     if place >= len(tokens):
         return None
@@ -178,7 +172,7 @@ def _constant(tokens: Sequence[Token], place: int) -> tuple[Constant | int, int]
     if text in _SIGNS and place + 1 < len(tokens) and tokens[place + 1].kind in _NUMBERS:
         number = tokens[place + 1].text
         return Constant(f"{text}{number}".lstrip("+"), f"{text}{number}"), place + 2
-    if kind not in _CONSTANTS:
+    if kind not in CONSTANTS:
         return None
     value = {"TRUE_P": "true", "FALSE_P": "false", "NULL_P": None}.get(kind, text)
     if kind not in _NUMBERS and value == text:

@@ -24,21 +24,10 @@ from uncork.profile.shapes.nodes import (
 from uncork.profile.statement_parts import aliases_of, statement_parts
 from uncork.profile.workload.literals import opener_words
 
-Role = Literal[
-    "equal",
-    "unequal",
-    "listed",
-    "array",
-    "lower",
-    "upper",
-    "pattern",
-    "stored",
-    "added",
-    "shift",
-    "limit",
-    "offset",
-    "other",
-]
+Role = (
+    Literal["equal", "unequal", "listed", "array", "lower", "upper", "pattern", "stored", "added", "shift"]
+    | Literal["limit", "offset", "other"]
+)
 """Compared for equality, for inequality, in a list or as an array; a bound of a range; a pattern of LIKE; a
 value that is stored; a number that is added to a column, or (shift) to another parameter; the number of rows
 of LIMIT and OFFSET; none of these."""
@@ -50,6 +39,12 @@ _ROLES: Final[dict[str, Role]] = {
     **dict.fromkeys(("<", "<="), "upper"),
     **dict.fromkeys(("~~", "~~*", "!~~", "!~~*", "LIKE", "ILIKE"), "pattern"),
     **dict.fromkeys(("+", "-"), "added"),
+}
+_ROW_COUNT: Final[dict[str, Role]] = {
+    "LIMIT": "limit",
+    "FIRST": "limit",
+    "NEXT": "limit",
+    "OFFSET": "offset",
 }
 _CONTAINS: Final = frozenset({"@>", "<@", "&&", "?", "@@", ">>=", "<<="})
 _LISTS: Final = frozenset({"ANY", "ALL", "SOME"})
@@ -116,7 +111,8 @@ def take_apart(sql: str, columns: Mapping[str, Sequence[str]]) -> TakenApart | N
         return None
     target, inserted = "", list[Mapping[str, int]]()
     if kind_of(node) == "insert_stmt":
-        target = _table(node.insert_stmt.relation)
+        relation = node.insert_stmt.relation
+        target = f"{relation.schemaname}.{relation.relname}".removeprefix(".")
         inserted = list(_inserted(node.insert_stmt, columns.get(target, ())))
     stored = {number: column for row in inserted for column, number in row.items() if number > 0}
     words = opener_words(sql)
@@ -135,7 +131,7 @@ def take_apart(sql: str, columns: Mapping[str, Sequence[str]]) -> TakenApart | N
             continue
         part = by_number.get(number)
         opener, before = words[number]
-        role = _number_of_rows(before)
+        role = _ROW_COUNT.get(before)
         if role is not None or part is None:
             found.append(Parameter(number, role or "other"))
             continue
@@ -207,12 +203,6 @@ def _with_expression(
     )
 
 
-def _number_of_rows(before: str) -> Role | None:
-    if before in ("LIMIT", "FIRST", "NEXT"):
-        return "limit"
-    return "offset" if before == "OFFSET" else None
-
-
 def _role(operator: str, opener: str, begun: bool) -> Role:
     """Return the role of a value; `begun` is true if the range of its column has a lower bound already."""
     if operator in _EQUAL:
@@ -254,10 +244,6 @@ def _number(value: Any) -> int:
     if kind_of(value) == "param_ref":
         return int(value.param_ref.number)
     return 0 if any(message.DESCRIPTOR.name in _DIFFERENT for message in descendants(value)) else -1
-
-
-def _table(relation: Any) -> str:
-    return f"{relation.schemaname}.{relation.relname}" if relation.schemaname else str(relation.relname)
 
 
 # ---- the expressions that are compared with parameters, and how to sample them ----

@@ -105,7 +105,10 @@ def sampled_order(
         raise NoOrder("The samples do not show its transactions.")
     own = seen[anchor]
     if _is_alone(own, rows, texts):
-        return _alone(rows, samples, seconds, anchor, count)
+        sessions = sum(row["template"] == anchor for row in rows) / max(1, samples)
+        basis = ("The statement is a transaction of its own, as samples of sessions showed.",)
+        alone = (OrderedStatement(anchor),)
+        return StatementOrder(alone, count, seconds, sessions, "samples", block=False, basis=basis)
     if own.alone > _MIXED * len(own.begun) + _CUT:
         raise NoOrder(
             f'"{short_template(texts[anchor])}" is executed in other transactions, too, which samples do not '
@@ -282,14 +285,6 @@ def _unseen(
     raise NoOrder(
         f'The samples do not show where in its transactions "{short_template(texts[unseen[0]])}" is: '
         f"{LOG_SETTINGS}."
-    )
-
-
-def _alone(rows: Sequence[Row], samples: int, seconds: float, anchor: int, count: int) -> StatementOrder:
-    sessions = sum(row["template"] == anchor for row in rows) / max(1, samples)
-    basis = ("The statement is a transaction of its own, as samples of sessions showed.",)
-    return StatementOrder(
-        (OrderedStatement(anchor),), count, seconds, sessions, "samples", block=False, basis=basis
     )
 
 

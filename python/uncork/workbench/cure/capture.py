@@ -30,8 +30,8 @@ from uncork.model.database.workload import (
 from uncork.model.results.log import LogResult, TemplateFacts
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.profile.deltas import statement_deltas, statement_key
-from uncork.profile.own_statements import own_keys
 from uncork.profile.parameter_values import with_values
+from uncork.profile.server_templates import own_keys
 from uncork.profile.workload.building import (
     Execution,
     SeenStatement,

@@ -22,12 +22,12 @@ from uncork.profile.parameter_values import (
     ComparedParameter,
     compared_parameters,
     drawn_values,
+    rewrite_typed_parameters,
     with_values,
 )
 from uncork.profile.plans.tree import plan_hash, plan_shape, plan_tree
 from uncork.profile.plans.without_values import message_without_values, plan_without_values
 from uncork.profile.server_templates import TemplateBook
-from uncork.profile.typed_parameters import rewrite_typed_parameters
 from uncork.profile.used_tables import UsedTables, used_tables, words_of
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from uncork.load.sampler import Sampler
 from uncork.model.system import SERVER, SystemSeries, Watch
 from uncork.profile.activity import CLIENT, wait_class
 from uncork.profile.deltas import Key, statement_deltas, statement_key
-from uncork.profile.own_statements import own_statements
 from uncork.profile.plans.without_values import statement_without_values
-from uncork.profile.server_templates import TemplateBook, is_normalised
+from uncork.profile.server_templates import TemplateBook, is_normalised, own_statements
 from uncork.profile.statement_origin import origin
 from uncork.workbench.profile.database_plans import (
     FoundCatalogue,

@@ -21,8 +21,7 @@ from uncork.load.http import run_http
 from uncork.model.http import HttpSpec, Request
 from uncork.model.load import LoadMeasurement, LoadOutcome
 from uncork.model.tables.service import NONE
-from uncork.profile.own_statements import own_texts
-from uncork.profile.server_templates import TemplateBook
+from uncork.profile.server_templates import TemplateBook, own_texts
 
 _ROUNDS: Final = 3
 _SHORTEST_S: Final = 0.3
