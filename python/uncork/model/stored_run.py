@@ -18,6 +18,15 @@ RunStatus = Literal["running", "complete", "interrupted", "failed"]
 """How a run went, as its manifest says."""
 
 
+class RunRecord(Record):
+    """What results say first of their run. `elapsed_ns` is the duration of what was measured, or read."""
+
+    id: str
+    status: str
+    started_at: str
+    elapsed_ns: int
+
+
 class StoredRun(Record):
     """One run. `status` is ``killed`` if its process disappeared without ending it; `id` names its folder.
 

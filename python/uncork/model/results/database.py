@@ -18,6 +18,7 @@ from uncork.model.database.plan import PlanSource
 from uncork.model.records import Record
 from uncork.model.results.costly_parts import CostlyPart
 from uncork.model.results.database_transactions import HorizonHolder, InTransaction, RowWriter
+from uncork.model.stored_run import RunRecord
 from uncork.model.system import SystemUse
 
 DATABASE_RESULT_VERSION = 1
@@ -25,13 +26,9 @@ IDLE_TEMPLATE: Final = -2
 """The number of the row of sessions that are idle in a transaction, among templates."""
 
 
-class DatabaseRunFacts(Record):
+class DatabaseRunFacts(RunRecord):
     """Which run this is and how it went. `server` is its address, without the password."""
 
-    id: str
-    status: str
-    started_at: str
-    elapsed_ns: int
     server: str
     reproduce: str
     uncork_version: str

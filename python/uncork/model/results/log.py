@@ -14,6 +14,7 @@ from uncork.model.database.finding import Finding
 from uncork.model.database.missing import Missing
 from uncork.model.records import Record
 from uncork.model.results.costly_parts import CostlyPart
+from uncork.model.stored_run import RunRecord
 
 LOG_RESULT_VERSION = 1
 
@@ -70,13 +71,9 @@ class RejectedLine(Record):
     text: str
 
 
-class LogRunFacts(Record):
+class LogRunFacts(RunRecord):
     """Which run this is and how it went. `elapsed_ns` is the time of reading, `bytes` the amount read."""
 
-    id: str
-    status: str
-    started_at: str
-    elapsed_ns: int
     bytes: int
     reproduce: str
     uncork_version: str

@@ -16,6 +16,7 @@ from uncork.model.results.database import DatabaseResult
 from uncork.model.results.load import LoadResult
 from uncork.model.results.log import LogResult
 from uncork.model.results.stacks import FrameFacts, StackResult
+from uncork.model.stored_run import RunRecord
 
 SERVICE_RESULT_VERSION = 1
 
@@ -57,13 +58,9 @@ is everything else in the service: for a connection of its pool, an interpreter 
 network."""
 
 
-class ServiceRunFacts(Record):
+class ServiceRunFacts(RunRecord):
     """Which run this is and how it went. `server` is the service's address."""
 
-    id: str
-    status: str
-    started_at: str
-    elapsed_ns: int
     server: str
     database: str
     reproduce: str

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from uncork.model.records import Record
+from uncork.model.stored_run import RunRecord
 
 LEAST_SAMPLES: Final = 100
 """Samples from which on a report names hot functions and draws a flame graph."""
@@ -20,13 +21,9 @@ ProfileFormat = Literal["perf", "pprof", "speedscope", "pyroscope", "folded"]
 """Formats of other tools' profiles: perf script, pprof, speedscope, Pyroscope, folded stacks."""
 
 
-class StackRunFacts(Record):
+class StackRunFacts(RunRecord):
     """Which run this is and how it went. `target` is what was profiled, without passwords."""
 
-    id: str
-    status: str
-    started_at: str
-    elapsed_ns: int
     target: str
     reproduce: str
     uncork_version: str

@@ -10,6 +10,7 @@ from typing import Literal
 from uncork.model.bottleneck import Resource
 from uncork.model.database.finding import Finding
 from uncork.model.records import Record
+from uncork.model.stored_run import RunRecord
 from uncork.model.sweep import SweepAxis
 
 SWEEP_RESULT_VERSION = 1
@@ -18,13 +19,9 @@ FEWEST_ROUNDS = 5
 """Fewer rounds than this cannot exclude any level (`uncork.stats.interval`)."""
 
 
-class SweepRunFacts(Record):
+class SweepRunFacts(RunRecord):
     """Which run this is, how it went, and the command that repeats the sweep."""
 
-    id: str
-    status: str
-    started_at: str
-    elapsed_ns: int
     server: str
     reproduce: str
     uncork_version: str
