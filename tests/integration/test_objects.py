@@ -11,7 +11,7 @@ import pytest
 from fakes.object_server import object_server
 from uncork.errors import UncorkError
 from uncork.profile.logs import read_logs
-from uncork.profile.objects import beginnings, client
+from uncork.profile.objects import client, finding
 from uncork.profile.objects.reading import ObjectReader
 from uncork.workbench.profile.log_files import LogServers, log_request
 from uncork.workbench.profile.logs import repeated_updates
@@ -43,7 +43,7 @@ def server(running, monkeypatch):
     for name, value in (running.s3 | running.gs | running.az).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(client, "_FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(beginnings, "_HEADS", (RANGE, 3 * RANGE))
+    monkeypatch.setattr(finding, "_HEADS", (RANGE, 3 * RANGE))
     monkeypatch.setattr(ObjectReader, "range_bytes", RANGE)
     monkeypatch.setattr(ObjectReader, "ahead_bytes", 6 * RANGE)
     return running

@@ -151,7 +151,7 @@ def log_begins(request: LogRequest, places: Sequence[int]) -> tuple[int | None, 
             with suppress(OSError):  # reading it reports why
                 begins[place] = _native.begin_of_log(str(logs[place]), request.prefix)
         if objects:
-            from uncork.profile.objects.beginnings import object_begins  # noqa: PLC0415 -- few logs are objects
+            from uncork.profile.objects.finding import object_begins  # noqa: PLC0415 -- few logs are objects
 
             begins |= zip(objects, object_begins(tuple(objects.values()), request.prefix), strict=True)
     return tuple(map(begins.get, places))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.profile.workload.matching import matching_rows
+from uncork.profile.workload.sets import matching_rows
 
 
 def test_conditions_without_parameters_hold_for_the_rows_too():

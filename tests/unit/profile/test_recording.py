@@ -7,8 +7,15 @@ from itertools import count
 import pytest
 
 from uncork.model.database.recording import LoggedStatement
-from uncork.profile.recording.scripts import parameter_values, recording_of, script_statement, whole_statement
-from uncork.profile.recording.transactions import COLUMNS, LoggedSessions, logged_transactions
+from uncork.profile.recording.transactions import (
+    COLUMNS,
+    LoggedSessions,
+    logged_transactions,
+    parameter_values,
+    recording_of,
+    script_statement,
+    whole_statement,
+)
 
 SECOND = 1_000_000
 

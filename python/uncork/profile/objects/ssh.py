@@ -71,10 +71,7 @@ class SshClient:
         return found[0] if found else None
 
     async def find_in(self, folder: str, depth: int) -> list[LogObject]:
-        """Return the files in a folder, and `depth` - 1 levels below.
-
-        Raises ConnectError as above.
-        """
+        """Return the files in a folder, and `depth` - 1 levels below. Raises ConnectError as above."""
         return await self._list(listing_command(folder, depth))
 
     async def fetch(self, wanted: LogObject, begin: int, end: int, *, patient: bool = True) -> bytes:

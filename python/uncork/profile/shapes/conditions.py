@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from uncork.model.database.statement import ColumnName, Predicate, ValueKind
 from uncork.model.records import Record
 from uncork.profile.shapes.nodes import (
+    FLIPPED,
     chained,
     children,
     column_fields,
@@ -26,25 +27,6 @@ from uncork.profile.shapes.scopes import Resolved, Scope
 
 Clause = Literal["where", "on", "having"]
 
-_FLIPPED: Final = {
-    "=": "=",
-    "<>": "<>",
-    "<": ">",
-    ">": "<",
-    "<=": ">=",
-    ">=": "<=",
-    "@>": "<@",
-    "<@": "@>",
-    "<<": ">>",
-    ">>": "<<",
-    "<<=": ">>=",
-    ">>=": "<<=",
-    "&&": "&&",
-    "@@": "@@",
-    "is distinct from": "is distinct from",
-    "is not distinct from": "is not distinct from",
-}
-"""Operators with their operands exchanged."""
 _WORDS: Final = {"~~": "like", "!~~": "not like", "~~*": "ilike", "!~~*": "not ilike", "!=": "<>"}
 _SIMILAR: Final = {"~": "similar to", "!~": "not similar to"}
 _PAIRS: Final = (
@@ -189,10 +171,10 @@ class _Leaf(Record):
     def compared(self, left: Operand, operator: str, right: Operand, node: Any) -> Iterator[Predicate]:
         """Yield the predicate of a comparison, the better side first; `node` is the comparison."""
         if right.rank < left.rank:
-            if operator not in _FLIPPED:
+            if operator not in FLIPPED:
                 yield from self._whole(node)
                 return
-            left, right, operator = right, left, _FLIPPED[operator]
+            left, right, operator = right, left, FLIPPED[operator]
         yield from self._listed(node, left, operator, right)
 
     def _any(self, node: Any, operator: str, *, every: bool) -> Iterator[Predicate]:

@@ -7,6 +7,14 @@ from typing import Any, Final, NamedTuple
 
 QUERIES: Final = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
 """Statements that read rows or change them."""
+_MIRRORED: Final = (("<", ">"), ("<=", ">="), ("@>", "<@"), ("<<", ">>"), ("<<=", ">>="))
+_SYMMETRIC: Final = ("=", "<>", "&&", "@@", "is distinct from", "is not distinct from")
+FLIPPED: Final[Mapping[str, str]] = {
+    **{operator: operator for operator in _SYMMETRIC},
+    **dict(_MIRRORED),
+    **{second: first for first, second in _MIRRORED},
+}
+"""Operators with their operands exchanged."""
 _COMMENTS: Final = frozenset({"SQL_COMMENT", "C_COMMENT"})
 _HIDDEN_SCHEMAS: Final = frozenset({"pg_catalog", "public"})
 _TYPES: Final = {

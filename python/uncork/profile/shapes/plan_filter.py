@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Final
 
 from uncork.model.database.names import quoted, sql_name
@@ -15,7 +14,6 @@ from uncork.profile.statement_shape import statement_shape
 _SUBPLAN: Final = re.compile(r"\((?:hashed )?SubPlan \d+\)")
 _INIT_PLAN: Final = re.compile(r"\(InitPlan \d+\)\.col\d+")
 """EXPLAIN prints these in place of subqueries: one for each row, and one that is executed once."""
-_WORDS: Final = {"~~": "like", "~~*": "ilike", "!~~": "not like", "!~~*": "not ilike"}
 
 
 def filter_predicates(node: PlanNode, tables: Mapping[str, Collection[str]]) -> tuple[Predicate, ...]:
@@ -29,8 +27,4 @@ def filter_predicates(node: PlanNode, tables: Mapping[str, Collection[str]]) -> 
     alias = quoted(node.alias or node.relation.rpartition(".")[2])
     shape = statement_shape(f"SELECT FROM {sql_name(node.relation)} AS {alias} WHERE {condition}", tables)
     found = () if shape is None else shape.predicates
-    return tuple(
-        replace(predicate, operator=_WORDS.get(predicate.operator, predicate.operator))
-        for predicate in found
-        if predicate.table == node.relation
-    )
+    return tuple(predicate for predicate in found if predicate.table == node.relation)

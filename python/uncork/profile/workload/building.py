@@ -36,8 +36,8 @@ from uncork.profile.workload.roles import Parameter, TakenApart, take_apart
 from uncork.profile.workload.sets import (
     SETS,
     CannotCapture,
+    Drawing,
     Together,
-    drawn_sets,
     drawn_together,
     replaced_keys,
     undrawable,
@@ -182,15 +182,13 @@ def _captured(
     most = max((int(text) for text in limits if text.isdigit()), default=None)
     ends = rows is None or most is None or rows >= _NEARLY * most
     apart = replace(apart, limited=apart.limited and ends)
-    chance = Random(f"{seed} {template}")
     first = [*executed, *seen][0].values if executed or seen else {}
     constant = {number: value for number, value in first.items() if number in fixed}
     by_function = known.changes_rows(apart.functions)
     largest = max((known.rows.get(known.table(name), 0.0) for name in apart.tables), default=0.0)
     scans = largest > 0 and statement.execution_ns / calls > _ROW_NS * largest
-    sets, origin = _sets(
-        order, executed, seen, cannot, apart, known, rows, chance, constant, together, scans=scans
-    )
+    drawing = Drawing(apart, known, rows, Random(f"{seed} {template}"), constant, scans)
+    sets, origin = _sets(order, executed, seen, cannot, drawing, together)
     return CapturedStatement(
         template=statement.template,
         sql=rewrite_typed_parameters(sql),
@@ -317,14 +315,8 @@ def _sets(
     executed: Sequence[_Partial],
     seen: Sequence[_Partial],
     cannot: Mapping[int, str],
-    statement: TakenApart,
-    known: Known,
-    rows: float | None,
-    chance: Random,
-    constant: Mapping[int, str | None],
+    drawing: Drawing,
     together: Sequence[Together],
-    *,
-    scans: bool,
 ) -> tuple[tuple[tuple[str | None, ...], ...], ValueOrigin]:
     """Return sets of values in the order of $1, $2, ... with their origin."""
     if not order:
@@ -354,9 +346,7 @@ def _sets(
         raise CannotCapture(reasons[0] if reasons else "no execution was seen with all its values")
     sets = list(real)
     used = [one for one in together if any(number in drawn_numbers for number in one.places)]
-    drawn = drawn_sets(
-        statement, drawn_numbers, known, rows, chance, SETS - len(real), constant, used, scans=scans
-    )
+    drawn = replace(drawing, many=SETS - len(real)).sets(drawn_numbers, used)
     for place, own in enumerate(drawn):
         more = donors[place % len(donors)].values if given else {}
         sets.append(tuple(own[number] if number in own else more[number] for number in order))

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from uncork.model.database.workload import CalledOperation, SampledExpression, SampleShape
 from uncork.model.records import Record
 from uncork.profile.shapes.nodes import (
+    FLIPPED,
     chained,
     children,
     column_fields,
@@ -248,10 +249,6 @@ def _number(value: Any) -> int:
 
 # ---- the expressions that are compared with parameters, and how to sample them ----
 
-_SWAPPED: Final = {
-    **{"<": ">", "<=": ">=", ">": "<", ">=": "<="},
-    **{"@>": "<@", "<@": "@>", ">>=": "<<=", "<<=": ">>="},
-}
 _CONTAINERS: Final = frozenset({"@>", "&&"})
 _SAME_WORDS: Final = frozenset({"lower", "upper"})
 _SEARCHES: Final = frozenset({"plainto_tsquery", "phraseto_tsquery", "to_tsquery", "websearch_to_tsquery"})
@@ -319,7 +316,7 @@ def _either(left: Any, right: Any, operator: str, place: int) -> Iterator[tuple[
     if _parameters(right):
         yield from _pairs(left, right, operator, _shape(operator, right), place)
     elif _parameters(left):
-        operator = _SWAPPED.get(operator, operator)
+        operator = FLIPPED.get(operator, operator)
         yield from _pairs(right, left, operator, _shape(operator, left), place)
 
 

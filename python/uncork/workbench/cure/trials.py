@@ -29,8 +29,7 @@ from uncork.model.units import format_duration
 from uncork.model.verdict import Verdict
 from uncork.profile.parameter_values import with_values
 from uncork.profile.workload.literals import array_text
-from uncork.profile.workload.matching import matching_rows
-from uncork.profile.workload.sets import SETS
+from uncork.profile.workload.sets import SETS, matching_rows
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source, text_source
 from uncork.stats.compare import MINIMUM_ROUNDS

@@ -12,8 +12,7 @@ from uncork.load.recording import transaction_line
 from uncork.model.database.recording import TRANSACTIONS, Recording
 from uncork.model.results.log import FileFacts
 from uncork.profile.logs import LogRequest, read_logs
-from uncork.profile.recording.scripts import recording_of
-from uncork.profile.recording.transactions import COLUMNS, LoggedSessions, logged_transactions
+from uncork.profile.recording.transactions import COLUMNS, LoggedSessions, logged_transactions, recording_of
 from uncork.report.database.captured import recording_answer, recording_readme
 from uncork.report.log.answer import overlap_refusal
 from uncork.workbench.cure.files import README, check_folder
