@@ -30,7 +30,7 @@ from uncork.experiment.run.ledger import Judged, Ledger
 from uncork.experiment.run.request import batch_of
 from uncork.experiment.spec.schema import METRICS, Spec
 from uncork.load.sql import merge_histograms
-from uncork.model.records import Record, build_from
+from uncork.model.records import Kind, build_from
 from uncork.model.results.experiment import (
     COSTS,
     ArmMetric,
@@ -309,7 +309,7 @@ class _Assembly:
             by_round=tuple((entry["round"], entry["value"]) for entry in row.rounds or ()),
         )
 
-    def _record(self, kind: type[Record], row: Mapping[str, Any], **more: Any) -> Record:
+    def _record(self, kind: type[Kind], row: Mapping[str, Any], **more: Any) -> Kind:
         """Return a stored row of a cell as a record."""
         return kind(**{**row, "cell": self.cells[row["cell"]].levels, **more})
 
