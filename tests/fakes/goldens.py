@@ -33,3 +33,9 @@ def compare_cases(name, cases):
         f"==== {case}\n" + "----\n".join(f"{text.rstrip()}\n" for text in texts) for case, *texts in cases
     ]
     compare(_GOLDENS / f"{name}.txt", "".join(found))
+
+
+def spoken(document):
+    """Return the reasons of a document, and its steps with their commands, a line each."""
+    steps = [step.text + (f"\n  {step.command}" if step.command else "") for step in document.steps]
+    return "\n".join(document.reasons), "\n".join(steps)
