@@ -1,0 +1,247 @@
+"""Sections of the report on an experiment, and their sentences; the texts are in golden/report."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from fakes.goldens import compare_cases
+from fakes.results import bare_result, comparison, small_result
+from uncork.model.results.experiment import (
+    AnswerDifference,
+    ArmMetric,
+    BatchFacts,
+    Cost,
+    DataCheckFacts,
+    FactorFacts,
+    GrowthFacts,
+    GrowthLine,
+    OwnMetricFacts,
+    PublishedFigure,
+)
+from uncork.model.variant_evidence import EvidenceFacts, WaitShare
+from uncork.model.verdict import Verdict
+from uncork.report.experiment.answer import claim_words, interval_words, kernel_words
+from uncork.report.experiment.batches import atomicity_words
+from uncork.report.experiment.document import build_document, next_bottleneck_steps
+from uncork.report.experiment.requests import answer_words, data_check_words
+from uncork.report.write.html import html_page
+from uncork.report.write.markdown import markdown_text
+
+MS, SECOND = 10**6, 10**9
+CELL = (("rows", "1000"),)
+LARGE = (("rows", "10000"),)
+
+
+def batch(variant, strategy, *, executions, round_trips, commits=1, implicit=False, chunk=1):
+    counts = (1000, chunk, executions, round_trips, commits, implicit)
+    return BatchFacts(CELL, "select", variant, strategy, *counts)
+
+
+def cost(variant, user_ns, system_ns, cell=(), **changes):
+    """Return a cost of which nothing is known but the server's processor time."""
+    unknown = dict.fromkeys(Cost.__dataclass_fields__)
+    known = {"cell": cell, "workload": "select", "variant": variant, "operations": 10}
+    return Cost(**{**unknown, **known, "server_user_ns": user_ns, "server_system_ns": system_ns, **changes})
+
+
+ROWS = batch("char", "rows", executions=1000, round_trips=1000, commits=1000)
+PIPELINE = batch("uuid", "pipeline", executions=1000, round_trips=1, implicit=True)
+UNNEST = batch("bytea", "unnest", executions=1, round_trips=1, implicit=True, chunk=1000)
+
+
+def batched():
+    """Return a result whose variants are two strategies, with a published figure that has a counterpart."""
+    figure = PublishedFigure(
+        name="peak CPU", before="14.3 cores", after="3 cores", published_ratio=0.21, cost="server CPU",
+        unit="ns", cell=CELL, workload="select", variants=("char", "uuid"), measured=(200_000.0, 50_000.0),
+        note="a peak there, a mean here",
+    )  # fmt: skip
+    return replace(
+        bare_result(comparison("uuid", cell=CELL), factors=(FactorFacts("rows", ("1000",), True),)),
+        batches=(ROWS, PIPELINE),
+        costs=tuple(
+            cost(name, time, 0.0, CELL, rows=1000.0, sent_bytes=500e3)
+            for name, time in (("char", 200e6), ("uuid", 50e6))
+        ),
+        metrics=tuple(
+            ArmMetric(CELL, "select", name, False, 10, 0, time, ())
+            for name, time in (("char", 400e6), ("uuid", 100e6))
+        ),
+        figures=(figure, replace(figure, name="disk", cost="", measured=None)),
+    )
+
+
+def checks(*values):
+    return tuple(
+        DataCheckFacts(LARGE, name, "duplicates", "ids that are there twice", value) for name, value in values
+    )
+
+
+def with_own_metrics():
+    facts = {"name": "written", "workload": "lookup", "cell": LARGE, "better": "lower", "trials": 12}
+    metrics = (
+        OwnMetricFacts(variant="char", mean=70.0, least=70.0, most=70.0, **facts),
+        OwnMetricFacts(variant="uuid", mean=141.0, least=140.0, most=142.0, **facts),
+    )
+    return replace(small_result(), own_metrics=metrics)
+
+
+SIZES = (1e5, 3e5, 1e6)
+GROWTH = (
+    GrowthLine(
+        (), "select", "char", SIZES, (25 * MS, 65 * MS, 205 * MS), 4, 0.91, 0.89, 0.93,
+        ("linear",), 36 * SECOND, 23 * SECOND, 40 * SECOND,
+    ),
+    GrowthLine(
+        (), "select", "uuid", SIZES, (5 * MS, 5 * MS, 5 * MS), 4, 0.01, -0.05, 0.07,
+        ("logarithmic", "power", "linear"), 5 * MS, 5 * MS, 41.23 * MS,
+    ),
+    GrowthLine(
+        (), "delete", "uuid", SIZES, (5 * MS, 5 * MS, 500 * MS), 4, 2.0, 1.9, 2.1, (), None, None, None,
+    ),
+)  # fmt: skip
+
+
+def grown(lines=GROWTH):
+    return replace(small_result(), growth=GrowthFacts("rows", 180e6, 0.95, lines))
+
+
+RESULTS = {
+    "Costs per row": batched,
+    "Data checks": lambda: replace(small_result(), data_checks=checks(("char", "0"), ("uuid", "100"))),
+    "Metrics of the file": with_own_metrics,
+    "How time grows with rows": grown,
+    "How time grows with rows, of too few sizes": lambda: grown(()),
+}
+
+
+def section_of(result, title):
+    """Return a section of a report in Markdown; nothing if the report has none."""
+    found = re.search(rf"^## {title}\n.*?(?=^## |\Z)", markdown_text(build_document(result)), re.M | re.S)
+    return found[0] if found else ""
+
+
+def test_sections():
+    cases = [(name, section_of(make(), name.partition(",")[0])) for name, make in RESULTS.items()]
+    assert all(text for _, text in cases)
+    compare_cases("report/sections", cases)
+
+
+@pytest.mark.parametrize("name", list(RESULTS)[:-1])
+def test_a_section_is_on_the_page_and_only_where_it_has_content(name):
+    assert name in html_page(build_document(RESULTS[name]()))
+    assert section_of(small_result(), name) == ""
+
+
+# ---- sentences ----
+
+
+def kernels(*costs):
+    return kernel_words(costs, (FactorFacts("sessions", ("1", "8"), True),))
+
+
+def answers(*differences):
+    result = small_result()
+    found = tuple(AnswerDifference((), "find", f"v{n}", text) for n, text in enumerate(differences))
+    return answer_words(replace(result, answers=found))
+
+
+def test_sentences():
+    here, there = (("sessions", "8"),), (("sessions", "1"),)
+    careful, ranges = cost("careful", 66 * MS, 34 * MS), cost("ranges", 20 * MS, 0.2 * MS)
+    values = checks(("char", "0"), ("bytea", "0"), ("uuid", "1000"), ("varchar", None))
+    cases = [
+        ("batches are not atomic alike", atomicity_words((ROWS, PIPELINE, UNNEST))),
+        ("a layout holds other data", *data_check_words(values, "char")),
+        ("much time in the kernel", *kernels(careful, ranges, cost("other", 5 * MS, 1 * MS))),
+        (
+            "only costs of the same place are compared",
+            *kernels(cost("careful", 10 * MS, 10 * MS, here), cost("ranges", 10 * MS, 0, there)),
+        ),
+        ("an answer differs", *answers("GET /1: /id is 2 where the baseline has 1")),
+        ("many answers differ", *answers(*["GET /1: another body"] * 5)),
+        *((f"next: {name}", *steps) for name, steps in next_steps()),
+    ]
+    compare_cases("report/sentences", cases)
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [[], [cost("usual", 90 * MS, 10 * MS)], [cost("short", 10_000, 20_000)], [cost("unknown", None, None)]],
+)
+def test_a_kernel_share_that_is_usual_of_a_short_time_or_unknown_is_not_told(costs):
+    assert kernels(*costs) == ()
+
+
+def test_where_nothing_differs_nothing_is_said():
+    assert [atomicity_words(found) for found in ((), (ROWS,), (PIPELINE, UNNEST))] == ["", "", ""]
+    assert (
+        data_check_words(checks(("char", "0"), ("uuid", "0")), "char") == data_check_words((), "char") == ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("user_ns", "system_ns", "share"), [(3.0, 1.0, 0.25), (0, 0, None), (None, 1.0, None), (0.0, 2.0, 1.0)]
+)
+def test_the_kernels_share_is_of_all_processor_time(user_ns, system_ns, share):
+    assert cost("a", user_ns, system_ns).kernel_share == share
+
+
+# ---- what limits the better variant after a verdict ----
+
+
+def evidence(variant, *waits, rows="50000"):
+    shares = tuple(WaitShare(name, share * 1e6, share) for name, share in waits)
+    cell = (("rows", rows), ("index", "none"))
+    return EvidenceFacts(cell, "select", variant, 1000, 10**9, 5e5, 1e5, 0.2, shares, (), 0, (), (), ())
+
+
+def steps_after(*found, result=None):
+    return [step.text for step in next_bottleneck_steps(replace(result or small_result(), evidence=found))]
+
+
+def with_service(user_ns):
+    costs = (replace(one, service_user_ns=user_ns, service_system_ns=1e5) for one in small_result().costs)
+    return replace(small_result(), costs=tuple(costs))
+
+
+def next_steps():
+    locks = evidence("uuid", ("Lock: tuple", 0.61), ("CPU", 0.39))
+    reading = evidence("uuid", ("CPU", 0.6), ("IO: DataFileRead", 0.4), rows="100000")
+    yield "locks of the better variant", steps_after(evidence("char", ("CPU", 1.0)), locks)
+    yield "computing", steps_after(evidence("uuid", ("CPU", 0.9)))
+    yield "a service that computes longer than the server", steps_after(reading, result=with_service(7e5))
+    yield "a service that computes less than the server", steps_after(reading, result=with_service(4e5))
+
+
+def test_without_evidence_or_without_a_faster_variant_no_bottleneck_is_named():
+    known = small_result()
+    slower = replace(
+        known, comparisons=tuple(replace(one, verdict=Verdict.SLOWER) for one in known.comparisons)
+    )
+    assert steps_after() == steps_after(evidence("char", ("CPU", 1.0))) == []
+    assert steps_after(evidence("uuid", ("CPU", 0.9)), result=slower) == []
+
+
+# ---- shares of success ----
+
+
+def test_a_difference_of_all_is_a_hundred_points():
+    ends = {"difference": 1.0, "difference_low": 0.951, "difference_high": 1.0}
+    found = replace(small_result().comparisons[0], ratio=None, **ends)
+    assert claim_words(found, "success") == ("lets 100 percentage points more requests succeed", "than")
+    assert interval_words(found, "success", 0.95) == "95 % interval: 95 to 100 points"
+
+
+def test_a_tally_says_succeed_where_success_is_compared():
+    share = {"difference": -0.2, "difference_low": -0.25, "difference_high": -0.1}
+    fewer = [comparison(name, Verdict.SLOWER, None, None, None, **share) for name in "ab"]
+    document = build_document(bare_result(*fewer, comparison("c", Verdict.SLOWER), comparison("d")))
+    assert document.tally == (
+        (Verdict.FASTER, "faster", 1),
+        (Verdict.SLOWER, "fewer succeed", 2),
+        (Verdict.SLOWER, "slower", 1),
+    )
+    assert "fewer succeed: 2 · ✗ slower: 1" in markdown_text(document)
+    assert '<b>2</b> <span aria-hidden="true">✗</span> fewer succeed' in html_page(document)
