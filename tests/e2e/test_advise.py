@@ -78,15 +78,6 @@ def test_a_load_is_followed_by_findings_about_its_database(uncork, server):
     assert "item_customer_idx" in tried.stdout
 
 
-def test_bad_input_is_refused_in_words(uncork):
-    nowhere = uncork("advise", "shop")
-    assert nowhere.returncode == 1
-    assert 'write "dbname=shop"' in nowhere.stderr
-    twice = uncork("advise", "postgresql:///a", "postgresql:///b")
-    assert twice.returncode == 1
-    assert "one server" in twice.stderr
-
-
 def test_a_role_without_rights_learns_what_is_missing(uncork, server):
     with psycopg.connect(server.conninfo("sick"), autocommit=True) as connection:
         connection.execute("CREATE ROLE nothing LOGIN")

@@ -9,55 +9,6 @@ import pytest
 from fakes.disk import small_disk
 from fakes.experiments import QUICK
 
-WITHOUT_SERVER = [
-    ("missing file", ["run", "nope.toml"], None, "cannot read nope.toml: No such file or directory"),
-    ("no file", ["run"], None, "name an experiment file"),
-    ("unknown option", ["run", "--bugdet", "5s"], None, 'no such option: --bugdet; did you mean "--budget"? Try `uncork run --help`'),
-    ("unknown command", ["frobnicate"], None, 'no such command "frobnicate"; try `uncork --help`'),
-    ("misspelt command", ["runs", "tga"], None, 'no such command "tga"; did you mean "tag"? Try `uncork runs --help`'),
-    ("no argument", ["runs", "name"], None, 'missing argument "RUN"; try `uncork runs name --help`'),
-    ("nothing to guard", ["guard"], None, "name an experiment file or a stored run, or resume an interrupted guard with --resume"),
-    ("no number", ["guard", "last", "--times", "a"], None, 'invalid value "a" for option --times; expecting a whole number'),
-    ("unknown key", ["run", "FILE"], ("operations = 40", "operatons = 40"), 'unknown key "operatons"; did you mean "operations"?'),
-    ("a variant named twice", ["run", "FILE"], ("[variants.key]", "[variants.scan]"), "[variants.scan]: this name is already used above"),
-    ("no baseline", ["run", "FILE"], ("baseline = true", ""), "exactly one variant must have baseline = true; found none"),
-    ("no room for a block", ["run", "FILE", "--budget", "50ms"], ("operations = 40", 'duration = "100ms"'), "is too short for one block"),
-    ("the option of another verb", ["load", "http", "-T", "5", "http://127.0.0.1:9/"], None, 'no such option: -T; did you mean "-D"? Try `uncork load http --help`'),
-    ("the option of another verb, and -D is taken", ["load", "sql", "--for", "5"], None, 'no such option: --for; did you mean "-T"?'),
-    ("the option of another verb, spelt out", ["profile", "db", "--duration", "5"], None, 'no such option: --duration; did you mean "--for"?'),
-    ("no time", ["run", "FILE", "--budget", "soon"], None, 'expected a time with a unit'),
-    ("unknown factor", ["run", "FILE", "--set", "rows=1"], None, "--set rows=...: there is no such factor"),
-    ("unknown workload", ["run", "FILE", "--workload", "gett"], None, 'there is no workload "gett"; did you mean "get"?'),
-    ("unknown variant expected", ["run", "FILE", "--expect", "kee=faster"], None, 'there is no variant "kee"; did you mean "key"?'),
-    ("unreachable server", ["run", "FILE", "--dsn", "host=127.0.0.1 port=1 dbname=x"], ("[server.settings]\nshared_buffers", "[stop]\nblocks = 2\n#"), ""),
-    ("settings on an existing server", ["run", "FILE", "--dsn", "host=127.0.0.1 port=1"], None, "[server.settings] cannot be set on an existing server"),
-    ("no such folder of binaries", ["run", "FILE", "--pg-bin", "/nope"], None, "no such folder"),
-    ("no such run", ["report", "nope"], None, "there are no runs in"),
-    ("two forms at once", ["report", "--json", "--markdown"], None, "--json and --markdown both print the result: choose one"),
-    ("two forms of a run", ["run", "FILE", "--json", "--markdown"], None, "--json and --markdown both print the result: choose one"),
-    ("a run's page in no folder", ["case", "run", "cluster-names", "--html", "nowhere/page.html"], None, "cannot write nowhere/page.html: there is no folder"),
-    ("a page in no folder", ["report", "--html", "nowhere/page.html"], None, "cannot write nowhere/page.html: there is no folder"),
-    ("no such case", ["case", "run", "cluster-name"], None, 'did you mean "cluster-names"?'),
-    ("a broken file", ["plan", "FILE"], ("[setup]", "[setup"), "not valid TOML"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("arguments", "change", "message"),
-    [case[1:] for case in WITHOUT_SERVER],
-    ids=[case[0] for case in WITHOUT_SERVER],
-)
-def test_a_mistake_is_told_before_anything_runs(uncork, arguments, change, message):
-    text = QUICK if change is None else QUICK.replace(*change, 1)
-    assert change is None or text != QUICK
-    path = uncork.write(text)
-    done = uncork(*[path if word == "FILE" else word for word in arguments])
-    assert done.returncode == 1, done.stderr
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not uncork.runs
-
-
 SETUP = [
     ("SQL error in the set-up", ("CREATE TABLE t (", "CREATE TABEL t ("), [], "set-up of variant scan: line 1: syntax error"),
     ("SQL error in a workload", ("SELECT f FROM t", "SELECT g FROM t"), [], 'workload get, variant scan: column "g" does not exist'),

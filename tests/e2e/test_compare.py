@@ -80,37 +80,6 @@ def test_the_slow_one_is_found_beside_the_named_baseline(uncork, loads):
     assert f"(before: {loads[0].name})" in named.stdout
 
 
-def test_one_run_alone_wants_a_baseline(uncork, loads):
-    done = uncork("compare", "last")
-    assert done.returncode == 1
-    assert done.stderr == (
-        "uncork: compare last with which run? Name two runs, or name a baseline once: "
-        "uncork runs name RUN baseline\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["nope", "last"], 'there is no run "nope"'),
-        (["load-tpcb", "last"], 'several runs begin with "load-tpcb"'),
-        (["last", "last"], "with itself"),
-        (["last", "--against", "nope"], 'there is no run "nope"'),
-        (["load-tpcb-like-20260301-100000", "last", "--practical", "3"], "expected a percentage"),
-        (["load-tpcb-like-20260301-100000", "last", "--practical", "0%"], "above zero"),
-        (["load-tpcb-like-20260301-100000", "last", "--html", "no/where.html"], "there is no folder"),
-        (["last"] * 30, "too many"),
-        (["last", "--runs", "elsewhere"], "compare last with which run"),
-    ],
-)
-def test_wrong_words_are_told_in_one_line(uncork, loads, words, said):
-    done = uncork("compare", *words)
-    assert done.returncode == 1
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
-
-
 def test_a_run_in_pieces_is_told(uncork, loads):
     (loads[-1] / "load_totals" / "000001.parquet").write_bytes(b"PAR1 nothing")
     done = uncork("compare", loads[0].name, "last")

@@ -128,25 +128,6 @@ def test_a_collector_that_refuses_is_told_with_its_words(uncork, load, status):
     assert [path for path, _, _ in seen] == ["/otlp/v1/metrics"]
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ((), "name a destination: --otlp FILE"),
-        (("--otlp", "http://127.0.0.1:1"), "cannot reach the collector at http://127.0.0.1:1/v1/metrics"),
-        (("--otlp", "ftp://host/"), "is not the address of a collector"),
-        (("--otlp", "http://user:secret@host/"), "is not the address of a collector"),
-        (("--otlp", "none/out"), "there is no folder"),
-        (("--otlp", "out", "--header", "a: b"), "--header requires a collector"),
-        (("--otlp", "http://127.0.0.1:1", "--header", "a"), 'write a header as "NAME: VALUE"'),
-    ],
-)
-def test_what_cannot_be_done_is_said_and_nothing_is_left(uncork, load, words, told):
-    before = sorted(path.name for path in uncork.folder.iterdir())
-    done = uncork("export", *words)
-    assert done.returncode == 1 and told in done.stderr and "Traceback" not in done.stderr
-    assert sorted(path.name for path in uncork.folder.iterdir()) == before
-
-
 def test_runs_say_when_measuring_began_to_the_microsecond(load):
     from dataclasses import replace
 

@@ -275,62 +275,6 @@ def rounds_of(uncork, run):
     return [json.loads(line)["round"] for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["none.toml"], "cannot read none.toml: no such file"),
-        (["experiment.toml", "--candidate", "commit=HEAD"], "is not in a git repository"),
-        (["experiment.toml", "--candidate", "setting=wrk_mem:1MB"], "setting wrk_mem = 1MB: unrecognized"),
-        (["experiment.toml", "--candidate", "setting=cluster_name:x"], "cannot be changed"),
-        (["experiment.toml", "--candidate", "worse"], "--candidate worse: write one of variant=NAME"),
-        (["experiment.toml", "--candidate", "variant=plan"], 'did you mean "plain"?'),
-        (["experiment.toml", "--candidate", "value=rows:5", "--gate", "p98 < +5%"], 'no metric "p98"'),
-        (
-            ["experiment.toml", "--candidate", "value=rows:5", "--gate", "p99 < +5% on nothing"],
-            'there is no workload "nothing"',
-        ),
-        (["experiment.toml", "--candidate", "dsn=host=/nowhere"], "name the baseline's server, too"),
-        (
-            ["experiment.toml", "--baseline", "dsn=host=/nowhere", "--candidate", "dsn=host=/nowhere port=1"],
-            "[server.settings] cannot be set on an existing server",
-        ),
-        (
-            ["experiment.toml", "--candidate", "value=rows:5", "--evidence", "tea"],
-            "--evidence tea: there is no such kind",
-        ),
-        (
-            ["experiment.toml", "--candidate", "value=rows:5", "--junit", "no/x"],
-            "cannot write no/x: there is no",
-        ),
-        (
-            ["experiment.toml", "--candidate", "value=rows:5", "--json", "--markdown"],
-            "both print the result: choose one",
-        ),
-        ([], "name an experiment file or a stored run, or resume an interrupted guard"),
-        (["--resume", "last", "experiment.toml"], "its own target: leave out experiment.toml"),
-        (["--resume", "last", "--gate", "p99 < +5%"], "its own options: leave out --gate"),
-        (
-            ["--resume", "last", "--candidate", "setting=work_mem:1MB"],
-            "its own options: leave out --candidate",
-        ),
-        (["--resume", "last"], "there are no runs in"),
-        (["experiment.toml", "--candidate", "value=rows:5", "--all"], "--all is for stored runs"),
-        (["experiment.toml", "--candidate", "value=rows:5", "--times", "3"], "--times is for stored runs"),
-        (
-            ["experiment.toml", "--candidate", "value=rows:5", "--acknowledged", "x"],
-            "x: no such file",
-        ),
-    ],
-)
-def test_what_is_asked_wrongly_is_one_message_and_leaves_nothing(project, words, told):
-    done = project("guard", *words)
-    assert done.returncode == 1, done.stderr
-    assert told in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-    assert project.runs == []
-
-
 WRITES = FILE.replace(
     'sql = "SELECT max(f) FROM (SELECT f FROM t WHERE id <= :rows ORDER BY f OFFSET 0) AS s"',
     'sql = "INSERT INTO t SELECT n, 1 FROM generate_series(1, :rows) AS n"\nanswer = "may differ"',

@@ -54,29 +54,6 @@ def test_imported_results_have_a_history(uncork):
     assert change["verdict"] == "slower"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["througput"], 'did you mean "throughput"?'),
-        (["p90", "--of", "nobody"], '--of "nobody": no subject has that name'),
-        (["p90", "--like", "nobody"], 'there is no run "nobody"'),
-        (["p90", "--html", "no/where.html"], "there is no folder"),
-        (["p90", "--json", "--markdown"], "choose one"),
-        (["p90", "--junit", "x.xml"], "--junit needs --window N"),
-        (["p90", "--window", "4"], "--window must be in range 5..1000; found 4"),
-        (["p90", "--since", "soon"], '--since "soon" is neither a date nor an age; write it as 2026-05-31'),
-        (["p90", "--branch", "nowhere"], 'on branch "nowhere"'),
-        (["p90", "--runs", "elsewhere"], "there are no runs in elsewhere"),
-    ],
-)
-def test_wrong_words_are_told_in_one_line(uncork, loads, words, said):
-    done = uncork("history", *words)
-    assert done.returncode == 1
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
-
-
 def test_the_newest_run_is_judged_by_the_exit_status_and_in_junit(uncork, loads):
     done = uncork("history", "p90", "--window", "5", "--since", "2026-03-01", "--junit", "history.xml")
     assert done.returncode in (0, 4)  # it is as slow as the four before it

@@ -199,20 +199,6 @@ def test_an_answer_that_waits_for_an_acknowledgement_is_named_with_what_to_do(un
     assert "paused midway" not in done.stdout
 
 
-def test_bad_words_end_with_one_message_and_leave_nothing(uncork, load):
-    for words, message in (
-        (("--var", "x"), "write NAME=1..1000"),
-        (("--cacert", "/nowhere.pem"), "require TLS"),
-        (("-H", "Content-Length: 5"), "set by uncork"),
-        (("--html", "/nowhere/page.html"), "there is no folder"),
-    ):
-        done = load("plain", "/{id}" if words[0] == "-H" else "/", *words, "--var", "id=1..3")
-        assert done.returncode == 1, done.stderr
-        assert message in " ".join(done.stderr.split())
-        assert "Traceback" not in done.stderr
-    assert not uncork.runs
-
-
 def test_an_interrupted_load_keeps_what_it_has(tmp_path, server):
     url = f"http://127.0.0.1:{server.ports['plain']}/small.txt"
     command = [sys.executable, "-m", "uncork", "load", "http", "-D", "60", "-P", "1", url]

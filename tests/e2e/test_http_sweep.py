@@ -175,18 +175,3 @@ def test_a_role_that_may_not_see_others_is_told_what_it_loses(uncork, database, 
     ended = uncork("load", "http", "-n", 50, "--postgres", dsn, pooled[0])
     assert ended.returncode == 0, ended.stderr
     assert 'GRANT pg_read_all_stats TO "app"' in " ".join(ended.stdout.split())
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--service-pid", "nginx"), "--service-pid"),
-        (("--postgres", "no such words"), "--postgres"),
-        (("--sweep", "clients", "-n", 5), "-n/--requests cannot be combined with --sweep clients"),
-    ],
-)
-def test_wrong_words_end_with_one_message_and_leave_nothing(uncork, words, said):
-    ended = uncork("load", "http", *words, "http://127.0.0.1:9/")
-    assert ended.returncode == 1, ended.stderr
-    assert said in ended.stderr and "Traceback" not in ended.stderr
-    assert not uncork.runs

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 RESULTS = Path(__file__).parents[1] / "fixtures" / "results"
 
 
@@ -32,33 +30,13 @@ def test_results_of_all_tools_are_imported_and_reported(uncork):
     assert "the tools define metrics of the same name differently" in unlike.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["nowhere.txt"], "cannot read nowhere.txt: No such file or directory"),
-        (["."], "cannot read .: Is a directory"),
-        (["table.csv"], 'table.csv is damaged: line 3: "value" is "slow"; expecting a number'),
-        (["two.csv", "--at", "2026-01-01"], "--at: two.csv holds 2 runs, each with its own time and commit"),
-        (["late.csv"], "late.csv is damaged: its time, 0001-01-01T00:00, is not in the years 1970 to 2199"),
-        (["own.txt"], "is not a result that uncork can import; it reads results of pgbench"),
-        (["wrk.txt", "--at", "yesterday"], '--at "yesterday" is not a time'),
-        (["wrk.txt", "own.txt", "--at", "2026-01-01"], "--at applies to one file"),
-        (["wrk.txt", "own.txt"], "the file before it is imported"),
-        (["wrk.txt", "--as", " "], "give the series a name"),
-    ],
-)
-def test_what_is_wrong_is_told_in_one_line(uncork, words, said):
+def test_what_was_imported_before_a_file_that_cannot_be_is_kept(uncork):
     (uncork.folder / "own.txt").write_text("hello\n")
-    head = "time,metric,value\n"
-    (uncork.folder / "table.csv").write_text(f"{head}2026-05-01,p99,1\n2026-05-02,p99,slow\n")
-    (uncork.folder / "two.csv").write_text(f"{head}2026-05-01,p99,1\n2026-05-02,p99,2\n")
-    (uncork.folder / "late.csv").write_text(f"{head}0001-01-01T00:00+14:00,p99,1\n")
     (uncork.folder / "wrk.txt").write_text((RESULTS / "wrk.txt").read_text())
-    done = uncork("import", *words)
+    done = uncork("import", "wrk.txt", "own.txt")
     assert done.returncode == 1
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(uncork.runs) == ("the file before" in said)
+    assert "the file before it is imported" in done.stderr
+    assert len(uncork.runs) == 1
 
 
 def test_a_table_becomes_a_history_whose_newest_run_is_judged(uncork):

@@ -152,14 +152,6 @@ def test_an_open_loop_counts_from_the_intended_start(uncork, load):
     assert "from the intended start" in done.stdout
 
 
-def test_a_trace_is_repeated_and_ends_with_its_last_arrival(uncork, load):
-    script = uncork.write("SELECT 1;\n", "one.sql")
-    trace = uncork.write("# ten at once, then five\n" + "0\n" * 10 + "0.3\n" * 5, "trace.txt")
-    done = load("-f", script, "--arrivals", f"trace:{trace}")
-    assert done.returncode == 0, done.stderr
-    assert result_of(uncork.runs[0])["counts"]["arrivals"] == 15
-
-
 def test_programs_read_it_from_standard_output(uncork, load, tables):
     done = load("-S", "-t", 20, "--json", "--hdr-log", "out.hlog", "--html", "out.html")
     assert done.returncode == 0, done.stderr
@@ -169,30 +161,6 @@ def test_programs_read_it_from_standard_output(uncork, load, tables):
     assert (uncork.folder / "out.html").read_text().startswith("<!DOCTYPE html>")
     bench = load("-S", "-t", 20, "--go-bench")
     assert re.search(r"^BenchmarkLoadSQL/\S+ 20 [\d.]+ ns/op", bench.stdout, re.MULTILINE)
-
-
-def test_the_log_has_a_line_for_each_transaction(uncork, load, tables):
-    assert load("-S", "-c", 2, "-t", 20, "-l", "--log-prefix", "mylog").returncode == 0
-    lines = [line for path in uncork.folder.glob("mylog.*") for line in path.read_text().splitlines()]
-    assert len(lines) == 40
-    assert all(len(line.split()) >= 6 for line in lines)
-
-
-def test_one_seed_sends_the_same_values(uncork, load, server):
-    import psycopg
-
-    script = uncork.write("\\set x random(1, 1000000)\nINSERT INTO drawn VALUES (:run, :x);\n", "draw.sql")
-    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS drawn (run int, x int)")
-        connection.execute("TRUNCATE drawn")
-        for run, seed in ((1, 9), (2, 9), (3, 10)):
-            done = load("-f", script, "-D", f"run={run}", "--random-seed", seed, "-t", 20)
-            assert done.returncode == 0, done.stderr
-        values = [
-            [row[0] for row in connection.execute("SELECT x FROM drawn WHERE run = %s ORDER BY x", (run,))]
-            for run in (1, 2, 3)
-        ]
-    assert values[0] == values[1] != values[2]
 
 
 # ---- a server of our own ----
@@ -234,26 +202,6 @@ def test_missing_tables_are_said_and_nothing_is_kept(uncork, server):
     assert done.returncode == 1
     assert 'database "template1" has no pgbench tables; create them first: uncork load sql -i' in done.stderr
     assert uncork.runs == []
-
-
-def test_a_wrong_script_is_said_with_its_line_before_a_server_is_asked(uncork):
-    script = uncork.write("SELECT 1;\n\\set x random(1,\n", "broken.sql")
-    done = uncork("load", "sql", "-f", script, "-t", 1, "-h", "127.0.0.1", "-p", 1, "x")
-    assert done.returncode == 1, done.stderr
-    assert "broken.sql:2:" in done.stderr
-    assert uncork.runs == []
-
-
-def test_failures_are_counted_and_the_clients_go_on(uncork, load):
-    script = uncork.write("\\set x random(0, 1)\nSELECT 1 / :x;\n", "half.sql")
-    done = load("-f", script, "-c", 2, "-t", 50, "--random-seed", 3)
-    assert done.returncode == 2
-    result = result_of(uncork.runs[0])
-    assert result["counts"]["started"] == 100
-    assert result["counts"]["errors"] == {"22012": result["counts"]["failed"]}
-    assert 20 < result["counts"]["failed"] < 80
-    assert "22012 division by zero" in done.stdout
-    assert "division by zero" in result["counts"]["first_error"]
 
 
 def test_errors_are_counted_by_statement_and_each_is_printed_if_asked_for(uncork, load):
@@ -328,14 +276,6 @@ def test_a_wrong_password_is_a_result_that_holds_no_password(uncork, server):
     assert "not-the-password" not in kept + done.stdout + done.stderr
 
 
-def test_too_many_connections_are_counted_and_the_rest_goes_on(uncork, load, tables):
-    done = load("-S", "-c", 40, "-t", 3)
-    assert done.returncode == 2, done.stderr
-    result = result_of(uncork.runs[0])
-    assert result["counts"]["connect_errors"].get("53300", 0) > 0
-    assert "53300 too many connections" in done.stdout
-
-
 @pytest.mark.thorough
 def test_a_full_disk_on_the_server_is_counted_and_named(uncork, load, server):
     owner = Path(f"/proc/{server.pid}").stat().st_uid
@@ -357,32 +297,6 @@ def test_a_full_disk_on_the_server_is_counted_and_named(uncork, load, server):
     assert counts["errors"] == {"53100": counts["failed"]}
     assert "No space left on device" in counts["first_error"]
     assert "53100 disk full" in done.stdout
-
-
-@pytest.mark.thorough
-def test_a_server_that_goes_away_leaves_what_was_measured(uncork):
-    server = EmbeddedServer({})
-    server.start()
-    try:
-        script = uncork.write("SELECT pg_sleep(0.01);\n", "nap.sql")
-        process = uncork.start(
-            *("load", "sql", "-f", script, "-c", 2, "-T", 30, "-P", 1),
-            *("-h", server.host, "-p", server.port, "-U", "uncork", "postgres"),
-        )
-        uncork.wait_for(process, "progress:")
-        server.crash()
-        out, error = process.communicate(timeout=120)
-    finally:
-        server.stop()
-    assert process.returncode == 2, error
-    result = result_of(uncork.runs[0])
-    assert result["counts"]["succeeded"] > 0
-    assert result["run"]["outcome"] in ("connection lost", "complete")
-    assert result["connections"]["lost"] >= 1
-    assert "08" in "".join({**result["counts"]["errors"], **result["counts"]["connect_errors"]}) or (
-        "57P" in "".join(result["counts"]["errors"])
-    )
-    assert out
 
 
 @pytest.mark.thorough
@@ -496,10 +410,3 @@ def test_help_is_asked_for_with_two_dashes_or_a_question_mark(uncork):
         done = uncork("load", "sql", word)
         assert done.returncode == 0
         assert "--initialize" in done.stdout
-
-
-def test_options_that_make_no_sense_end_with_status_1(uncork):
-    done = uncork("load", "sql", "-t", 1, "-T", 1)
-    assert done.returncode == 1
-    assert done.stderr.startswith("uncork: specify either ")
-    assert uncork.runs == []

@@ -125,21 +125,3 @@ def test_a_load_that_cannot_start_ends_the_others_and_nothing_is_kept(uncork, wo
     assert done.returncode == 1 and done.stderr.count("\n") <= 4
     assert "uncork: sql: " in done.stderr and "has no pgbench tables" in done.stderr
     assert uncork.runs == []
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (("--sql", "-T 5 bench"), "load together needs two loads"),
-        (("--sql", "-T 5", "--sql", "-c x"), "--sql: invalid value"),
-        (("--sql", "--sweep clients", "--http", "http://a/"), "--sql: --sweep cannot be used"),
-        (("--sql", "--json", "--http", "http://a/"), "--sql: --json is not an option of one load here"),
-        (("--sql", "-i", "--http", "http://a/"), "--sql: -i"),
-        (("--sql", "'x", "--http", "http://a/"), "check its quotes"),
-        (("--sql", "--nonsense", "--http", "http://a/"), "--sql: no such option: --nonsense"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_in_one_line(uncork, given, message):
-    done = uncork("load", "together", *given)
-    assert done.returncode == 1 and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
-    assert uncork.runs == []

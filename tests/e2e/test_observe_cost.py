@@ -95,20 +95,3 @@ def test_ctrl_c_tells_what_was_measured_until_then(uncork):
     told, talk = process.communicate(timeout=60)
     assert process.returncode == 130, talk
     assert "track_io_timing has an unknown cost, which may be above or below 1 %" in " ".join(told.split())
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--only", "agent", "--only", "system"), "leave out the other observers"),
-        (("--only", "agent", "-f", "look.sql"), "leave out -f"),
-        (("--only", "perfume"), "unknown observer; the observers are pg_stat_statements, auto_explain"),
-        (("-b", "nothing"), 'there is no built-in script "nothing"'),
-        (("-f", "missing.sql"), "cannot read missing.sql"),
-        (("--practical", "1"), "--practical: "),
-    ],
-)
-def test_bad_words_are_refused(uncork, words, message):
-    done = uncork("observe-cost", *words)
-    assert done.returncode == 1
-    assert message in done.stderr

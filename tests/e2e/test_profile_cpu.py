@@ -251,27 +251,3 @@ def test_labels_of_a_go_program_divide_its_time_by_route(uncork, tmp_path):
     assert routes["orders#index"]["share"] > routes["/orders/{id}"]["share"] > 0.1
     assert routes["orders#index"]["frames"][0]["name"] == "main.list"
     assert sum(one["share"] for one in measure["routes"]) == pytest.approx(1)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((), "name what to profile: --pid, --postgres, --command, or --import"),
-        (("--pid", "4194305"), "--pid 4194305: no such process"),
-        (("ls",), 'unexpected argument "ls"; to run a command'),
-        (("--command",), "--command: give the command after it"),
-        (("--pid", "1", "--command", "ls"), "leave out --pid and --postgres"),
-        (("--command", "no-such-command-here"), "command not found"),
-        (("--import", "/nowhere/x"), "/nowhere/x: No such file or directory"),
-        (("--import", "/etc/hostname", "--format", "xml"), '--format "xml": expecting perf, pprof'),
-        (("--pid", "1", "--rate", "5000"), "--rate 5000: give from 1 to 1000"),
-        (("--pid", "1", "--for", "0s"), "--for must be above 0"),
-        (("--pid", "1", "--against", "nothing"), "there are no runs"),
-        (("--pid", "1", "--flame", "/nowhere/x.svg"), "there is no folder"),
-    ],
-)
-def test_bad_input_is_told_in_a_line(uncork, words, message, tmp_path):
-    told = uncork(tmp_path, *words)
-    assert told.returncode == 1
-    assert message in told.stderr
-    assert "Traceback" not in told.stderr

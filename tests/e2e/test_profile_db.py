@@ -128,25 +128,3 @@ def test_ctrl_c_keeps_what_was_seen(uncork, server):
     (folder,) = uncork.runs
     assert json.loads((folder / "manifest.json").read_text())["status"] == "interrupted"
     assert json.loads((folder / "result.json").read_text())["counted_ns"] > 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["host=/nowhere dbname=x"], "No such file or directory"),
-        (["postgresql://127.0.0.1:1/x"], "Connection refused"),
-        (["nonsense=1"], "the connection string is not valid"),
-        (["x", "--for", "soon"], "--for: expected a time with a unit"),
-        (["x", "--for", "0s"], "--for must be above 0"),
-        (["x", "--rate", "1000"], "--rate 1000: give from 0.1 to 200 samples a second"),
-        (["x", "-p", "here"], 'invalid value "here" for option -p/--port'),
-        (["x", "--html", "no/such/page.html"], "there is no folder"),
-        (["x", "--graph", "tables.svg"], "--graph tables.svg: end the name with .dot"),
-    ],
-)
-def test_bad_input_is_one_message_and_keeps_nothing(uncork, arguments, words):
-    done = uncork("profile", "db", *arguments)
-    assert done.returncode == 1
-    assert words in done.stderr and "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert uncork.runs == []

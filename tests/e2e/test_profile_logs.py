@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import json
 import os
-import shutil
 import signal
 import tarfile
 from pathlib import Path
@@ -271,50 +270,6 @@ def test_a_log_without_durations_says_so(uncork):
     assert done.stdout.startswith("The log has no durations, so only its errors are known.")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["missing.log"], "missing.log: No such file or directory"),
-        (["*.nothing"], "*.nothing: no file matches"),
-        (["empty.log"], "nothing to read: empty.log is empty"),
-        (["letter.txt"], "letter.txt: no line looks like a PostgreSQL log entry"),
-        (
-            ["some.log", "-p", "%t;%r "],
-            "no line begins with the log_line_prefix '%t;%r ' of -p; leave -p out",
-        ),
-        (["some.log", "-p", "%y "], 'log_line_prefix "%y ": %y is no escape'),
-        (["some.log", "-b", "yesterday"], '-b "yesterday" is not a time'),
-        (["some.log", "-b", "2026-01-02", "-e", "2026-01-01"], "is not after the beginning"),
-        (["some.log", "--against-end", "noon"], '--against-end "noon" is not a time'),
-        (["some.log", "-b", "2027-01-01"], "none of the 1 entries is within the time range"),
-        (["timeless.log", "-b", "2026-01-01"], "none of the 1 entries has a time"),
-        (["newest.log"], "newest.log: its entries are newest first"),
-        (["logs.7z"], "logs.7z: 7z archives cannot be read; extract the archive"),
-        (["cut.log.gz"], "no file could be read: cut.log.gz: "),
-        (["some.log", "--html", "no/such/page.html"], "there is no folder"),
-        (["nofiles"], "the folder is empty"),
-        (["letters"], "letters: the folder has no logs, only letter.txt; to read a file anyway, name it"),
-        ([], 'missing argument "FILES..."'),
-    ],
-)
-def test_bad_input_is_one_message_and_keeps_nothing(uncork, arguments, words):
-    uncork.write(line("SELECT 1"), "some.log")
-    uncork.write("", "empty.log")
-    uncork.write("Dear Sir or Madam,\nno log is this.\n", "letter.txt")
-    uncork.write("[7] LOG:  duration: 1 ms  statement: SELECT 1\n", "timeless.log")
-    uncork.write("".join(line("SELECT 1", second=second) for second in range(9, 0, -1)), "newest.log")
-    (uncork.folder / "logs.7z").write_bytes(b"7z\xbc\xaf\x27\x1c\x00\x04")
-    (uncork.folder / "nofiles").mkdir()
-    (uncork.folder / "letters").mkdir()
-    shutil.copy(uncork.folder / "letter.txt", uncork.folder / "letters")
-    (uncork.folder / "cut.log.gz").write_bytes(gzip.compress(line("SELECT 1").encode())[:12])
-    done = uncork("profile", "logs", *arguments)
-    assert done.returncode == 1
-    assert words in done.stderr and "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert uncork.runs == []
-
-
 def test_a_log_that_is_cut_short_is_told_and_ends_with_2(uncork):
     whole = gzip.compress("".join(line(f"SELECT {number}") for number in range(50_000)).encode(), 1)
     (uncork.folder / "cut.log.gz").write_bytes(whole[: len(whole) * 3 // 4])
@@ -366,22 +321,6 @@ def test_a_log_is_followed_while_it_grows_and_is_rotated(uncork):
     ]
     assert result["run"]["status"] == "complete"
     assert result["rejected"] == 0
-
-
-def test_following_ends_by_itself_and_refuses_what_does_not_grow(uncork):
-    done = uncork("profile", "logs", "none.log", "-f", "--for", "1s")
-    assert done.returncode == 1 and "none of the files was created" in done.stderr
-    for arguments, words in (
-        (("-", "-f"), "not standard input"),
-        (("a.log", "--for", "1s"), "--for requires --follow"),
-        (("a.log", "-f", "--for", "soon"), "--for: expected a time with a unit"),
-        (("a.log", "-f", "--every", "0s"), "--every must be above 0"),
-        (("a.log", "-f", "--against", "b.log"), "use one of them"),
-        (("nowhere/a.log", "-f"), "there is no folder nowhere"),
-    ):
-        done = uncork("profile", "logs", *arguments)
-        assert done.returncode == 1 and words in done.stderr, done.stderr
-    assert not uncork.runs
 
 
 def test_filters_name_what_they_leave_out(uncork, tmp_path):

@@ -86,25 +86,6 @@ def test_pruning_shows_what_would_go_and_removes_only_that(uncork, runs):
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--kind", "laod"], '--kind "laod": there is no such kind; did you mean "load"?'),
-        (["--status", "gone"], '--status "gone": there is no such status; expected one of '),
-        (["prune"], "name the runs to remove"),
-        (["prune", "--older-than", "30"], '"12h", "30d" or "8w"'),
-        (["prune", "--older-than", "-1d"], '"12h", "30d" or "8w"'),
-        (["prune", "--keep", "-1"], "-1 is not in the range"),
-        (["tag", "nothing", "x"], 'no run "nothing"'),
-        (["tag", "last", "a/b"], '"a/b" is not a valid tag'),
-        (["tag", "last"], 'missing argument "TAG..."'),
-    ],
-)
-def test_what_cannot_be_done_is_said(uncork, runs, arguments, said):
-    done = uncork("runs", *arguments)
-    assert done.returncode == 1 and said in done.stderr and "Traceback" not in done.stderr
-
-
 def test_nothing_is_pruned_while_the_names_cannot_be_read(uncork, runs):
     (runs / ".names").mkdir()
     (runs / ".names" / "baseline").write_bytes(b"\xff")

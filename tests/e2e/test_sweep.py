@@ -141,34 +141,6 @@ def test_ctrl_c_keeps_what_was_visited(uncork, words_of):
     assert result_of(uncork)["run"]["status"] == "interrupted"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("threads",), '--sweep "threads": expecting clients or rate'),
-        (("clients", "-R", 5), "-R/--rate cannot be combined with --sweep clients"),
-        (("clients", "-t", 5), "-t/--transactions cannot be combined with --sweep clients"),
-        (("clients", "-c", 9, "--to", 8), "--to 8 must be above the first level, 9"),
-        (("clients", "--to", "many"), 'invalid value "many" for option --to; expecting a number'),
-        (("clients", "--objective", "p99<fast"), "--objective:"),
-        (("clients", "--budget", "long"), "--budget:"),
-        (("rate", "--verify", "-R", 5, "--to", 2), "--to 2 must be above the first level, 5"),
-        (("clients", "-T", 0.01), "-T: a load step must last at least 200 ms"),
-    ],
-)
-def test_what_cannot_be_swept_is_refused_in_one_line(sweep, uncork, words, said):
-    ended = sweep("SELECT 1;", *words)
-    assert ended.returncode == 1
-    assert said in ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert not uncork.runs
-
-
-def test_options_of_a_sweep_need_one(uncork):
-    ended = uncork("load", "sql", "--objective", "p99<5ms")
-    assert ended.returncode == 1
-    assert "--objective requires a sweep" in ended.stderr
-
-
 def test_an_unreachable_server_leaves_nothing(uncork, tmp_path):
     (tmp_path / "one.sql").write_text("SELECT 1;")
     ended = uncork(
