@@ -1,5 +1,8 @@
 """The tree is what ARCHITECTURE.md and pyproject.toml say it is."""
 
+from __future__ import annotations
+
+import ast
 import json
 import re
 import subprocess
@@ -199,3 +202,34 @@ def test_files_of_tests_bear_names_of_their_own_where_their_folder_is_no_package
     ]
     twice = {path.name for path in files if sum(other.name == path.name for other in files) > 1}
     assert len(files) > 50 and not twice
+
+
+ENGINES = Path(__file__).parents[2] / "python" / "uncork" / "engines"
+BY_ADDRESS = {"postgres.py"}
+"""Connects by the connection string of an `Address`, which has a name."""
+
+
+def test_each_connection_names_its_application():
+    nameless = []
+    for path in sorted(ENGINES.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "psycopg.connect":
+                named = any(word.arg == "application_name" for word in node.keywords)
+                if not named and path.name not in BY_ADDRESS:
+                    nameless.append(f"{path.name}:{node.lineno}")
+    assert nameless == []
+
+
+FILES = ("tests/unit/stats/test_load.py", "tests/unit/stats/test_student.py")
+
+
+def test_the_tests_of_a_file_run_in_one_worker():
+    how = ("-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder", "-v", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *how, *FILES], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    ran = re.findall(r"\[(gw\d)\] .*PASSED (tests/\S+\.py)::", done.stdout)
+    assert len(ran) > 20
+    assert sorted({file for _, file in ran}) == sorted(FILES)
+    assert len(set(ran)) == len(FILES)

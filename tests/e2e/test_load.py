@@ -1,4 +1,4 @@
-"""`uncork load sql` by subprocess, on real servers: what it says, keeps, and ends with."""
+"""`uncork load sql` and `load together` by subprocess, on real servers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import json
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
@@ -15,10 +18,13 @@ import psycopg
 import pytest
 
 from fakes.disk import small_disk
+from fakes.http_servers import nginx
+from uncork.analysis.runs.figures import run_figures
 from uncork.engines.embedded import EmbeddedServer
 from uncork.report.headline import split_answer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("load")]
+
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "load-result.schema.json").read_text())
 
 
@@ -410,3 +416,224 @@ def test_help_is_asked_for_with_two_dashes_or_a_question_mark(uncork):
         done = uncork("load", "sql", word)
         assert done.returncode == 0
         assert "--initialize" in done.stdout
+
+
+_READY_S = 8.0
+"""Time for the processes of the parts to start, also beside other tests."""
+
+
+@pytest.fixture(scope="module")
+def watch():
+    """Yield a connection to a server whose sequence `sent` counts what is sent."""
+    server = EmbeddedServer({"max_connections": 30, "autovacuum": False, "shared_buffers": "32MB"})
+    server.start()
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        connection.execute("CREATE SEQUENCE sent")
+        yield connection
+    server.stop()
+
+
+@pytest.fixture
+def words(uncork, watch):
+    """Yield the words of a load that counts on the server, from one."""
+    (uncork.folder / "count.sql").write_text("SELECT nextval('sent');\n")
+    watch.execute("ALTER SEQUENCE sent RESTART")
+    at = watch.info
+    return ("load", "sql", "-n", "-f", "count.sql", "-h", at.host, "-p", at.port, "-U", at.user, at.dbname)
+
+
+def sent(watch):
+    last, called = watch.execute("SELECT last_value, is_called FROM sent").fetchone()
+    return last if called else 0
+
+
+@pytest.mark.thorough
+def test_parts_start_together_and_are_merged_though_one_is_killed(uncork, watch, words):
+    start = time.time() + _READY_S
+    same = (*words, "-c", 6, "-R", 150, "-T", 3, "--random-seed", 7, "--start-at")
+    same = (*same, datetime.fromtimestamp(start, UTC).isoformat())
+    parts = [uncork.start(*same, "--shard", f"{number}/3") for number in (1, 2, 3)]
+    time.sleep(start + 1.6 - time.time())
+    parts[2].send_signal(signal.SIGKILL)
+    texts = [part.communicate(timeout=120) for part in parts]
+    # On a busy machine, a part may still wait for an answer at its end: status 2, and "deadline".
+    assert parts[2].returncode == -signal.SIGKILL, texts
+    assert {part.returncode for part in parts[:2]} <= {0, 2}, texts
+
+    merged = uncork("merge", *(run.name for run in uncork.runs), "--json")
+    assert merged.returncode == 2, merged.stderr
+    result = json.loads(merged.stdout)
+    found = result["parts"]["parts"]
+    assert {part["ended"] for part in found[:2]} <= {"complete", "deadline"}
+    assert found[2]["ended"] == "killed"
+    for part in found:
+        assert part["planned"] == part["started"] + part["not_started"] + part["unknown"] > 100
+    unknown = found[2]["unknown"]
+    assert 0 < unknown < 600
+    assert result["counts"]["started"] <= sent(watch) <= result["counts"]["started"] + unknown
+
+    shown = uncork("report", "last")
+    assert shown.returncode == 0
+    assert "was killed after second 1" in shown.stdout and "3/3" in shown.stdout
+
+
+@pytest.mark.thorough
+def test_a_load_ends_when_nobody_renews_its_lease(uncork, watch, words):
+    began = time.monotonic()
+    done = uncork(*words, "-c", 2, "-R", 100, "-T", 30, "--lease", "lease")
+    seconds, number = time.monotonic() - began, sent(watch)
+    assert done.returncode == 2
+    assert done.stdout.startswith("Lease ended after "), done.stdout
+    assert 5 < seconds < 20
+    assert 100 < number < 700
+    time.sleep(0.3)
+    assert sent(watch) == number
+
+
+SCRIPT = Path(__file__).parents[2] / "bench" / "saturations.py"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "name",
+    [
+        "quota",
+        "pool",
+        "locks",
+        "connection limit",
+        "file descriptors",
+        "ephemeral ports",
+        "generator",
+        "sleeping service",
+    ],
+)
+def test_what_was_made_scarce_is_named_first(name):
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "--only", name, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    (outcome,) = json.loads(done.stdout)
+    if outcome["skipped"]:
+        pytest.skip(outcome["skipped"])
+    assert done.returncode == 0, outcome
+    # Where other programs fill the machine, it is what is scarce; the script tries again, and then says so.
+    assert outcome["named"] in (outcome["expected"], "machine cpu"), outcome
+    assert outcome["expected"] == "none" or outcome["sentence"]
+
+
+TOGETHER_SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "schemas" / "together-result.schema.json").read_text()
+)
+
+
+@pytest.fixture(scope="module")
+def database():
+    server = EmbeddedServer({"max_connections": 30, "autovacuum": False, "shared_buffers": "32MB"})
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with nginx(tmp_path_factory.mktemp("nginx")) as running:
+        yield f"http://127.0.0.1:{running.ports['plain']}"
+
+
+@pytest.fixture
+def together_words(uncork, database, service):
+    """Return the words of two loads: of SQL with these options, and of HTTP with those."""
+    script = uncork.write("SELECT 1;\n", "one.sql")
+
+    def of(sql: str, http: str, path: str = "/small.txt") -> tuple[str, ...]:
+        address = f"-h {database.host} -p {database.port} -U uncork postgres"
+        return (
+            *("load", "together", "--sql", f"-n -f {script} {sql} {address}"),
+            *("--http", f"{http} {service}{path}"),
+        )
+
+    return of
+
+
+def together_result_of(folder: Path) -> dict:
+    result = json.loads((folder / "result.json").read_text())
+    jsonschema.validate(result, TOGETHER_SCHEMA)
+    for one in result["loads"]:
+        counts = one["load"]["counts"]
+        assert counts["started"] == counts["succeeded"] + counts["failed"]
+        if counts["arrivals"] is not None:
+            assert counts["arrivals"] == counts["started"] + counts["skipped"] + counts["unsent"]
+        assert sum(second["succeeded"] for second in one["load"]["series"]) == counts["succeeded"]
+    return result
+
+
+def test_two_loads_start_at_one_instant_and_are_one_run_with_one_report(uncork, together_words):
+    done = uncork(*together_words("-c 2 -T 2.4 --warmup 0.3", "-c 2 -R 200 -D 2.4"), "-P", 1)
+    assert done.returncode == 0, done.stderr
+    (folder,) = uncork.runs
+    result = together_result_of(folder)
+    assert result["kind"] == "together" and result["run"]["status"] == "complete"
+    sql, http = (one["load"] for one in result["loads"])
+    assert [one["name"] for one in result["loads"]] == ["sql", "http"]
+    assert (sql["http"], http["settings"]["arrivals"]) == (None, "constant")
+    assert http["counts"]["arrivals"] == 480 and set(http["http"]["statuses"]) == {"200"}
+    plans = [json.loads((folder / "parts" / name / "plan.json").read_text()) for name in ("sql", "http")]
+    (start,) = {plan["part"]["start_at_ns"] for plan in plans}
+    assert 0 < start < time.monotonic_ns(), "one instant of the monotonic clock"
+    assert result["apart_ns"] < 500_000_000
+    said = " ".join(done.stdout.split())
+    # Beside other programs, a generator may be late: then the answer begins with what was not sent.
+    assert re.match(
+        r"(Together, the loads handled|2 loads ran together, without failures, and arrivals not)", said
+    )
+    assert re.search(r" transactions a second \(sql\).* \(http\)", said)
+    assert "sql: The server handled" in said and "http: The service handled" in said
+    assert re.search(r"^sql: progress: ", done.stderr, re.MULTILINE)
+    assert re.search(r"^http: progress: ", done.stderr, re.MULTILINE)
+    page = (folder / "report.html").read_text()
+    assert "Throughput of all loads over time" in page and "sql: latency" in page and "http: latency" in page
+    again = uncork("report", "last")
+    assert again.returncode == 0 and again.stdout.splitlines()[0] == done.stdout.splitlines()[0]
+    assert "together: sql, http" in uncork("runs").stdout
+    metrics = {one.key for one in run_figures(folder).figures}
+    assert {("sql", "throughput"), ("http", "throughput"), ("http", "never sent")} <= metrics
+
+
+def test_an_error_in_one_load_does_not_end_the_other_and_the_status_says_so(uncork, together_words):
+    done = uncork(*together_words("-c 1 -T 1", "-c 1 -n 20", "/missing"))
+    assert done.returncode == 2
+    sql, http = (one["load"]["counts"] for one in together_result_of(uncork.runs[0])["loads"])
+    assert (sql["failed"], http["succeeded"], http["errors"]) == (0, 0, {"status 404": 20})
+    assert json.loads((uncork.runs[0] / "manifest.json").read_text())["status"] == "failed"
+
+
+def test_ctrl_c_ends_both_and_keeps_what_was_measured(uncork, together_words, database):
+    process = uncork.start(*together_words("-c 2 -T 600", "-c 2 -D 600"))
+    with psycopg.connect(database.conninfo(), autocommit=True) as connection:
+        clients = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT 1;'"
+        until = time.monotonic() + 60
+        while not all(list(one.glob("parts/*/glances.jsonl"))[1:] for one in uncork.runs or [uncork.folder]):
+            assert process.poll() is None and time.monotonic() < until
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=120)
+        assert process.returncode == 130, error
+        assert "Traceback" not in error and "what was measured until then is kept" in error
+        assert connection.execute(clients).fetchone() == (0,), "no client is left"
+    loads = together_result_of(uncork.runs[0])["loads"]
+    assert [one["load"]["run"]["outcome"] for one in loads] == ["interrupted", "interrupted"]
+    assert all(one["load"]["counts"]["succeeded"] > 0 for one in loads)
+
+
+def test_a_load_that_cannot_start_ends_the_others_and_nothing_is_kept(
+    uncork, together_words, database, service
+):
+    address = f"-h {database.host} -p {database.port} -U uncork postgres"
+    done = uncork("load", "together", "--sql", f"-T 60 {address}", "--http", f"-D 60 {service}/")
+    assert done.returncode == 1 and done.stderr.count("\n") <= 4
+    assert "uncork: sql: " in done.stderr and "has no pgbench tables" in done.stderr
+    assert uncork.runs == []

@@ -7,16 +7,20 @@ import re
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from urllib.parse import quote, urlencode
 
 import pytest
 
 from fakes.dashboards import copy_run, dashboard, make_load
+from uncork.engines.process import identity
+from uncork.store.layout import read_manifest, write_manifest
+
+pytestmark = pytest.mark.xdist_group("serve attacks")
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
-pytestmark = pytest.mark.xdist_group("serve attacks")  # they share two dashboards
 TOKEN = "a-token-of-thirty-two-characters"
 SCRIPT = '<script>alert(1)</script>"><img src=x onerror=alert(2)>{{ 7 * 7 }}'
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -445,3 +449,19 @@ def test_a_short_token_is_refused(root):
     environment = {**os.environ, "UNCORK_TOKEN": "short"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
     assert done.returncode == 1 and "at least 16 characters" in done.stderr
+
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+
+def test_a_stream_ends_with_the_dashboard_and_no_traceback_is_left(tmp_path):
+    run = make_load(tmp_path)
+    write_manifest(run, replace(read_manifest(run), status="running", owner=identity(os.getpid())))
+    with dashboard(tmp_path) as served:
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        connection.request("GET", f"/runs/{run.name}/events")
+        answer = connection.getresponse()
+        assert answer.status == 200 and answer.readline().startswith(b"event: ")
+    answer.read()  # it ends as answers do, not broken off
+    connection.close()

@@ -1,4 +1,4 @@
-"""HTTP/1.1 and TLS against servers that err: what each fault is called, and that all ends in time."""
+"""Faults of services and of networks, by HTTP/1.1 and HTTP/2."""
 
 from __future__ import annotations
 
@@ -9,16 +9,29 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hyperframe.frame import (
+    ContinuationFrame,
+    DataFrame,
+    GoAwayFrame,
+    HeadersFrame,
+    PingFrame,
+    RstStreamFrame,
+    SettingsFrame,
+    WindowUpdateFrame,
+)
 
+from fakes.http2_servers import FLAGS, Peer, answer_two
 from fakes.http_loads import load, row_of, went_well
-from fakes.http_servers import answer, nginx, scripted
+from fakes.http_servers import answer, nginx, reset, scripted
 from uncork.model.http import Checks
 from uncork.model.load import Arrivals, LoadOutcome
 
 pytestmark = pytest.mark.xdist_group("http")
+
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -278,3 +291,408 @@ def test_a_count_of_requests_ends_though_a_connection_cannot_be_opened_again():
     server.join(10)
     assert measured.totals.outcome is LoadOutcome.COMPLETE
     assert (measured.totals.started, measured.totals.succeeded, measured.totals.failed) == (4, 1, 3)
+
+
+REFUSED_STREAM = 7
+MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE = 3, 4, 5
+
+
+def two(port: int, path: str = "/", **options: object):
+    return load(port, path, version="2", **options)
+
+
+# ---- what was surely not processed is sent again ----
+
+
+def test_goaway_half_way_says_what_was_not_processed():
+    """After ten answers GOAWAY names the second of four streams under way; the first of them is answered."""
+    asked: Counter[int] = Counter()
+    lock = threading.Lock()
+
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection)
+        kept: list[int] = []
+        for count, stream in enumerate(peer.requests(), 1):
+            with lock:
+                asked[number] += 1
+            if number or count <= 10:
+                peer.answer(stream)
+                continue
+            kept.append(stream)
+            if len(kept) == 4:
+                peer.send(GoAwayFrame(0, last_stream_id=kept[1], error_code=0))
+                peer.answer(kept[0])
+                return
+
+    with scripted(talk) as port:
+        measured = two(port, streams=4, operations=60)
+    totals = measured.totals
+    assert totals.outcome is LoadOutcome.COMPLETE
+    assert totals.errors == {"goaway": 1}, "it was accepted, and may have been processed"
+    assert totals.retries == {"goaway": 2}, "these were not"
+    assert (totals.succeeded, totals.retried) == (59, 2)
+    assert asked == {0: 14, 1: 60 - 14 + 2}
+    assert "GOAWAY, NO_ERROR" in totals.first_error
+
+
+def test_a_stream_that_is_refused_is_sent_again():
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection)
+        for count, stream in enumerate(peer.requests(), 1):
+            if count % 10:
+                peer.answer(stream)
+            else:
+                peer.send(RstStreamFrame(stream, error_code=REFUSED_STREAM))
+
+    with scripted(talk) as port:
+        measured = went_well(two(port, streams=5, operations=90), 90)
+    # Of 99 that were sent 9 were refused, and 90 answered.
+    assert measured.totals.retries == {"stream refused": 9}
+    assert measured.totals.connections_opened == 1
+
+
+def test_a_server_that_refuses_all_streams_is_not_asked_for_ever():
+    sent = []
+
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection)
+        for stream in peer.requests():
+            sent.append(stream)
+            peer.send(RstStreamFrame(stream, error_code=REFUSED_STREAM))
+
+    with scripted(talk) as port:
+        measured = two(port, operations=10)
+    assert measured.totals.errors == {"stream refused": 10}
+    assert measured.totals.http.unprocessed == 10
+    assert len(sent) == 60, "each was sent once and five times again"
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (1, "PROTOCOL_ERROR"),
+        (2, "INTERNAL_ERROR"),
+        (8, "CANCEL"),
+        (11, "ENHANCE_YOUR_CALM"),
+        (77, "error 77"),
+    ],
+)
+@pytest.mark.parametrize("begun", [False, True], ids=["before-it", "half-way"])
+def test_a_stream_that_is_reset_fails_by_name_and_is_not_sent_again(code, name, begun):
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection)
+        for count, stream in enumerate(peer.requests(), 1):
+            if count % 10:
+                peer.answer(stream)
+                continue
+            if begun:
+                peer.send(peer.head(stream), DataFrame(stream, b"half"))
+            peer.send(RstStreamFrame(stream, error_code=code))
+
+    with scripted(talk) as port:
+        measured = two(port, streams=3, operations=50)
+    totals = measured.totals
+    assert (totals.outcome, totals.succeeded) == (LoadOutcome.COMPLETE, 45)
+    assert totals.errors == {"stream reset": 5}
+    assert name in totals.first_error
+    assert totals.http.unprocessed == 0, "it may have processed them"
+    assert totals.connections_opened == 1, "the connection goes on"
+
+
+# ---- connections that break ----
+
+
+def long_header(peer: Peer, stream: int) -> list[object]:
+    fields = [(":status", "200"), *((f"x-{number}", "y" * 10_000) for number in range(150))]
+    block = peer.encoder.encode(fields, huffman=False)
+    parts = [block[at : at + 16_000] for at in range(0, len(block), 16_000)]
+    assert len(block) > 1_000_000
+    rest = [ContinuationFrame(stream, part) for part in parts[1:]]
+    rest[-1].flags.add("END_HEADERS")
+    return [HeadersFrame(stream, parts[0], flags=["END_STREAM"]), *rest]
+
+
+def bomb(peer: Peer, stream: int) -> list[object]:
+    """A block of 4 KiB that stands for 6 MB: one field of the table, named again and again."""
+    field = peer.encoder.encode([(":status", "200"), ("x", "y" * 3_000)], huffman=False)
+    return [HeadersFrame(stream, field + b"\xbe" * 2_000, flags=FLAGS)]
+
+
+@pytest.mark.parametrize(
+    ("then", "kind"),
+    [
+        (lambda peer, stream: None, "closed"),
+        (lambda peer, stream: reset(peer.connection), "reset"),
+        (lambda peer, stream: peer.connection.shutdown(socket.SHUT_WR), "closed"),
+        (lambda peer, stream: peer.send(b"\x00garbage\r\n\r\nand more of it"), "garbage"),
+        (lambda peer, stream: peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "garbage"),
+        (lambda peer, stream: peer.send(*long_header(peer, stream)), "header too long"),
+        (lambda peer, stream: peer.send(*bomb(peer, stream)), "header too long"),
+        (lambda peer, stream: peer.send(peer.head(stream), DataFrame(stream, b"half")), "truncated"),
+        (lambda peer, stream: peer.send(peer.head(stream).serialize()[:-1]), "closed"),
+        (lambda peer, stream: peer.send(PingFrame(0, b"12345678").serialize()[:-3]), "closed"),
+        (lambda peer, stream: peer.send(GoAwayFrame(0, last_stream_id=stream, error_code=11)), "goaway"),
+    ],
+    ids=[
+        *("closes", "resets", "half-closes", "garbage", "http-1", "long-header", "bomb", "half-a-body"),
+        *("half-a-head", "half-a-ping", "leave"),
+    ],
+)
+def test_a_connection_that_breaks_fails_what_it_carries_and_the_load_goes_on(then, kind):
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection)
+        for count, stream in enumerate(peer.requests(), 1):
+            if count > 10:
+                then(peer, stream)
+                return
+            peer.answer(stream)
+
+    with scripted(talk) as port:
+        measured = two(port, operations=55)
+    totals = measured.totals
+    assert totals.outcome is LoadOutcome.COMPLETE
+    assert totals.errors == {kind: 5}
+    assert totals.succeeded == 50
+    assert totals.http.unprocessed == 0, "it may have processed them"
+    assert totals.first_error
+
+
+@pytest.mark.parametrize(("said", "kind"), [(5, "truncated"), (1, "garbage")], ids=["shorter", "longer"])
+def test_a_body_that_is_not_as_long_as_was_said_is_not_whole(said, kind):
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection)
+        for stream in peer.requests():
+            head = peer.head(stream, [(":status", "200"), ("content-length", str(said))])
+            peer.send(head, DataFrame(stream, b"ok", flags=["END_STREAM"]))
+
+    with scripted(talk) as port:
+        measured = two(port, operations=5)
+    assert measured.totals.errors == {kind: 5}
+    assert f"2 bytes, though its content-length is {said}" in measured.totals.first_error
+    assert measured.totals.connections_opened == 1
+
+
+# ---- what is legal, and seldom seen ----
+
+
+def test_padding_trailers_early_hints_and_answers_without_a_body_are_taken():
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection)
+        for count, stream in enumerate(peer.requests(), 1):
+            early = peer.head(stream, [(":status", "103"), ("link", "</x>; rel=preload")])
+            head = peer.head(stream, [(":status", "200"), ("content-length", "4")])
+            data = DataFrame(stream, b"te", pad_length=200, flags=["PADDED"])
+            trailers = HeadersFrame(stream, peer.encoder.encode([("x-sum", "1")]), flags=FLAGS)
+            peer.send(early, early if count % 2 else b"")
+            peer.send(head, data, DataFrame(stream, b""), DataFrame(stream, b"xt"), trailers)
+
+    with scripted(talk) as port:
+        measured = went_well(two(port, operations=50, checks=Checks(size=4)), 50)
+    assert measured.totals.http.statuses == {"200": 50}
+    assert measured.totals.http.body_bytes == 200
+
+
+@pytest.mark.parametrize(("method", "status"), [("HEAD", "200"), ("GET", "204"), ("GET", "304")])
+def test_http2_answers_that_have_no_body_have_none_whatever_their_length_says(method, status):
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection)
+        for stream in peer.requests():
+            peer.send(peer.head(stream, [(":status", status), ("content-length", "1000")], ends=True))
+
+    with scripted(talk) as port:
+        measured = went_well(two(port, method=method, streams=4), 100)
+    assert measured.totals.http.statuses == {status: 100}
+
+
+def test_fewer_streams_at_once_in_mid_load_are_kept_to():
+    """Eight at once; after five times eight one at a time."""
+    most: Counter[str] = Counter()
+
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection, {MAX_CONCURRENT_STREAMS: 8})
+        batches = 0
+        for _ in peer.requests():
+            phase = "one" if peer.acknowledged == 2 else "eight"
+            most[phase] = max(most[phase], len(peer.open))
+            if phase == "eight" and len(peer.open) < 8:
+                continue
+            batches += 1
+            if batches == 5:
+                peer.send(SettingsFrame(0, settings={MAX_CONCURRENT_STREAMS: 1}))
+            for stream in sorted(peer.open):
+                peer.answer(stream)
+
+    with scripted(talk) as port:
+        went_well(two(port, streams=20, operations=100), 100)
+    assert most == {"eight": 8, "one": 1}
+
+
+def test_windows_that_change_in_mid_load_are_kept_to():
+    """After 20 requests no body may be sent, then one byte, then all."""
+    parts: list[int] = []
+
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection)
+        count = 0
+        for frame in peer.frames():
+            if isinstance(frame, HeadersFrame) and count == 20:
+                time.sleep(0.1)  # What is sent against the rule would be here by then, as a part of its own.
+                peer.send(SettingsFrame(0, settings={INITIAL_WINDOW_SIZE: 1}))
+            if not isinstance(frame, DataFrame):
+                continue
+            peer.send(WindowUpdateFrame(0, window_increment=len(frame.data)))
+            if count == 20:
+                parts.append(len(frame.data))
+                peer.send(SettingsFrame(0, settings={INITIAL_WINDOW_SIZE: 60_000}))
+            if "END_STREAM" in frame.flags:
+                count += 1
+                if count == 20:
+                    peer.send(SettingsFrame(0, settings={INITIAL_WINDOW_SIZE: 0}))
+                peer.answer(frame.stream_id)
+
+    with scripted(talk) as port:
+        went_well(two(port, method="POST", body=b"z" * 500, operations=200), 200)
+    assert parts == [1, 499]
+
+
+# ---- servers without end, or without an answer: all ends in time ----
+
+
+def _ends_in_time(begun: float, seconds: float = 30.0) -> None:
+    assert time.monotonic() - begun < seconds
+
+
+def test_a_window_that_is_never_opened_times_out():
+    def talk(connection: socket.socket, number: int) -> None:
+        for _ in Peer(connection, {INITIAL_WINDOW_SIZE: 0}).requests():
+            raise AssertionError("no body can have come")
+
+    begun = time.monotonic()
+    with scripted(talk) as port:
+        options = {"method": "POST", "body": b"z", "request_timeout_ns": 200_000_000}
+        measured = two(port, streams=2, operations=6, **options)
+    assert measured.totals.errors == {"timed out": 6}
+    _ends_in_time(begun)
+
+
+def test_a_request_that_takes_too_long_is_cancelled_and_the_connection_goes_on():
+    cancelled = []
+
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection)
+        for count, stream in enumerate(peer.requests(), 1):
+            if count % 5:
+                peer.answer(stream)
+        cancelled.extend(peer.cancelled)
+
+    with scripted(talk) as port:
+        measured = two(port, operations=20, request_timeout_ns=100_000_000)
+    assert measured.totals.errors == {"timed out": 4}
+    assert measured.totals.connections_opened == 1
+    assert len(cancelled) in (3, 4), "the last one may not be sent any more"
+
+
+def test_a_server_that_never_greets_is_an_outcome():
+    def talk(connection: socket.socket, number: int) -> None:
+        while connection.recv(65536):
+            pass
+
+    begun = time.monotonic()
+    with scripted(talk) as port:
+        measured = two(port, connect_timeout_ns=300_000_000)
+    assert measured.totals.outcome is LoadOutcome.REFUSED
+    assert measured.totals.connect_errors == {"connect timeout": 1}
+    _ends_in_time(begun)
+
+
+@pytest.mark.parametrize(
+    ("flood", "kinds"),
+    [
+        (lambda peer, stream: ContinuationFrame(stream, b"").serialize(), {"header too long"}),
+        (
+            lambda peer, stream: ContinuationFrame(stream, b"\x00\x01a\x01b" * 500).serialize(),
+            {"header too long"},
+        ),
+        (lambda peer, stream: PingFrame(0, b"12345678").serialize(), {"timed out", "garbage"}),
+        (
+            lambda peer, stream: SettingsFrame(0, settings={MAX_FRAME_SIZE: 20_000}).serialize(),
+            {"timed out", "garbage"},
+        ),
+        (lambda peer, stream: DataFrame(stream, b"").serialize(), {"timed out"}),
+        (lambda peer, stream: DataFrame(stream, b"x" * 9_000).serialize(), {"timed out"}),
+        (lambda peer, stream: peer.head(stream, [(":status", "100")]).serialize(), {"timed out"}),
+        (lambda peer, stream: WindowUpdateFrame(stream, window_increment=1).serialize(), {"timed out"}),
+        (lambda peer, stream: RstStreamFrame(stream + 2_000, error_code=8).serialize(), {"timed out"}),
+    ],
+    ids=[
+        "continuation-empty",
+        "continuation",
+        "ping",
+        "settings",
+        "data-empty",
+        "data",
+        "100",
+        "window",
+        "reset",
+    ],
+)
+def test_a_flood_ends_in_time(flood, kinds):
+    """The server answers ten, then sends one kind of frame as fast as it can."""
+
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection)
+        for count, stream in enumerate(peer.requests(), 1):
+            if number or count <= 10:
+                peer.answer(stream)
+                continue
+            wave = flood(peer, stream) * 1_000
+            if wave[3] == ContinuationFrame.type:
+                peer.send(HeadersFrame(stream, peer.encoder.encode([(":status", "200")])))
+            elif wave[3] == DataFrame.type:
+                peer.send(peer.head(stream))
+            until = time.monotonic() + 1
+            while time.monotonic() < until:
+                peer.send(wave)
+            return
+
+    begun = time.monotonic()
+    with scripted(talk) as port:
+        measured = two(port, operations=20, request_timeout_ns=200_000_000)
+    totals = measured.totals
+    assert totals.outcome is LoadOutcome.COMPLETE
+    assert set(totals.errors) <= {*kinds, "closed", "truncated", "reset"}
+    found = sum(totals.errors.get(kind, 0) for kind in kinds)
+    # A request that times out leaves the connection be: the next one times out in the same flood.
+    assert found >= (2 if kinds == {"timed out"} else 1), totals.errors
+    assert totals.succeeded + sum(totals.errors.values()) == 20
+    _ends_in_time(begun)
+
+
+def test_a_load_for_a_time_ends_though_a_server_floods():
+    def talk(connection: socket.socket, number: int) -> None:
+        peer = Peer(connection)
+        for stream in peer.requests():
+            peer.send(peer.head(stream))
+            until = time.monotonic() + 60
+            while time.monotonic() < until:
+                peer.send(DataFrame(stream, b"").serialize() * 5_000)
+
+    with scripted(talk) as port:
+        options = {"duration_ns": 500_000_000, "request_timeout_ns": 700_000_000}
+        measured = two(port, **options)
+    assert measured.totals.elapsed_ns < 30e9
+    assert measured.totals.succeeded == 0
+
+
+def test_the_servers_ways_do_not_harm_the_others():
+    """Of six connections every other one is cut after ten answers; all requests are accounted for."""
+
+    def talk(connection: socket.socket, number: int) -> None:
+        answer_two(connection, count=10 if number % 2 else 10**9)
+
+    with scripted(talk) as port:
+        measured = two(port, clients=6, streams=5, operations=600)
+    totals = measured.totals
+    assert totals.outcome is LoadOutcome.COMPLETE
+    assert set(totals.errors) <= {"closed", "reset", "truncated"}
+    assert totals.succeeded > 400

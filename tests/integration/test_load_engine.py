@@ -12,8 +12,10 @@ import subprocess
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pyarrow as pa
@@ -21,8 +23,25 @@ import pytest
 
 from fakes.progress import STEP, after_steps
 from uncork import _native
+from uncork.engines.conninfo import resolve
 from uncork.engines.places import cache_folder
+from uncork.engines.postgres import embedded_server
+from uncork.engines.postmaster import local_postmaster, postmaster_of
 from uncork.errors import ConnectError, LoadError
+from uncork.experiment.spec.batches import carry
+from uncork.load.http_trials import run_block
+from uncork.load.run import run_load
+from uncork.load.sampler import Sampler
+from uncork.load.sql import SqlLoad
+from uncork.model.block import BlockRequest, SliceSize
+from uncork.model.load import LoadScript, LoadSpec
+from uncork.model.measurement import Outcome
+from uncork.model.request import LoadRequest, Statement
+from uncork.model.server import Target
+from uncork.model.system import GENERATOR, SERVER, Watch
+from uncork.model.trial import Arm, Cell
+from uncork.profile.system import system_use
+from uncork.store.system import system_tables
 
 pytestmark = pytest.mark.postgres
 
@@ -402,3 +421,321 @@ def test_control_c_stops_a_trial(items):
     with pytest.raises(KeyboardInterrupt):
         load(items, sleep, warmup_operations=0)
     assert time.monotonic() - begin < 30
+
+
+STRATEGIES = ["rows", "transaction", "pipeline", "values", "unnest", "copy"]
+COLUMNS = {"id": "integer", "name": "text", "raw": "bytea", "at": "timestamptz"}
+INSERT = "INSERT INTO item SELECT * FROM :batch ON CONFLICT (id) DO NOTHING"
+AWKWARD = ["plain", "a\tb\nc", 'quote " and \\', "{braces, comma}", "", None, "NULL", "\\N", "ünïcode", "'"]
+
+
+@pytest.fixture
+def batch_items(embedded):
+    with psycopg.connect(embedded.conninfo(), autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS item")
+        connection.execute(
+            "CREATE TABLE item (id integer PRIMARY KEY, name text, raw bytea, at timestamptz, "
+            "CHECK (name <> 'refused'))"
+        )
+        connection.execute("INSERT INTO item VALUES (0, 'known already')")
+        yield connection
+        connection.execute("DROP TABLE item")
+
+
+def parameters(rows):
+    return [
+        [str(row) for row in range(rows)],
+        [AWKWARD[row % len(AWKWARD)] for row in range(rows)],
+        [f"\\x{row:04x}" for row in range(rows)],
+        [f"2026-01-01 00:00:{row % 60:02d}+00" for row in range(rows)],
+    ]
+
+
+def send(server, strategy, table, *, rows, operations=1, protocol="prepared", texts=(INSERT,), **more):
+    chunk = rows // 2 if strategy in ("values", "unnest") else None
+    carried = carry("add", texts, COLUMNS, strategy=strategy, rows=rows, chunk=chunk)
+    target = Target("postgres", asdict(resolve(server.conninfo())))
+    request = LoadRequest(
+        target=target,
+        statements=carried.statements,
+        parameters=table,
+        transaction=carried.transaction,
+        clients=1,
+        threads=1,
+        protocol=protocol,
+        warmup_operations=0,
+        operations=operations,
+        duration_ns=None,
+        deadline_ns=60_000_000_000,
+        prepare="first use" if strategy == "copy" else "ahead",
+        **more,
+    )
+    return carried, SqlLoad().run(request)
+
+
+def left(items):
+    query = "SELECT id, name, raw, at::text FROM item ORDER BY id"
+    return items.execute(query).fetchall()
+
+
+@pytest.mark.parametrize("protocol", ["prepared", "extended", "simple"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_leaves_the_same_rows(embedded, batch_items, strategy, protocol):
+    if protocol == "simple" and strategy == "pipeline":
+        pytest.skip("a pipeline needs the extended protocol")
+    table = parameters(20)
+    _, measured = send(embedded, strategy, table, rows=20, protocol=protocol)
+    assert measured.outcome is Outcome.COMPLETE, measured.message
+    expected = [(0, "known already", None, None)]
+    expected += [
+        (int(id_), name, bytes.fromhex(raw[2:]), at)
+        for id_, name, raw, at in zip(*(column[1:] for column in table), strict=True)
+    ]
+    assert left(batch_items) == expected
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_batches_take_their_rows_in_turn_and_wait_as_often_as_they_say(embedded, batch_items, strategy):
+    carried, measured = send(embedded, strategy, parameters(60), rows=20, operations=3)
+    assert measured.outcome is Outcome.COMPLETE, measured.message
+    assert measured.succeeded == 3
+    assert measured.round_trips == 3 * carried.round_trips
+    assert batch_items.execute("SELECT count(*) FROM item").fetchone() == (60,)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_failing_row_leaves_nothing_of_a_batch_but_of_single_commits(embedded, batch_items, strategy):
+    table = parameters(20)
+    table[1][10] = "refused"
+    _, measured = send(embedded, strategy, table, rows=20)
+    assert measured.outcome is Outcome.ERRORS
+    assert measured.errors == {"23514": 1}
+    found = {id_ for id_, *_ in left(batch_items)}
+    if strategy == "rows":
+        assert set(range(10)) <= found
+        assert 10 not in found
+    else:
+        assert found == {0}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_batch_is_as_many_transactions_as_it_says(embedded, batch_items, strategy):
+    batch_items.execute("CREATE TABLE IF NOT EXISTS seen (transaction xid8)")
+    batch_items.execute("TRUNCATE seen")
+    texts = ["INSERT INTO seen SELECT pg_current_xact_id() FROM :batch"]
+    carried, measured = send(embedded, strategy, parameters(20), rows=20, texts=texts)
+    assert measured.outcome is Outcome.COMPLETE, measured.message
+    distinct = batch_items.execute("SELECT count(DISTINCT transaction) FROM seen").fetchone()
+    batch_items.execute("DROP TABLE seen")
+    assert distinct == (carried.commits,)
+
+
+def test_settings_go_with_the_connection(embedded, batch_items):
+    texts = ["INSERT INTO item SELECT id, current_setting('synchronous_commit') FROM :batch WHERE id > 0"]
+    send(embedded, "unnest", parameters(2), rows=2, texts=texts, settings={"synchronous_commit": "off"})
+    assert left(batch_items)[1][1] == "off"
+
+
+def test_settings_may_hold_spaces(embedded, batch_items):
+    texts = ["INSERT INTO item SELECT id, current_setting('search_path') FROM :batch WHERE id > 0"]
+    settings = {"search_path": "pg_catalog, public"}
+    send(embedded, "unnest", parameters(2), rows=2, texts=texts, settings=settings)
+    assert left(batch_items)[1][1] == "pg_catalog, public"
+
+
+MS = 1_000_000
+STRANGER = 65_533
+
+
+@contextmanager
+def as_stranger():
+    """Give up the rights over other users' processes; without root there are none over root's own."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(STRANGER)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def use_of(series):
+    return system_use(system_tables([({}, series)]))
+
+
+def test_the_postmaster_is_found_over_a_socket_and_over_tcp(embedded):
+    assert postmaster_of(embedded.conninfo()) == embedded.pid
+    with psycopg.connect(embedded.conninfo(), autocommit=True) as connection:
+        connection.execute("CREATE ROLE over_tcp LOGIN PASSWORD 'secret'")
+    words = {"host": "127.0.0.1", "user": "over_tcp", "password": "secret"}
+    assert postmaster_of(psycopg.conninfo.make_conninfo(embedded.conninfo(), **words)) == embedded.pid
+
+
+def test_a_process_here_that_bears_the_number_of_our_session_is_not_trusted():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as ours,
+    ):
+        link = SimpleNamespace(
+            pgconn=SimpleNamespace(socket=ours.fileno()), info=SimpleNamespace(backend_pid=os.getpid())
+        )
+        assert local_postmaster(link) is None
+
+
+def test_nobody_answers_for_a_server_that_is_not_there():
+    assert postmaster_of("host=/nowhere port=1 dbname=x connect_timeout=1") is None
+
+
+def test_a_load_tells_what_server_and_generator_used(embedded):
+    script = LoadScript("count", 1, "SELECT count(*) FROM generate_series(1, 20000);\n")
+    spec = LoadSpec(scripts=(script,), clients=2, operations_each=40)
+    measured = run_load(spec, asdict(resolve(embedded.conninfo())), pid=embedded.pid)
+    use = use_of(measured.system)
+    totals = measured.totals
+    counted = totals.server_user_ns + totals.server_system_ns
+    assert 0.9 * counted <= use.cpu_ns(SERVER) <= counted + 5 * MS
+    generator = totals.client_user_ns + totals.client_system_ns
+    assert use.cpu_ns(GENERATOR) >= 0.9 * generator
+    backends = next(one for one in use.processes if one.kind == "client backend")
+    assert backends.processes >= 2
+    assert backends.user_ns + backends.system_ns == backends.cpu_ns
+    assert backends.voluntary_switches + backends.involuntary_switches > 0
+    assert backends.rss_bytes > 1_000_000
+    assert use.modes is not None
+    assert sum(use.modes.values()) == pytest.approx(1)
+
+
+def test_of_a_server_elsewhere_only_this_machine_is_told(embedded):
+    spec = LoadSpec(scripts=(LoadScript("one", 1, "SELECT 1;\n"),), clients=1, operations_each=10)
+    use = use_of(run_load(spec, asdict(resolve(embedded.conninfo()))).system)
+    assert {one.role for one in use.processes} <= {GENERATOR}
+
+
+def test_parallel_workers_and_their_kinds_are_told_apart(embedded):
+    sampler = Sampler([Watch(SERVER, embedded.pid, children=True)], period_ns=10 * MS, memory=True)
+    with psycopg.connect(embedded.conninfo(), autocommit=True) as connection:
+        connection.execute("SET debug_parallel_query = on")
+        connection.execute("SELECT count(*) FROM generate_series(1, 500000)")
+        connection.execute("SELECT pg_sleep(0.3)")
+    use = use_of(sampler.stop())
+    kinds = {one.kind for one in use.processes}
+    assert "client backend" in kinds
+    assert not any("postgres:" in kind or "[local]" in kind for kind in kinds)
+    assert any(one.pss_bytes for one in use.processes)
+
+
+def test_what_is_another_users_is_lacking_and_the_rest_is_told(embedded):
+    watched = embedded.pid if os.geteuid() == 0 else 1
+    with as_stranger():
+        sampler = Sampler([Watch(SERVER, watched)], period_ns=10 * MS, memory=True)
+        seen = sampler.stop()
+    (lack,) = [one for one in seen.facts["lacks"] if one["what"].startswith("disk reads")]
+    assert lack["what"] == "disk reads and writes of the server's processes"
+    assert lack["reason"] == "they are another user's; run as that user or as root"
+    assert seen.tables["system_processes"]["pid"].to_pylist() == [watched]
+    assert seen.tables["system_samples"]["user_ns"].null_count == 0
+
+
+CELL = Cell()
+ARMS = (Arm("a"), Arm("a", again=True))
+TABLE = """
+CREATE TABLE t (id int PRIMARY KEY, f text);
+INSERT INTO t SELECT n, 'x' FROM generate_series(1, 5000) AS n;
+"""
+MINUTE = 60 * 10**9
+BLOCKS_MS = 10**6
+
+
+@pytest.fixture(scope="module")
+def blocks_server():
+    server = embedded_server({"shared_buffers": "64MB"})
+    server.start()
+    server.build(CELL, "a", TABLE, {}, MINUTE)
+    server.restore_all([(CELL, arm) for arm in ARMS])
+    yield server
+    server.stop()
+
+
+def request(server, arm: Arm, sql: str, *, rows: int = 1000, **changes) -> LoadRequest:
+    target = server.target(CELL, arm)
+    facts = {"clients": 1, "threads": 1, "warmup_operations": 3, **changes}
+    return LoadRequest(
+        target=target,
+        statements=(Statement("only", sql, (0,)),),
+        parameters=[[str(number) for number in range(1, rows + 1)]],
+        transaction=False,
+        protocol="prepared",
+        operations=None,
+        duration_ns=None,
+        deadline_ns=MINUTE,
+        pin_cpu=target.cpu,
+        **facts,
+    )
+
+
+def block(requests, size: SliceSize, cycles: int = 4, **changes) -> BlockRequest:
+    arms = len(requests)
+    order = tuple(tuple(range(arms))[:: 1 if cycle % 2 else -1] for cycle in range(cycles))
+    return BlockRequest(tuple(requests), (size,) * arms, order, **changes)
+
+
+def test_slices_add_up_to_what_each_arm_measured(blocks_server):
+    requests = [request(blocks_server, arm, "SELECT f FROM t WHERE id = $1") for arm in ARMS]
+    found = run_block(block(requests, SliceSize(duration_ns=5 * BLOCKS_MS, settle_ns=BLOCKS_MS)), sample=True)
+    assert [one.cycle for one in found.slices] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert [one.arm for one in found.slices] == [1, 0, 0, 1, 1, 0, 0, 1]
+    for place, measured in enumerate(found.arms):
+        own = [one for one in found.slices if one.arm == place]
+        assert measured.outcome == Outcome.COMPLETE
+        assert measured.started == sum(one.started for one in own) > 4
+        assert measured.elapsed_ns == sum(one.elapsed_ns for one in own) >= 20 * BLOCKS_MS
+        assert measured.operation.sum_ns == sum(one.sum_ns for one in own)
+        assert measured.rows == measured.succeeded
+        assert measured.server_user_ns + measured.server_system_ns > 0
+        assert measured.client_user_ns + measured.client_system_ns > 0
+    assert found.arms[0].system is not None
+    assert found.arms[1].system is None
+    assert all(one.waited_ns is not None for one in found.slices)
+
+
+def test_arms_that_write_leave_the_same_data_behind(blocks_server):
+    requests = [
+        request(blocks_server, arm, "INSERT INTO t VALUES (10000 + $1::int, 'y')", warmup_operations=5)
+        for arm in ARMS
+    ]
+    found = run_block(block(requests, SliceSize(operations=25)), sample=False)
+    assert [one.started for one in found.arms] == [100, 100]
+    for arm in ARMS:
+        assert blocks_server.column(CELL, arm, "SELECT count(*) FROM t WHERE id > 10000") == ["105"]
+    blocks_server.restore_all([(CELL, arm) for arm in ARMS])
+    for arm in ARMS:
+        assert blocks_server.column(CELL, arm, "SELECT count(*) FROM t") == ["5000"]
+
+
+def test_several_clients_on_several_threads_take_their_turn_together(blocks_server):
+    requests = [
+        request(blocks_server, arm, "SELECT f FROM t WHERE id = $1", clients=4, threads=2) for arm in ARMS
+    ]
+    found = run_block(block(requests, SliceSize(duration_ns=10 * BLOCKS_MS)), sample=False)
+    assert all(one.outcome == Outcome.COMPLETE and one.started >= 16 for one in found.arms)
+
+
+def test_a_statement_that_fails_is_counted_and_one_that_is_wrong_is_an_error(blocks_server):
+    failing = [request(blocks_server, arm, "SELECT 1 / ($1::int - 4)") for arm in ARMS]
+    found = run_block(block(failing, SliceSize(operations=5)), sample=False)
+    assert [one.outcome for one in found.arms] == [Outcome.ERRORS] * 2
+    assert [one.errors for one in found.arms] == [{"22012": 1}] * 2
+    with pytest.raises(LoadError, match="no_such"):
+        run_block(
+            block([request(blocks_server, ARMS[0], "SELECT $1, no_such")], SliceSize(operations=1)),
+            sample=False,
+        )
+
+
+def test_a_block_ends_when_its_time_is_over_but_not_between_two_cycles_that_belong_together(blocks_server):
+    requests = [request(blocks_server, arm, "SELECT f FROM t WHERE id = $1") for arm in ARMS]
+    size = SliceSize(duration_ns=5 * BLOCKS_MS)
+    found = run_block(block(requests, size, cycles=100, limit_ns=35 * BLOCKS_MS), sample=False)
+    assert len(found.slices) % 4 == 0
+    assert 4 <= len(found.slices) < 100

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import shutil
+import socket
 import time
 from collections import Counter
 from pathlib import Path
@@ -11,9 +14,15 @@ import psycopg
 import pytest
 
 from fakes.answered import log_result
+from fakes.ssh_server import ssh_server
+from uncork.analysis.log.evidence import evidence_of_log
 from uncork.engines.embedded import EmbeddedServer
+from uncork.engines.watch.connection import ServerWatch
+from uncork.errors import ConnectError, SetupError, UsageError
 from uncork.model.results.log import OTHERS, LogRunFacts
 from uncork.profile.logs import LogRequest, read_logs
+from uncork.profile.objects.reading import ObjectReader
+from uncork.workbench.profile.log_files import log_request
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
 RUN = LogRunFacts("log-x", "complete", "2026-01-01T00:00:00+00:00", 1, 1, "uncork profile logs x", "0")
@@ -314,3 +323,192 @@ def test_a_template_is_told_over_time_and_by_who_sent_it(tmp_path):
         assert [one.name for one in template.databases] == ["d"] and template.hosts == ()
     assert max(len(one.users) for one in found.templates) == 11
     assert len(found.users) == 13
+
+
+LOOKUPS = 30
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A server that logs everything, with PostgreSQL's own log_line_prefix, which names no application."""
+    settings = {
+        "log_min_duration_statement": 0,
+        "log_line_prefix": "%m [%p] ",
+        "session_preload_libraries": "auto_explain",
+        "auto_explain.log_min_duration": 0,
+        "auto_explain.log_parameter_max_length": -1,
+    }
+    server = EmbeddedServer(settings)
+    server.start()
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE items (id int, name text)")
+    yield server
+    server.stop()
+
+
+def sessions_logged(server):
+    reading = read_logs(LogRequest(tuple(server.logs)))
+    return log_result(RUN, reading.facts, reading.tables)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(("form", "column"), [("text", "id"), ("json", "name")])
+def test_parameters_of_a_plan_are_no_part_of_the_statement(server, form, column):
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        connection.execute(f"SET auto_explain.log_format = {form}")
+        for number in range(3):
+            text = f"SELECT {column}, 'x' AS form\n  FROM items WHERE id = %s AND name = %s"
+            connection.execute(text, (number, "it's\nQuery Parameters: "))
+    # The plan has the template of the statement that was sent.
+    (template,) = (one for one in sessions_logged(server).templates if f"{column}, ? as form" in one.text)
+    assert template.text == f"select {column}, ? as form from items where id = ? and name = ?"
+    assert template.executions == 3
+    (plan,) = (one for one in template.examples if one.kind == "plan")
+    assert plan.parameters.startswith("$1 = '") and "Query Parameters: '" in plan.parameters
+    if form == "text":
+        assert plan.text.splitlines()[1].strip() == "FROM items WHERE id = $1 AND name = $2"
+        assert "$1 = '" not in plan.text and "Seq Scan on items" in plan.text
+    (executed,) = evidence_of_log(sessions_logged(server)).statements[template.number].plans
+    scan = executed.root
+    assert executed.source == "executed" and scan.relation == "items"
+    assert scan.kind == "Seq Scan" and scan.condition("Filter").startswith("((id = '")
+
+
+@pytest.mark.postgres
+def test_watching_is_counted_and_left_out(server):
+    before = sessions_logged(server)
+    watch = ServerWatch(server.conninfo())
+    names = "SELECT application_name FROM pg_stat_activity WHERE pid = %s"
+    watch.begin_sampling()
+    try:
+        with psycopg.connect(server.conninfo(), autocommit=True, application_name="shop") as connection:
+            assert connection.execute(names, (watch.pid,)).fetchone() == ("uncork watch",)
+        for _ in range(LOOKUPS):
+            watch.look((), blockers=True)
+    finally:
+        watch.close()
+    found = sessions_logged(server)
+    assert found.own - before.own >= LOOKUPS
+    new = {one.text for one in found.templates} - {one.text for one in before.templates}
+    assert new == {"select application_name from pg_stat_activity where pid = ?"}
+    assert found.findings == ()
+    assert any("uncork watched the server are not counted" in warning for warning in found.warnings)
+
+
+ROWS = 2_000
+PIPELINE, LOOP = (f"INSERT INTO {name} (name, score) VALUES (%s, %s)" for name in ("sent", "waited"))
+
+
+@pytest.mark.postgres
+def test_a_pipeline_is_told_from_a_loop_that_waits_for_each_answer():
+    server = EmbeddedServer({"log_min_duration_statement": 0, "log_line_prefix": "%m [%p] %q%u@%d %a "})
+    server.start()
+    try:
+        with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+            for name in ("sent", "waited"):
+                connection.execute(f"CREATE TABLE {name} (name text, score int)".encode())
+            with connection.transaction():  # psycopg's executemany uses a pipeline
+                rows = [(f"cve {number}", number) for number in range(ROWS)]
+                connection.cursor().executemany(PIPELINE, rows)
+            with connection.transaction():
+                for number in range(ROWS):
+                    connection.execute(LOOP, (f"cve {number}", number))
+                    time.sleep(1e-4)  # as a round trip through a network takes
+        reading = read_logs(LogRequest(tuple(server.logs)))
+    finally:
+        server.stop()
+    templates = log_result(RUN, reading.facts, reading.tables).templates
+    rows = {one.text.split()[2]: one.repetition for one in templates if one.text.startswith("insert")}
+    found = {name.partition("(")[0]: row for name, row in rows.items() if row is not None}
+    assert {name: (row.executions, row.pipelined) for name, row in found.items()} == {
+        "sent": (ROWS, True),
+        "waited": (ROWS, False),
+    }
+
+
+LINE = "2026-11-27 04:00:{second:02}.000 UTC [{second}] u@d app LOG:  duration: 1.5 ms  statement: SELECT 1\n"
+
+
+@pytest.fixture(scope="module")
+def running():
+    with ssh_server() as server:
+        yield server
+
+
+@pytest.fixture
+def reached_server(running, monkeypatch):
+    monkeypatch.setenv("PATH", running.path)
+    return running
+
+
+def log(entries):
+    return "".join(LINE.format(second=number) for number in range(entries)).encode()
+
+
+def read(*texts):
+    return read_logs(log_request([str(text) for text in texts], None, (None, None), 2))
+
+
+def test_a_folder_a_glob_and_a_file_are_read_as_on_this_machine(reached_server, tmp_path, monkeypatch):
+    monkeypatch.setattr(ObjectReader, "range_bytes", 2000)
+    folder = tmp_path / "a folder with 'quotes' $(touch gone)"
+    folder.mkdir()
+    (folder / "one.log").write_bytes(log(30))
+    (folder / "three.log.bz2").write_bytes(bz2.compress(log(20)))
+    (folder / "two.log.gz").write_bytes(gzip.compress(log(10)))
+    (folder / "notes.bin").write_bytes(b"\0")
+    (folder / "in").mkdir()
+    (folder / "in" / "four.log").write_bytes(log(5))
+    whole, local = read(f"{reached_server.address}{folder}"), read(folder)
+    assert whole.facts["entries"] == local.facts["entries"] == 60
+    assert whole.facts["skipped"] == [f"{reached_server.address}{folder}/notes.bin"]
+    assert [file["trouble"] for file in whole.facts["files"]] == [None] * 3
+    assert [file["bytes"] for file in whole.facts["files"]] == [
+        file["bytes"] for file in local.facts["files"]
+    ]
+    assert read(f"{reached_server.address}{tmp_path}/a*/in/f*").facts["entries"] == 5
+    assert not (tmp_path / "gone").exists()
+    with pytest.raises(SetupError, match="the machine has no such file"):
+        read(f"{reached_server.address}{folder}/none.log")
+
+
+def test_a_log_that_grows_counts_as_far_as_it_was_found_and_a_rotated_one_is_named(reached_server, tmp_path):
+    path = tmp_path / "a.log"
+    path.write_bytes(log(10))
+    found = log_request([f"{reached_server.address}{path}"], None, (None, None), 1)
+    path.write_bytes(log(20))  # the same inode
+    assert read_logs(found).facts["entries"] == 10
+    found = log_request([f"{reached_server.address}{path}"], None, (None, None), 1)
+    path.unlink()
+    (facts,) = read_logs(found).facts["files"]
+    assert "the object was deleted while it was read: nothing of it counts" in facts["trouble"]
+
+
+def test_a_failed_login_gives_the_words_of_ssh(reached_server, tmp_path):
+    reached_server.forget("user")
+    try:
+        with pytest.raises(
+            ConnectError, match=r"ssh: .*Permission denied \(publickey.*add a key to ssh-agent"
+        ):
+            read(f"{reached_server.address}/a.log")
+    finally:
+        reached_server.remember("user")
+    reached_server.forget("known")
+    try:
+        with pytest.raises(ConnectError, match=r"Host key verification failed; connect once with ssh"):
+            read(f"{reached_server.address}/a.log")
+    finally:
+        reached_server.remember("known")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        with pytest.raises(
+            ConnectError, match=r"ssh://127.0.0.1:\d+/a.log: ssh: connect to host .*Connection refused"
+        ):
+            read(f"ssh://127.0.0.1:{probe.getsockname()[1]}/a.log")
+
+
+def test_without_ssh_the_program_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert shutil.which("ssh") is None
+    with pytest.raises(UsageError, match=r"ssh://db/a\.log needs the program ssh: install openssh-client"):
+        read("ssh://db/a.log")

@@ -1,9 +1,13 @@
-"""Tables whose columns are declared with their cells."""
+"""Tables whose columns are declared with their cells, words for shares, and the graph of foreign keys."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from fakes.database_results import database_result
+from uncork.model.units import share_text
 from uncork.report.blocks import Table, Value
 from uncork.report.cells import (
     column,
@@ -16,6 +20,8 @@ from uncork.report.cells import (
     table_of,
     without_empty_columns,
 )
+from uncork.report.database.graph import foreign_key_dot
+from uncork.report.words import step_text
 
 
 def titles(table: Table) -> list[str]:
@@ -62,3 +68,40 @@ def test_a_long_table_is_folded():
 )
 def test_a_caption_says_how_much_is_left_out(left, words):
     assert not_shown(left, "other") == words
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0 %"),
+        (0.0004, "under 0.1 %"),
+        (0.004, "0.4 %"),
+        (0.0949, "9.5 %"),
+        (0.62, "62 %"),
+        (0.986, "99 %"),
+        (0.9925, "99.2 %"),
+        (0.9996, "over 99.9 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_only_the_whole_is_100_percent_and_only_nothing_is_0(share, text):
+    assert share_text(share) == text
+
+
+def test_steps_of_time_are_told_in_their_own_unit():
+    assert [step_text(seconds) for seconds in (1, 30, 300, 21_600, 604_800)] == [
+        *("1 s", "30 s", "5 min", "6 h", "7 d")
+    ]
+
+
+def test_names_are_data():
+    result = database_result()
+    (first, *others) = result.tables
+    wild = replace(first, name='<b>"a"&\n')
+    named = replace(result, tables=(wild, *others))
+    assert r'[label="<b>\"a\"&\n\n11.8 GB"]' in foreign_key_dot(named)
+
+
+def test_without_foreign_keys_it_has_no_arrow():
+    bare = database_result(foreign_keys=(), islands=())
+    assert "->" not in foreign_key_dot(bare)

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from fakes.goldens import compare_cases
-from fakes.results import bare_result, comparison, small_result
+from fakes.goldens import compare_cases, terminal
+from fakes.results import bare_result, comparison, large_result, small_result
 from uncork.model.results.experiment import (
     AnswerDifference,
     ArmMetric,
@@ -18,13 +18,28 @@ from uncork.model.results.experiment import (
     GrowthLine,
     OwnMetricFacts,
     PublishedFigure,
+    RequestCounts,
+)
+from uncork.model.results.observer_cost import (
+    CatalogueCost,
+    IdleCost,
+    ObserverCost,
+    ObserverCosts,
+    Pushes,
+    Ratio,
+    Switched,
+    processor_verdict,
 )
 from uncork.model.variant_evidence import EvidenceFacts, WaitShare
 from uncork.model.verdict import Verdict
+from uncork.report.blocks import Fold, Gallery
+from uncork.report.draw.charts import dot_axis
 from uncork.report.experiment.answer import claim_words, interval_words, kernel_words
 from uncork.report.experiment.batches import atomicity_words
 from uncork.report.experiment.document import build_document, next_bottleneck_steps
-from uncork.report.experiment.requests import answer_words, data_check_words
+from uncork.report.experiment.observer_cost import compose_cost_answer, render_costs
+from uncork.report.experiment.requests import answer_words, data_check_words, request_chart_sections
+from uncork.report.experiment.view import View
 from uncork.report.write.html import html_page
 from uncork.report.write.markdown import markdown_text
 
@@ -245,3 +260,201 @@ def test_a_tally_says_succeed_where_success_is_compared():
     )
     assert "fewer succeed: 2 · ✗ slower: 1" in markdown_text(document)
     assert '<b>2</b> <span aria-hidden="true">✗</span> fewer succeed' in html_page(document)
+
+
+CHARTS_MS = 10**6
+SMALL, CHARTS_LARGE = small_result(), large_result()
+CELLS = tuple(dict.fromkeys(c.cell for c in CHARTS_LARGE.comparisons))
+
+
+def counts(cell, workload, variant, succeeded=300, mean_ns=5 * CHARTS_MS, throughput=900.0):
+    return RequestCounts(
+        cell=cell, workload=workload, variant=variant, started=300, succeeded=succeeded,
+        failed=300 - succeeded, timed_out=0,
+        low=max(0, succeeded / 300 - 0.02), high=min(1, succeeded / 300 + 0.02),
+        statuses={"200": succeeded}, errors={"late": 300 - succeeded} if succeeded < 300 else {},
+        throughput=throughput, mean_ns=mean_ns, longest_ns=None if mean_ns is None else 4 * mean_ns,
+    )  # fmt: skip
+
+
+def result(cells=CELLS[:1]):
+    found = []
+    for cell in cells:
+        found += [
+            counts(cell, "select", "char", succeeded=3, mean_ns=220 * CHARTS_MS, throughput=44.0),
+            counts(cell, "select", "uuid"),
+            counts(cell, "delete", "char", mean_ns=None, throughput=None),
+        ]
+    return replace(CHARTS_LARGE, requests=tuple(found))
+
+
+def galleries(found):
+    (section,) = request_chart_sections(View(found))
+    inner = [block for fold in section.blocks if isinstance(fold, Fold) for block in fold.blocks]
+    return [block for block in (*section.blocks, *inner) if isinstance(block, Gallery)]
+
+
+def test_four_charts_and_only_the_share_has_intervals():
+    charts = [chart for gallery in galleries(result()) for chart in gallery.charts]
+    assert [chart.title for chart in charts] == [
+        "Succeeded", "Requests a second", "Mean time of a request", "Longest time of a request",
+    ]  # fmt: skip
+    share, rate, mean, longest = charts
+    assert [(mark.label, mark.variant, mark.value) for mark in share.marks] == [
+        ("select", "char", 0.01), ("select", "uuid", 1.0), ("delete", "char", 1.0),
+    ]  # fmt: skip
+    assert all(mark.low is not None for mark in share.marks)
+    assert all(mark.low is None for chart in (rate, mean, longest) for mark in chart.marks)
+    assert [mark.value for mark in rate.marks] == [44.0, 900.0], "what has no value has no mark"
+
+
+def test_several_cells_fold_and_the_last_one_is_open():
+    (section,) = request_chart_sections(View(result(CELLS[:2])))
+    folds = [block for block in section.blocks if isinstance(block, Fold)]
+    assert [fold.open for fold in folds] == [True, False]
+
+
+def test_without_requests_there_is_nothing():
+    assert list(request_chart_sections(View(SMALL))) == []
+    assert "Requests at a glance" not in markdown_text(build_document(SMALL))
+
+
+def test_a_page_holds_the_drawings_and_markdown_the_figures():
+    page = html_page(build_document(result()))
+    section = page[page.index('id="request-charts"') :]
+    assert len(re.findall(r'<svg[^>]*class="chart"', section.partition("</section>")[0])) == 4
+    assert page.count("var(--v1)") > 4, "colours are the page's"
+    assert "| select | char | 1.0 %<br>\\[0, 3\\] | 44 | 220 ms | 880 ms |" in markdown_text(
+        build_document(result())
+    )
+
+
+def test_times_that_lie_far_apart_stand_on_a_logarithmic_axis_and_shares_on_a_whole_one():
+    (share, _), (mean, _) = (gallery.charts for gallery in galleries(result()))
+    near = replace(mean, marks=mean.marks[:1])
+
+    whole, far, close = map(dot_axis, (share, mean, near))
+    assert (whole.logarithmic, whole.low, whole.high) == (False, 0.0, 1.0)
+    assert far.logarithmic
+    assert (close.logarithmic, close.low) == (False, 0.0)
+
+
+NEAR, FAR = Ratio(0.998, 0.995, 1.001, 12), Ratio(0.9, 0.85, 0.95, 12)
+
+
+def costs_cost(name, verdict, ratio=NEAR, **changes):
+    one = ObserverCost(name, name, "select-only", "all", ratio, ratio, verdict, ratio, None, ratio, 0.004)
+    return replace(one, **changes)
+
+
+FOUND = ObserverCosts(
+    run="r",
+    answer="",
+    practical=0.01,
+    confidence=0.95,
+    noise="the baseline against itself stays within ±1 %",
+    costs=(
+        costs_cost("system", "costs less"),
+        costs_cost("sessions", "costs less"),
+        costs_cost("log_statements", "costs more", FAR, observer_share=None),
+        costs_cost("perf", "not enough evidence", Ratio(0.99, None, None, 3)),
+    ),
+    idle={"system": IdleCost(8, 3.5e6, 4e5, -1e5, 4e5), "sessions": IdleCost(8, 6e6, 7e5, None, None)},
+    skipped={"auto_explain": "the server refuses it: permission denied"},
+)
+
+
+SWITCHED = Switched(
+    quadruples=400,
+    slice_ns=100_200_000,
+    plain=Ratio(0.991, 0.97, 1.012, 100),
+    adjusted=Ratio(0.9968, 0.9931, 1.0005, 100),
+    sure=Ratio(0.9968, 0.992, 1.0016, 100),
+    processor=Ratio(1.004, 1.001, 1.007, 100),
+    processor_sure=Ratio(1.004, 1.0002, 1.0078, 100),
+    others=0.314,
+    stolen=0.01,
+    work=0.5,
+    bound=Ratio(1.001, 1.0001, 1.002, 100),
+    apart=False,
+)
+
+
+READING = CatalogueCost(5, 12, 446e6, 17e6, 64e6, 4_100_000, 960, 60_000_000_000)
+
+
+def agent(pushes):
+    """Return the cost of an agent, whose own processor time is the service's."""
+    alone = costs_cost(
+        "agent", "not enough evidence", service_cpu=Ratio(1.072, 1.01, 1.16, 8), observer_share=None
+    )
+    idle = {"agent": IdleCost(12, 0.0, None, 7.5e6, 1.3e6)}
+    return replace(FOUND, costs=(alone,), idle=idle, pushes=pushes)
+
+
+def with_verdict(name, verdict, ratio):
+    unsure = costs_cost(name, "not enough evidence", processor=ratio)
+    return replace(unsure, processor_verdict=verdict)
+
+
+def switched(*observers, **changes):
+    """Return costs of observers that were switched on and off: each a name and its verdict."""
+    how = replace(SWITCHED, **changes)
+    return replace(FOUND, costs=tuple(costs_cost(name, verdict, switched=how) for name, verdict in observers))
+
+
+UNSURE, LESS = "not enough evidence", "costs less"
+NONE = dict.fromkeys(("plain", "adjusted", "sure", "processor"))
+WIDE = {"sure": Ratio(0.9968, 0.9802, 1.01, 100)}
+CASES = {
+    "several observers": FOUND,
+    "nothing measured": replace(FOUND, costs=()),
+    "two workloads": replace(
+        FOUND, costs=(FOUND.costs[0], costs_cost("system", "costs more", FAR, workload="tpcb-like"))
+    ),
+    "an agent": agent(Pushes(6, 11_300)),
+    "an agent that pushed nothing": agent(Pushes(0, 0)),
+    "processor time decides": replace(
+        FOUND,
+        costs=(
+            with_verdict("system", LESS, Ratio(1.004, 1.001, 1.008, 30)),
+            with_verdict("perf", "costs more", Ratio(1.03, 1.02, 1.04, 30)),
+            replace(FOUND.costs[0], processor_verdict=LESS),
+        ),
+    ),
+    "switched": replace(FOUND, costs=(*switched(("system", LESS)).costs, FOUND.costs[2])),
+    "switched, wide and not decided": switched(("system", UNSURE), **WIDE),
+    "switched, wide and decided": switched(("system", LESS), **WIDE),
+    "too few quadruples": switched(("system", UNSURE), quadruples=9, **NONE),
+    "counted and adjusted throughput differ": switched(("sessions", UNSURE), apart=True),
+    "processor time bounds what throughput does not": switched(
+        ("system", UNSURE), ("sessions", "costs more")
+    ),
+    "processor time bounds nothing": switched(("system", UNSURE), bound=Ratio(1.005, 0.995, 1.015, 100)),
+    "a reading of the catalogue": replace(FOUND, costs=FOUND.costs[:1], catalogue=READING),
+    "a reading of a server elsewhere": replace(FOUND, catalogue=replace(READING, server_ns=None, lock_ns=0)),
+}
+
+
+def test_answers_and_tables():
+    cases = [
+        (name, compose_cost_answer(found), terminal(render_costs, 80)(found)) for name, found in CASES.items()
+    ]
+    assert all(len(line) <= 80 for _, answer, table in cases for line in table.splitlines())
+    compare_cases("report/observer_costs", cases)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.99, 1.009, "costs less"),
+        (1.011, 1.03, "costs more"),
+        (1.001, 1.03, "costs something"),
+        (0.99, 1.02, "not enough evidence"),
+        (None, None, "not enough evidence"),
+    ],
+)
+def test_processor_time_costs_where_it_grows(low, high, verdict):
+    assert processor_verdict(Ratio(1.0, low, high, 9), 0.01, enough=True) == verdict
+    assert processor_verdict(Ratio(1.0, low, high, 9), 0.01, enough=False) == "not enough evidence"
+    assert processor_verdict(None, 0.01, enough=True) == "not enough evidence"

@@ -1,26 +1,40 @@
-"""Experiments: forecasts, resolution, evidence of trials, and hosts of merged runs."""
+"""Experiments from the request to the stored run."""
 
+import json
+import os
 import random
+from datetime import UTC, datetime
 from math import exp
+from pathlib import Path
 
+import jsonschema
 import pytest
 
+from fakes.answered import compare_runs
 from fakes.ports import measured
 from fakes.runners import experiment
+from uncork.analysis.runs.figures import run_figures
 from uncork.cli.console import forecast_words
-from uncork.errors import RunError
+from uncork.errors import RunError, StoreError, UsageError
 from uncork.experiment.plan.forecast import ASSUMED, TYPICAL, Limits, Seen, WorkloadForecast
 from uncork.experiment.plan.order import plan_document
+from uncork.experiment.run.sent_sql import sent_sql
 from uncork.model.block import Slice
 from uncork.model.request import LoadRequest, Statement
 from uncork.model.server import Target
 from uncork.model.stored_run import RunHost
 from uncork.model.trial import Cell
 from uncork.model.variant_evidence import Sampling
-from uncork.requests.source import Options, text_source
+from uncork.report.runs.imported import build_import_document
+from uncork.report.write.html import html_page
+from uncork.report.write.json_document import json_text
+from uncork.report.write.markdown import markdown_text
+from uncork.report.write.schemas import result_schema
+from uncork.requests.source import Options, made_source, starter, text_source
 from uncork.stats.power import Costs
+from uncork.store.layout import read_manifest
 from uncork.workbench.experiment import evidence_collection as trial_evidence
-from uncork.workbench.experiment.checking import cells_seen, plan_with_forecast
+from uncork.workbench.experiment.checking import cells_seen, plan_with_forecast, sql_problems
 from uncork.workbench.experiment.joining import host_numbers
 from uncork.workbench.experiment.resolution import (
     MINUTES,
@@ -29,7 +43,122 @@ from uncork.workbench.experiment.resolution import (
     resolution_sentence,
     resolve_statement,
 )
+from uncork.workbench.profile.imports import Labels, import_results
 from uncork.workbench.profile.stack_recording import Recorded
+
+GOOD = '''\
+[experiment]
+name = "orders"
+question = "Which index?"
+
+[variants.none]
+baseline = true
+values = { index = "" }
+
+[variants.btree]
+values = { index = "CREATE INDEX ON orders (customer);" }
+
+[factors]
+rows = [100, 1000]
+
+[setup]
+sql = """
+CREATE TABLE orders (id int, customer int);
+INSERT INTO orders SELECT n, n % 10 FROM generate_series(1, :rows) AS n;
+:index
+"""
+
+[workloads.find]
+sql = "SELECT id FROM orders WHERE customer = :customer"
+check = "SELECT count(*) FROM orders"
+parameters.customer = { query = "SELECT customer FROM orders" }
+'''
+SELECT = 'sql = "SELECT id FROM orders WHERE customer = :customer"'
+
+
+def problems(text, files=None):
+    spec = made_source(text, files or {}, Options(), "folder/case.toml").spec
+    return [one.text("folder/case.toml", text) for one in sql_problems(spec, "folder/case.toml", text)]
+
+
+def problem(old, new, files=None):
+    text = GOOD.replace(old, new, 1)
+    assert text != GOOD
+    (found,) = problems(text, files)
+    return found
+
+
+@pytest.mark.parametrize("text", [GOOD, starter("experiment"), starter("doctor"), starter("resolution")])
+def test_valid_experiments_have_no_problems(text):
+    assert problems(text) == []
+
+
+def test_cases_and_examples_have_no_problems():
+    root = Path(__file__).parents[3]
+    for path in [*root.glob("python/uncork/cases/*/case.toml"), *root.glob("examples/*/*.toml")]:
+        files = {one.name: one.read_text() for one in path.parent.glob("*.sql")}
+        files |= {str(one.relative_to(path.parent)): one.read_text() for one in path.parent.glob("*/*.sql")}
+        if "[time_zones" not in path.read_text() and "acknowledged" not in path.name:
+            assert problems(path.read_text(), files) == [], path
+
+
+def test_a_mistake_in_the_set_up_has_its_own_line_and_is_reported_once():
+    found = problem("INSERT INTO", "INSRT INTO")
+    assert found == (
+        'folder/case.toml:18: setup.sql: syntax error at or near "INSRT": INSRT INTO orders SELECT n, n % 10 '
+        "FROM generate_series(1, 100) AS n; correct the SQL of variant none"
+    )
+
+
+def test_a_mistake_in_a_variants_value_is_placed_there():
+    assert problem("CREATE INDEX ON", "CREATE INDX ON") == (
+        'folder/case.toml:10: variants.btree.values.index: syntax error at or near "INDX": CREATE INDX '
+        "ON orders (customer); correct the SQL of variant btree"
+    )
+
+
+def test_a_mistake_in_a_file_has_the_files_name_and_line():
+    files = {"find.sql": "SELECT id\n  FROM orders\n WERE customer = :customer\n"}
+    assert problem(SELECT, 'file = "find.sql"', files) == (
+        'folder/find.sql:3: workloads.find.sql: syntax error at or near "customer": WERE customer = '
+        ":customer; correct the SQL"
+    )
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ('"SELECT count(*) FROM orders"', '"SELECT count( FROM orders"',
+     "24: workloads.find.check: syntax error at or near"),
+    ('"SELECT customer FROM orders"', '"SELEC customer"',
+     "25: workloads.find.parameters.customer.query: syntax error"),
+    ('"SELECT customer FROM orders"', '"DELETE FROM orders"',
+     "does not return rows; write a query, such as SELECT"),
+    (SELECT, SELECT[:-1] + '; SELECT 1"', "has 2 statements in one text, which only protocol"),
+    (SELECT, SELECT[:-1] + "'\"", "unterminated quoted string"),
+    ("INSERT INTO orders SELECT", "COPY orders FROM STDIN; SELECT",
+     "COPY from or to the client does not work"),
+    (":index\n", ":index\nVACUUM orders;\n", "VACUUM cannot run together with other statements"),
+    ("CREATE INDEX ON", "CREATE INDEX CONCURRENTLY ON",
+     "; write CREATE INDEX without CONCURRENTLY"),
+    (":index\n", "\\\\copy orders FROM 'x'\n:index\n",
+     "psql's commands do not work here: write SQL"),
+])  # fmt: skip
+def test_what_a_run_would_refuse_is_told_with_its_remedy(old, new, message):
+    assert message in problem(old, new)
+
+
+def test_other_engines_have_their_own_sql():
+    text = GOOD.replace('question = "Which index?"', 'question = "?"\nengine = "sqlite"')
+    assert problems(text.replace("SELECT id", "SELEC id")) == []
+
+
+def test_one_level_at_a_time_is_sent_so_that_many_cells_take_no_time():
+    factors = "".join(f"{name} = {list(range(5))}\n" for name in "abcd")
+    text = GOOD.replace("rows = [100, 1000]", "rows = [1]\n" + factors).replace(
+        ":index\n", "SELECT :a, :b, :c, :d;\n"
+    )
+    spec = made_source(text.replace("values = { index", "#"), {}, Options(), "f").spec
+    assert len([one for one in sent_sql(spec) if one.key == ("setup", "sql")]) == 1 + 4 * 4
+
 
 READ = """
 [workloads.find]
@@ -217,3 +346,88 @@ def test_an_engine_whose_processes_are_not_known_is_told_in_a_line(tmp_path):
 def test_runs_of_one_machine_or_name_share_a_host():
     hosts = [RunHost("a", 1), RunHost("b", 2), RunHost("container", 1), RunHost("a", 9), RunHost("c", 0)]
     assert host_numbers([*hosts, RunHost("d", 0)]) == [1, 2, 1, 1, 3, 4]
+
+
+RESULTS = Path(__file__).parents[2] / "fixtures" / "results"
+AT = datetime(2026, 5, 31, 8, 30, tzinfo=UTC)
+
+
+def import_result(root, path, **labels):
+    (done,) = import_results(root, path, Labels(**labels))
+    return done
+
+
+def test_an_imported_result_is_a_run_of_its_time(tmp_path):
+    done = import_result(tmp_path, RESULTS / "wrk.txt", name="Check out", at=AT, commit="abc")
+    manifest = read_manifest(done.folder)
+    assert done.folder.name == "import-check-out-20260531-083000"
+    assert (manifest.kind, manifest.started_at, manifest.commit) == (
+        "import",
+        "2026-05-31T08:30:00+00:00",
+        "abc",
+    )
+    run = run_figures(done.folder)
+    assert run.figures == done.result.figures
+    assert run.asked["series"] == "Check out"
+
+
+def test_every_result_comes_back_as_it_went_in(tmp_path):
+    for path in sorted(RESULTS.glob("*.*")):
+        if path.suffix != ".md":
+            done = import_result(tmp_path, path)
+            assert run_figures(done.folder).figures == done.result.figures, path.name
+
+
+def test_the_same_result_is_not_imported_twice(tmp_path):
+    first = import_result(tmp_path, RESULTS / "wrk.txt", at=AT)
+    again = import_result(tmp_path, RESULTS / "wrk.txt", at=AT)
+    assert (first.before, again.before) == (False, True)
+    assert again.folder == first.folder
+    assert not import_result(tmp_path, RESULTS / "wrk.txt", at=AT, name="other").before
+
+
+def test_a_file_that_tells_no_time_has_that_of_its_last_change(tmp_path):
+    path = tmp_path / "wrk.txt"
+    path.write_text((RESULTS / "wrk.txt").read_text())
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    done = import_result(tmp_path / "runs", path)
+    assert done.guessed
+    assert done.started_at == "2023-11-14T22:13:20+00:00"
+    assert not import_result(tmp_path / "runs", RESULTS / "pgbench-rate.log").guessed
+
+
+def test_six_imported_results_make_like_runs(tmp_path):
+    text = (RESULTS / "wrk.txt").read_text()
+    folders = []
+    for number, rate in enumerate((44078, 43000, 45100, 44500, 43700, 44900, 43900, 22000)):
+        path = tmp_path / f"{number}.txt"
+        path.write_text(text.replace("Requests/sec:  44078.17", f"Requests/sec:  {rate}"))
+        when = AT.replace(hour=number)
+        folders.append(import_result(tmp_path / "runs", path, name="shop", at=when).folder)
+    (pair,) = compare_runs(tmp_path / "runs", folders[0], [folders[-1]]).pairs
+    found = {one.name: one for one in pair.figures}
+    assert found["throughput"].verdict.value == "slower"
+    assert found["throughput"].like_runs == 6
+
+
+def test_every_form_of_an_imported_result(tmp_path):
+    run = run_figures(import_result(tmp_path, RESULTS / "hyperfine.json", at=AT).folder)
+    jsonschema.validate(json.loads(json_text(run)), result_schema("run-figures"))
+    assert "sleep 0.02" in html_page(build_import_document(run))
+    assert "sleep 0.02" in markdown_text(build_import_document(run))
+
+
+def test_figures_that_are_gone_are_told(tmp_path):
+    done = import_result(tmp_path, RESULTS / "wrk.txt", at=AT)
+    for path in (done.folder / "figures").iterdir():
+        path.unlink()
+    with pytest.raises(StoreError, match="has no metrics"):
+        run_figures(done.folder)
+
+
+def test_what_cannot_be_read_leaves_nothing_behind(tmp_path):
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    for wrong in ("nowhere", "binary", "."):
+        with pytest.raises(UsageError):
+            import_result(tmp_path / "runs", tmp_path / wrong)
+    assert not (tmp_path / "runs").exists()

@@ -1,4 +1,4 @@
-"""Guards: what two measurements mean, how they are stored, and which are resumed."""
+"""Guards from the request to what they keep."""
 
 import os
 from dataclasses import replace
@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from fakes.guards import everything
+from fakes.results import bare_result, comparison
 from uncork.analysis.guard.gates import SAME_ANSWER, Judged, Place, check_of
 from uncork.engines import process
 from uncork.errors import StoreError, UsageError
@@ -16,11 +17,13 @@ from uncork.experiment.guard.sides import parse_side
 from uncork.experiment.spec.gates import parse_gate
 from uncork.model.results.guard import GateOutcome, GuardSide, guard_status
 from uncork.model.trial import Cell
+from uncork.model.verdict import Verdict
 from uncork.requests.guard import GuardRequest, command_text
 from uncork.requests.source import Options
 from uncork.stats.effect import Effect
 from uncork.stats.gates.decision import Decision
 from uncork.store.layout import Attempt, Manifest, write_manifest
+from uncork.workbench.experiment.gate import EXPECTATIONS, Expectation, check, parse_expectation
 from uncork.workbench.guard.confirming import Judgement, measure_and_confirm, unconfirmed
 from uncork.workbench.guard.guards import carry_out_guard, guard_target, resume_guard
 from uncork.workbench.guard.store import (
@@ -32,8 +35,99 @@ from uncork.workbench.guard.store import (
     write_request,
 )
 
+KEPT, BROKEN, UNDECIDED = 0, 3, 4
+STATUS = {
+    "faster": (KEPT, BROKEN, BROKEN, UNDECIDED, BROKEN, UNDECIDED),
+    "slower": (BROKEN, KEPT, BROKEN, UNDECIDED, BROKEN, UNDECIDED),
+    "not-slower": (KEPT, BROKEN, KEPT, UNDECIDED, BROKEN, UNDECIDED),
+    "no-difference": (BROKEN, BROKEN, KEPT, UNDECIDED, BROKEN, UNDECIDED),
+}
+VERDICTS = (
+    Verdict.FASTER,
+    Verdict.SLOWER,
+    Verdict.NO_PRACTICAL_DIFFERENCE,
+    Verdict.NOT_ENOUGH_EVIDENCE,
+    Verdict.REFUSED,
+    Verdict.SKIPPED,
+)
+WAYS = [
+    (expected, verdict, status)
+    for expected, statuses in STATUS.items()
+    for verdict, status in zip(VERDICTS, statuses, strict=True)
+]
+
+
+def test_every_expectation_is_tested_with_every_verdict():
+    assert set(STATUS) == set(EXPECTATIONS)
+    assert set(VERDICTS) == set(Verdict)
+
+
+@pytest.mark.parametrize(("expected", "verdict", "status"), WAYS)
+def test_a_verdict_keeps_breaks_or_leaves_open_an_expectation(expected, verdict, status):
+    result = bare_result(comparison("uuid", verdict, reason="why"))
+    found, sentences = check(result, [Expectation("uuid", expected)])
+    assert found == status
+    wanted = [] if status == KEPT else [f"expected {expected}: uuid on select is {verdict} (why)"]
+    assert sentences == wanted
+
+
+def test_a_sentence_names_the_cell():
+    cell = (("rows", "10"), ("index", "none"))
+    result = bare_result(comparison("uuid", Verdict.SLOWER, 1.2, 1.1, 1.3, cell=cell, reason="why"))
+    assert check(result, [Expectation("uuid", "faster")])[1] == [
+        "expected faster: uuid on select at rows=10,index=none is slower (why)"
+    ]
+
+
+def test_one_broken_comparison_is_enough_and_open_ones_are_not_mentioned_beside_it():
+    result = bare_result(
+        comparison("uuid", Verdict.FASTER, workload="select"),
+        comparison("uuid", Verdict.NOT_ENOUGH_EVIDENCE, workload="insert"),
+        comparison("uuid", Verdict.SLOWER, 1.2, 1.1, 1.3, workload="delete"),
+    )
+    status, sentences = check(result, [Expectation("uuid", "faster")])
+    assert status == BROKEN
+    assert [sentence.split()[4] for sentence in sentences] == ["delete"]
+
+
+def test_other_variants_do_not_matter():
+    result = bare_result(comparison("uuid"), comparison("bytea", Verdict.SLOWER, 1.2, 1.1, 1.3))
+    assert check(result, [Expectation("uuid", "faster")]) == (KEPT, [])
+
+
+def test_several_expectations_are_all_checked():
+    result = bare_result(comparison("uuid"), comparison("bytea", Verdict.NOT_ENOUGH_EVIDENCE))
+    assert check(result, [Expectation("uuid", "faster"), Expectation("bytea", "faster")])[0] == UNDECIDED
+    assert check(result, [Expectation("uuid", "slower"), Expectation("bytea", "faster")])[0] == BROKEN
+    assert check(result, []) == (KEPT, [])
+
+
+def test_an_expectation_is_read_from_text():
+    assert parse_expectation("uuid=not-slower", ["char", "uuid"]) == Expectation("uuid", "not-slower")
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("uuid",
+     "--expect uuid: write VARIANT=EXPECTATION with one of faster, slower, not-slower, no-difference"),
+    ("uuid=better",
+     "--expect uuid=better: write VARIANT=EXPECTATION with one of "
+     "faster, slower, not-slower, no-difference"),
+    ("uid=faster", '--expect uid=faster: there is no variant "uid"; did you mean "uuid"?'),
+    ("x=faster", '--expect x=faster: there is no variant "x"; expected one of char, uuid'),
+])  # fmt: skip
+def test_an_expectation_that_makes_no_sense_is_refused(text, message):
+    with pytest.raises(UsageError) as raised:
+        parse_expectation(text, ["char", "uuid"])
+    assert str(raised.value) == message
+
+
+def test_an_expectation_about_nothing_that_was_compared_is_not_kept():
+    result = bare_result(comparison("uuid"))
+    assert check(result, [Expectation("char", "faster")])[0] != KEPT
+
+
 PLACE = Place(parse_gate("p50 < +5%"), Cell((("rows", "10"),)), "get")
-KEPT, BROKEN, UNDECIDED = GateOutcome.KEPT, GateOutcome.BROKEN, GateOutcome.UNDECIDED
+GUARDS_KEPT, GUARDS_BROKEN, GUARDS_UNDECIDED = GateOutcome.KEPT, GateOutcome.BROKEN, GateOutcome.UNDECIDED
 
 
 def judged(outcome, place=PLACE, ratio=1.2, high=1.4):
@@ -67,9 +161,9 @@ def guarded(first, second, *, acknowledged=(), twice=True):
 
 
 def test_what_is_broken_twice_alarms_with_the_second_measurement():
-    (check,), measured, said = guarded([judged(BROKEN)], [judged(BROKEN, ratio=1.15)])
+    (check,), measured, said = guarded([judged(GUARDS_BROKEN)], [judged(GUARDS_BROKEN, ratio=1.15)])
     assert (check.outcome, check.confirmed, check.ratio, check.candidate) == (
-        BROKEN,
+        GUARDS_BROKEN,
         True,
         1.15,
         pytest.approx(115.0),
@@ -79,33 +173,37 @@ def test_what_is_broken_twice_alarms_with_the_second_measurement():
     assert said == ['looks broken: "p50 < +5%"; measuring again to confirm']
 
 
-@pytest.mark.parametrize("second", [KEPT, UNDECIDED])
+@pytest.mark.parametrize("second", [GUARDS_KEPT, GUARDS_UNDECIDED])
 def test_what_is_not_broken_again_is_not_decided(second):
-    (check,), _, _ = guarded([judged(BROKEN)], [judged(second)])
-    assert (check.outcome, check.confirmed) == (UNDECIDED, False)
-    verb = "confirm" if second is KEPT else "decide"
+    (check,), _, _ = guarded([judged(GUARDS_BROKEN)], [judged(second)])
+    assert (check.outcome, check.confirmed) == (GUARDS_UNDECIDED, False)
+    verb = "confirm" if second is GUARDS_KEPT else "decide"
     assert f"it looked broken (1.2), but a second measurement did not {verb} it" in check.reason
     assert guard_status([check]) == 4
 
 
 def test_what_was_refused_once_only_is_not_decided():
     place = Place(SAME_ANSWER, PLACE.cell, "get")
-    (check,), _, _ = guarded([judged(BROKEN, place)], [])
-    assert (check.outcome, check.confirmed, check.unit) == (UNDECIDED, False, "")
+    (check,), _, _ = guarded([judged(GUARDS_BROKEN, place)], [])
+    assert (check.outcome, check.confirmed, check.unit) == (GUARDS_UNDECIDED, False, "")
     assert check.reason == "it looked broken (because), but a second measurement did not find it"
 
 
 def test_only_what_looks_broken_is_measured_again_and_replaced():
     other = Place(parse_gate("p99 < +5%"), PLACE.cell, "get")
-    checks, measured, _ = guarded([judged(KEPT, other), judged(BROKEN)], [judged(BROKEN)])
-    assert [(one.outcome, one.confirmed) for one in checks] == [(KEPT, None), (BROKEN, True)]
+    checks, measured, _ = guarded(
+        [judged(GUARDS_KEPT, other), judged(GUARDS_BROKEN)], [judged(GUARDS_BROKEN)]
+    )
+    assert [(one.outcome, one.confirmed) for one in checks] == [(GUARDS_KEPT, None), (GUARDS_BROKEN, True)]
     assert measured == [None, {PLACE}]
 
 
 @pytest.mark.parametrize("options", [{"acknowledged": ("p50 < +5%",)}, {"twice": False}])
 def test_what_needs_no_second_measurement_stays_as_it_was(options):
-    checks, measured, said = guarded([judged(KEPT), judged(UNDECIDED), judged(BROKEN)], [], **options)
-    assert [one.outcome for one in checks] == [KEPT, UNDECIDED, BROKEN]
+    checks, measured, said = guarded(
+        [judged(GUARDS_KEPT), judged(GUARDS_UNDECIDED), judged(GUARDS_BROKEN)], [], **options
+    )
+    assert [one.outcome for one in checks] == [GUARDS_KEPT, GUARDS_UNDECIDED, GUARDS_BROKEN]
     assert [one.confirmed for one in checks] == [None] * 3
     assert (measured, said) == ([None], [])
     assert guard_status(checks[:2]) == 4
@@ -114,15 +212,15 @@ def test_what_needs_no_second_measurement_stays_as_it_was(options):
 
 def test_an_interrupted_guard_alarms_nothing():
     check, kept = unconfirmed(
-        [judgement(judged(BROKEN)), judgement(judged(KEPT))], "the guard was interrupted"
+        [judgement(judged(GUARDS_BROKEN)), judgement(judged(GUARDS_KEPT))], "the guard was interrupted"
     )
-    assert (check.outcome, check.confirmed) == (UNDECIDED, False)
+    assert (check.outcome, check.confirmed) == (GUARDS_UNDECIDED, False)
     assert check.reason == "it looks broken (because), but the guard was interrupted"
-    assert kept.outcome is KEPT
+    assert kept.outcome is GUARDS_KEPT
 
 
 def test_an_interval_without_end_has_no_ends():
-    check = check_of(judged(UNDECIDED, high=float("inf")))
+    check = check_of(judged(GUARDS_UNDECIDED, high=float("inf")))
     assert (check.low, check.high) == (None, None)
     assert check.cell == (("rows", "10"),)
 
