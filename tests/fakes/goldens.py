@@ -39,3 +39,15 @@ def spoken(document):
     """Return the reasons of a document, and its steps with their commands, a line each."""
     steps = [step.text + (f"\n  {step.command}" if step.command else "") for step in document.steps]
     return "\n".join(document.reasons), "\n".join(steps)
+
+
+def compare_answers(name, answer):
+    """Compare the answers to the texts of ``golden/<name>.txt`` with those beside them.
+
+    A text follows "==== " and may have several lines; its answer follows "----".
+    """
+    path = _GOLDENS / f"{name}.txt"
+    blocks = path.read_text(encoding="utf-8").removeprefix("==== ").split("\n==== ")
+    asked = [block.split("\n----\n")[0] for block in blocks]
+    found = "\n".join(f"==== {text}\n----\n{answer(text)}" for text in asked)
+    compare(path, found.rstrip("\n") + "\n")
