@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.goldens import compare_answers
 from uncork.model.database.catalogue import Catalogue, ColumnFacts, ConstraintFacts, FunctionFacts, ViewFacts
 from uncork.model.database.workload import (
     CalledOperation,
@@ -177,19 +178,8 @@ def test_stored_values_have_the_part_of_null_and_keys_do_not_collide():
     assert build("UPDATE orders SET customer = customer + $1 WHERE id = $2").sets[0][0] == "1"
 
 
-@pytest.mark.parametrize(
-    ("sql", "reason"),
-    [
-        ("VACUUM orders", "utility"),
-        ("SELECT * FROM orders WHERE made > now() - $1::interval", "$1 is unknown"),
-        ("SELECT * FROM orders WHERE tags = $1", "values of orders.tags are unknown"),
-        ("SELECT * FROM other WHERE a = $1", "not in the catalogue"),
-        ("SELECT * FROM orders WHERE made > date_trunc($1, now())", "$1 is unknown"),
-        ("INSERT INTO orders (tags) VALUES ($1)", "cannot make up a value"),
-    ],
-)
-def test_what_cannot_be_drawn_is_missing_with_the_reason(sql, reason):
-    assert reason in build(sql)
+def test_what_cannot_be_drawn_is_missing_with_the_reason():
+    compare_answers("profile/not_drawn", build)
 
 
 def test_without_counts_a_statement_has_no_rate():
@@ -271,24 +261,14 @@ def test_keys_of_documents_that_all_texts_share_replace_their_parameters():
     assert with_keys(template, []) == template
 
 
-@pytest.mark.parametrize(
-    ("template", "text", "keyed"),
-    [
-        ("f(x, $1) = $2", "f(x, 'k') = 'v'", "f(x, 'k') = $2"),
-        ("date_trunc($1, at AT TIME ZONE $2) = $3", "date_trunc('day', at at time zone 'UTC') = $1",
-         "date_trunc('day', at AT TIME ZONE 'UTC') = $3"),
-        ("to_tsvector($1, t.body) @@ to_tsquery($2, $3)",
-         "to_tsvector('simple', t.body) @@ to_tsquery('simple', 'word')",
-         "to_tsvector('simple', t.body) @@ to_tsquery($2, $3)"),
-        ("lower(left(name, $1)) = lower($2)", "lower(left(name, 3)) = lower('A')",
-         "lower(left(name, 3)) = lower($2)"),
-        ("extract($1 FROM at) = $2", "extract(hour FROM at) = 5", "extract(hour FROM at) = $2"),
-        ("x IN ($1, $2) AND (a = $3)", "x IN (1, 2) AND (a = 3)", "x IN ($1, $2) AND (a = $3)"),
-    ],
-)  # fmt: skip
-def test_constants_of_indexable_expressions_replace_their_parameters(template, text, keyed):
-    start = "SELECT 1 FROM t WHERE "
-    assert with_keys(start + template, [start + text]) == start + keyed
+def test_constants_of_indexable_expressions_replace_their_parameters():
+    """Each is a template, and a text with its constants."""
+
+    def answer(texts):
+        template, text = (f"SELECT 1 FROM t WHERE {condition}" for condition in texts.split("\n"))
+        return with_keys(template, [text])
+
+    compare_answers("profile/constant_keys", answer)
 
 
 def wanted(sql, *seen):
@@ -303,52 +283,14 @@ def sampling(sql, *values, seen=(), reason=""):
     return build(sql, known=replace(KNOWN, samples=samples), seen=seen)
 
 
-@pytest.mark.parametrize(
-    ("condition", "expression", "shape"),
-    [
-        ("lower(o.note) = $1", "lower(note)", "value"),
-        ("$1 = lower(note)", "lower(note)", "value"),
-        ("lower(note) = lower($1)", "lower(note)", "value"),
-        ("lower(note) IN ($1, $2)", "lower(note)", "value"),
-        ("lower(note) = ANY ($1::text[])", "lower(note)", "value"),
-        ("lower(note) LIKE $1", "lower(note)", "value"),
-        ("note::int BETWEEN $1 AND $2", "note::int", "value"),
-        ("(customer % 7, id) < ($1, $2)", "customer % 7", "value"),
-        ("tags = $1", "tags", "value"),
-        ("tags @> $1::text[]", "tags", "part"),
-        ("$1 <@ tags", "tags", "part"),
-        ("tags <@ $1", "tags", "value"),
-        ("tags && ARRAY[$1::text]", "tags", "element"),
-        ("$1 = ANY (tags)", "tags", "element"),
-        ("tags ? $1", "tags", "key"),
-        ("to_tsvector('simple', note) @@ plainto_tsquery('simple', $1)",
-         "to_tsvector('simple', note)", "word"),
-        ("to_tsquery($1) @@ tags", "tags", "word"),
-        ("tags @> $1::date", "tags", "element"),
-        ("$1::bigint <@ tags", "tags", "element"),
-        ("$1 <<= lower(note)::inet", "lower(note)::inet", "value"),
-    ],
-)  # fmt: skip
-def test_values_of_expressions_arrays_and_documents_are_read_from_rows(condition, expression, shape):
-    (found,) = wanted(f"SELECT * FROM orders o WHERE {condition}")
-    assert (found.table, found.sql, found.shape) == ("orders", expression, shape)
+def test_values_of_expressions_arrays_and_documents_are_read_from_rows():
+    """None are read for columns with statistics, several tables, aggregates, and keys that no text shows."""
 
+    def answer(condition):
+        found = wanted(f"SELECT * FROM orders o, customers c WHERE {condition}")
+        return "\n".join(f"{one.table}: {one.sql}, the {one.shape}" for one in found) or "none"
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "id = $1",  # has statistics
-        "o.id + c.id = $1",  # two tables
-        "unknown(missing) = $1",
-        "count(*) = $1",
-        "(SELECT max(id) FROM orders) = $1",
-        "CASE WHEN current_date > made THEN 1 END = $1",
-        "note ->> $2 = $1",  # no text of a session shows the key
-        "lower(note) || $1 = note",
-    ],
-)
-def test_no_rows_are_read_for_other_expressions(condition):
-    assert wanted(f"SELECT * FROM orders o, customers c WHERE {condition}") == ()
+    compare_answers("profile/sampled_expressions", answer)
 
 
 def test_a_constant_in_an_expression_is_the_one_that_the_application_always_writes():

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.goldens import compare_answers
 from uncork.errors import SpecError, UsageError
 from uncork.load.again import http_spec_of
 from uncork.load.http import check_http, http_plan, without_secrets
@@ -166,40 +167,17 @@ def test_a_stored_plan_repeats_the_load_and_holds_no_secret():
         http_spec_of(literal)
 
 
-@pytest.mark.parametrize(("before", "after", "message"), [
-    ("weight = 8", 'weight = "8"', 'shop.toml:24: requests.0.weight: expected a whole number; found "8"'),
-    ("weight = 8", "wieght = 8", '24: requests.0.wieght: unknown key "wieght"; did you mean "weight"?'),
-    ("exists =", "exist =", '27: requests.0.checks.exist: unknown key "exist"; did you mean "exists"?'),
-    ('"/items/{id}"', '"/items/{ident}"', "21: requests.0: uses {ident}, which has no value"),
-    ("{user.name}", "{user.nick}", "uses {user.nick}, which has no value; did you mean"),
-    ("${SHOP_WORD}", "${NO_SUCH}", "11: login.0: uses ${NO_SUCH}, but there is no environment variable"),
-    ('"/start?color={color}"', '"/start?t={last}"', "login.1: uses {last}, which has no value"),
-    ("X-Csrf", 'X-Csrf", json = "/a', "login.0.capture.csrf: expected exactly one of json, header and"),
-    ("(\\d+)", "(\\d+", 'the regular expression "id="(\\d+"" is not valid'),
-    ('"1..200000"', '"9..1"', '5: variables.id: "9..1" is empty: 9 is above 1; swap them'),
-    ('"1..200000"', '"many"',
-     '5: variables.id: expected whole numbers such as "1..200000"; found "many"'),
-    ("words.txt", "bare.csv", "8: variables.word: bare.csv has no rows"),
-    ("words.txt", "ragged.csv", "ragged.csv: row 2 has 1 values, but the header has 2 columns"),
-    ("words.txt", "nowhere.txt", 'could not open file "/r/nowhere.txt"'),
-    ('"/items"\njson', '"/items"\nbody = "x"\njson', "requests.1.json: and body both give the body"),
-    ('{"id": {id}, "word"', '{"id": {id} "word"', "requests.1.json: is not JSON: Expecting ','"),
-    ('url = "/items"', 'url = "items"', "32: requests.1.url: must begin with a slash"),
-    ('url = "/items"\n', "", "requests.1.url: is required but missing"),
-    ('"PUT"', '"put"', "a method must be a word in capital letters"),
-    ('"/token"', '"token"', 'a JSON pointer must begin with "/"'),
-    ('method = "PUT"', 'name = "read"', '"read" is used twice'),
-    ("http://h:8080/other", "http://else/other",
-     '"http://else/other?page={page}" is not on http://h:8080'),
-    ("[[requests]]\nname", "[[request]]\nname", 'unknown key "request"; did you mean "requests"?'),
-    ("weight = 8", "weight = 8\nweight = 9", "shop.toml:"),
-])  # fmt: skip
-def test_mistakes_are_reported_with_line_and_key(before, after, message):
-    assert before in SHOP
-    text = SHOP.replace(before, after, 1)
-    with pytest.raises(UsageError) as caught:
-        read(text)
-    assert message in str(caught.value)
+def test_mistakes_are_reported_with_line_and_key():
+    """Each is a text of the file, and what stands in its place."""
+
+    def answer(mistake):
+        before, _, after = mistake.partition("\n=> ")
+        assert before in SHOP
+        with pytest.raises(UsageError) as caught:
+            read(SHOP.replace(before, after, 1))
+        return str(caught.value)
+
+    compare_answers("requests/file_mistakes", answer)
 
 
 def test_a_step_of_the_login_needs_what_earlier_steps_capture():

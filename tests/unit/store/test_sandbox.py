@@ -4,6 +4,7 @@ from contextlib import closing
 
 import pytest
 
+from fakes.goldens import compare_answers
 from fakes.ports import measured
 from fakes.stored_loads import store_load
 from uncork.analysis.runs.listing import read_runs
@@ -61,46 +62,16 @@ def test_without_a_table_the_tables_are_listed(reader):
     assert {"trials", "plans", "database_plans"} <= set(names)
 
 
-@pytest.mark.parametrize("query", [
-    "COPY trials TO '{folder}/out.csv'",
-    "COPY trials TO '{file}' (FORMAT parquet)",
-    "WITH x AS (COPY trials TO '{file}' (FORMAT parquet)) SELECT * FROM x",
-    "WITH x AS (COPY trials TO '{folder}/out.csv' (RETURN_FILES true)) SELECT * FROM x",
-    "EXPLAIN ANALYZE COPY trials TO '{folder}/out.csv'",
-    "EXPORT DATABASE '{folder}/out'",
-    "ATTACH '{folder}/out.db'",
-    "INSTALL httpfs",
-    "LOAD httpfs",
-    "SET enable_external_access = true",
-    "RESET lock_configuration",
-    "PRAGMA enable_profiling",
-    "CALL enable_logging()",
-    "SELECT * FROM enable_logging(storage = 'file', storage_path = '{folder}/out')",
-    "SELECT * FROM read_csv('/etc/passwd')",
-    "SELECT * FROM read_text('{folder}/secret.txt')",
-    "SELECT * FROM read_blob('{file}')",
-    "SELECT * FROM read_parquet('{file}')",
-    "SELECT * FROM read_parquet('s3://bucket/key.parquet')",
-    "SELECT * FROM glob('{folder}/*')",
-    "FROM '{file}'",
-    "SELECT (SELECT count(*) FROM read_text('/etc/passwd')) FROM trials",
-    "SELECT * FROM duckdb_secrets()",
-    "SELECT getenv('HOME')",
-    "FROM contents",
-    "DELETE FROM trials",
-    "DROP VIEW trials",
-    "CREATE TABLE more AS SELECT 1",
-    "SELECT 1; COPY trials TO '{folder}/out.csv'",
-    "",
-    "-- nothing",
-    "SELECT variant FORM trials",
-])  # fmt: skip
-def test_a_query_touches_nothing_but_the_tables(reader, run, query):
+def test_a_query_touches_nothing_but_the_tables(reader, run):
     (file,) = (run / "trials").glob("*.parquet")
     before = contents(run)
-    with pytest.raises(UsageError) as refused:
-        reader.ask_sandboxed(query.format(folder=run, file=file), 10)
-    assert "Traceback" not in str(refused.value)
+
+    def answer(query):
+        with pytest.raises(UsageError) as refused:
+            reader.ask_sandboxed(query.format(folder=run, file=file), 10)
+        return str(refused.value).replace(str(file), "FILE").replace(str(run), "FOLDER")
+
+    compare_answers("requests/sandboxed", answer)
     assert contents(run) == before
 
 
