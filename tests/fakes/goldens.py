@@ -4,7 +4,10 @@ import os
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from fakes.terminals import shown
+from uncork.errors import UncorkError
 
 _GOLDENS = Path(__file__).parents[1] / "golden"
 
@@ -51,3 +54,19 @@ def compare_answers(name, answer):
     asked = [block.split("\n----\n")[0] for block in blocks]
     found = "\n".join(f"==== {text}\n----\n{answer(text)}" for text in asked)
     compare(path, found.rstrip("\n") + "\n")
+
+
+def compare_mistakes(name, text, read, count=-1):
+    """Compare what is said of a text with one change with ``golden/<name>.txt``.
+
+    A change is what the text has, and after "=> " what stands there instead; `read` refuses the result.
+    """
+
+    def answer(change):
+        before, _, after = change.partition("\n=> ")
+        assert before in text
+        with pytest.raises(UncorkError) as refused:
+            read(text.replace(before, after, count))
+        return str(refused.value)
+
+    compare_answers(name, answer)

@@ -1,11 +1,13 @@
 """Changes that are known: read with clear errors, written to be read again, and what they do."""
 
 import datetime
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes.goldens import compare_mistakes
 from uncork.errors import UsageError
 from uncork.experiment.guard.acknowledged import (
     acknowledge,
@@ -55,37 +57,8 @@ def test_a_file_is_read():
     assert parse_acknowledged("", file="known.toml") == ()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("[[change]]\ngate", "[[changes]]\ngate",
-         'known.toml:2: changes: unknown key "changes"; the file may contain only'),
-        ('by = "Ada"', 'author = "Ada"', 'known.toml:7: change 1: author: unknown key "author"'),
-        ('reason = "the new index"\n', "",
-         "known.toml:11: change 2: reason: is required but missing"),
-        ('reason = "the new index"', 'reason = " "',
-         'change 2: reason: expected text in quotes; found " "'),
-        ('reason = "the new index"', "reason = 3",
-         "change 2: reason: expected text in quotes; found 3"),
-        ('until = "2026-12-31"', 'until = "soon"',
-         'until: expected a date such as "2026-05-31"; found "soon"'),
-        ("p99 < +5%", "p99 < 5%",
-         'known.toml:3: change 1: gate: gate "p99 < 5%": expected baseline, a change'),
-        ("+12%", "+3%", 'limit: +3% is within the gate\'s own bound "p99 < +5%"; give a wider one'),
-        ("+12%", "20ms",
-         'limit: expected a limit in the form of the gate "p99 < +5%"; found "20ms"'),
-        ("+12%", "much", "limit: expected baseline, a change such as +5%"),
-        ('date = "2026-05-30"\n', 'date = "2026-05-30"\nworkload = "others"\n',
-         'known.toml:15: change 2: workload: the gate applies to "orders", not to "others"'),
-        ('"the new index"', '"the new index', "known.toml:13: not valid TOML"),
-        ("# ours\n", "change = 3\n[x]\n", "known.toml:"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_told_with_file_line_and_key(old, new, message):
-    assert old in FILE
-    with pytest.raises(UsageError) as caught:
-        parse_acknowledged(FILE.replace(old, new), file="known.toml")
-    assert message in str(caught.value)
+def test_what_is_wrong_is_told_with_file_line_and_key():
+    compare_mistakes("spec/acknowledged", FILE, partial(parse_acknowledged, file="known.toml"))
 
 
 def test_all_that_is_wrong_is_told_at_once():

@@ -4,6 +4,7 @@ from contextlib import closing
 
 import pytest
 
+from fakes.goldens import compare_mistakes
 from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, MemorySink
 from uncork.errors import SpecError
 from uncork.experiment.plan.order import cells
@@ -121,48 +122,8 @@ def test_a_variant_may_bring_sql_of_its_own():
     assert statement.sql.endswith("AS batch (id, name) -- values")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ([('batching = "values"\nchunk = 50\n', "")],
-         "case.toml:13: variants.many.batching: is missing; workload add needs it for its batch"),
-        ([('batching = "values"', 'batching = "copy"')],
-         "case.toml:15: variants.many.chunk: works only with batching"),
-        ([('batching = "values"', 'batching = "bulk"')],
-         'variants.many.batching: expected "rows", "transact'),
-        ([("[10, 100]", "[10, 0.5]")],
-         "workloads.add.batch.rows: expected a whole number of at least 1"),
-        ([('rows = ":rows"', "rows = 0")],
-         "workloads.add.batch.rows: expected a whole number of at least 1"),
-        ([('rows = ":rows"', 'rows = ":row"')],
-         "workloads.add.batch.rows: expected a whole number of at least 1"),
-        ([("[10, 100]", "[10, 101]")],
-         "101 rows cannot be divided into equal chunks of 26 to 50 rows"),
-        ([("FROM :batch", "FROM other")],
-         "must read its rows from :batch, or name its columns, because there"),
-        ([("SELECT id, name FROM :batch", "VALUES (:id, :name)")],
-         "workloads.add.sql: must read its rows from :batch, because there is a batch"),
-        ([('check = "SELECT id, name FROM item"\n', "")], "workloads.add: a batch needs check"),
-        ([("operations = 1\n", 'duration = "1s"\n')],
-         "a batch uses up its rows; give operations instead of duration"),
-        ([("operations = 1\n", "operations = 1\ntransaction = true\n")],
-         "remove transaction; for a batch, each variant's batching decides it"),
-        ([("operations = 1\n", 'operations = 1\nstate = "keep"\n')],
-         'undo contradicts state = "keep"'),
-        ([("operations = 1\n", 'operations = 1\nparameters.id = { query = "SELECT 1" }\n')],
-         "give either batch.query or parameters, not both"),
-        ([('query = "SELECT * FROM fresh ORDER BY id;"\n', "")],
-         "batch.columns must have the same names as the parameters, or come from batch.query; these "
-         "differ: id, name"),
-        ([("id > :rows", "id > :row")],
-         "workloads.add.undo: uses :row, which is not a value, factor"),
-        ([("FROM fresh", "FROM :fresh")],
-         "workloads.add.batch.query: uses :fresh, which is not a value"),
-        ([("rows = [10, 100]", "rows = [10, 100]\nbatch = [1]")], ":batch stands for the rows"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_refused_with_its_place(changes, message):
-    assert message in problems(*changes)
+def test_what_cannot_be_is_refused_with_its_place():
+    compare_mistakes("spec/batches", GOOD, parse, 1)
 
 
 def test_a_variant_sends_a_statement_of_its_own_that_names_the_columns():

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from uncork.errors import SpecError
+from fakes.goldens import compare_mistakes
 from uncork.experiment.plan.order import plan_forecasts
 from uncork.experiment.run.measuring import Measuring
 from uncork.experiment.run.request import trial_request
@@ -72,24 +72,5 @@ def test_its_workloads_are_measured_in_separate_trials(connections, in_turns):
     assert bool(plan_forecasts(spec, {})) is in_turns
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (('metric = "throughput"', 'metric = "latency_p50"'),
-         'workloads.read.metric: must be "throughput", because variant now opens a connection for each'),
-        (('metric = "throughput"', 'metric = "throughput"\nplacement = "together"'),
-         "workloads.read.placement: cannot be together, because variant now opens a connection"),
-        (('"new"', '"new"\nengine = "sqlite"'),
-         'variants.now.connections: "new" works only with postgresql, not sqlite'),
-        (('"new"', '"newer"'), 'variants.now.connections: expected "keep" or "new"'),
-        (('sql = "SELECT 1"\nmetric = "throughput"',
-          'metric = "throughput"\n[workloads.read.http]\nrequests = ["/"]\n'
-          '[services.web]\ncommand = ["web"]'),
-         "variants.now.connections: is only for SQL, but workload read sends HTTP requests; remove it"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_measured_is_refused_with_its_place(change, message):
-    assert change[0] in FILE
-    with pytest.raises(SpecError) as raised:
-        parse(FILE.replace(*change, 1))
-    assert message in str(raised.value)
+def test_what_cannot_be_measured_is_refused_with_its_place():
+    compare_mistakes("spec/connections", FILE, parse, 1)

@@ -1,9 +1,7 @@
 """Questions to the variants' data, and extensions that these need."""
 
-import pytest
-
+from fakes.goldens import compare_mistakes
 from fakes.ports import FakeClock, FakeLoad, FakeServer, MemorySink
-from uncork.errors import SpecError
 from uncork.experiment.plan.order import cells
 from uncork.experiment.plan.placement import Placements
 from uncork.experiment.run.ledger import Ledger
@@ -70,17 +68,5 @@ def test_extensions_come_before_the_set_up_and_leave_its_lines_where_they_are():
     )
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ("< :rows", "< :row", "checks.duplicates.sql: uses :row, which is not a value"),
-        ('sql = "SELECT count', 'other = "SELECT count', "checks.duplicates.other: unknown key"),
-        ('["timescaledb"]', '["timescale db"]', "variants.parts.extensions"),
-        ('["timescaledb"]', '["x"]\nengine = "duckdb"',
-         "extensions: works only with postgresql, not duckdb"),
-    ],
-)  # fmt: skip
-def test_what_makes_no_sense_is_told(old, new, told):
-    with pytest.raises(SpecError) as raised:
-        parse(FILE.replace(old, new))
-    assert told in str(raised.value)
+def test_what_makes_no_sense_is_told():
+    compare_mistakes("spec/data_checks", FILE, parse)

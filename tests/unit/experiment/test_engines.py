@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fakes.goldens import compare_mistakes
 from fakes.ports import MILLISECOND
 from uncork.errors import SetupError, SpecError
 from uncork.experiment.plan.order import cells
@@ -85,26 +86,8 @@ def test_variants_share_data_only_on_the_same_engine():
     assert placements.of(cell, Arm("row", again=True)) == (cell, Arm("row"))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (("duckdb", "dukdb"), 'case.toml:10: variants.column.engine: there is no engine "dukdb"; did you mean "duckdb"?'),
-        (("duckdb", "oracle"), "expected one of clickhouse, dbapi:MODULE, duckdb, mysql, postgresql, sqlite"),
-        (('"duckdb"', '"dbapi:"'), 'there is no engine "dbapi:"'),
-        (("settings = { threads = 1 }", "connect = { host = 'a' }"), "connect: works only with mysql and dbapi, not duckdb"),
-        (("settings = { threads = 1 }", 'batching = "copy"'), "batching: works only with postgresql, not duckdb"),
-        (("workloads.find", "workloads.fnd"), 'variants.column.workloads.fnd: there is no such workload; did you mean "find"?'),
-        (("FROM item WHERE id = :id", "FROM item WHERE id = :ix"), 'uses :ix, which is not a value, factor or parameter; expected one of id, rows'),
-        (("range(:rows)", "range(:row)"), 'variants.column.setup.sql: uses :row'),
-        (("workloads.find.sql = \"FROM item WHERE id = :id\"", 'workloads.find.sql = ["FROM item WHERE id = :id", "FROM item"]'), "has 2 statements but the workload has 1"),
-        (('setup.sql = "CREATE TABLE item AS SELECT * FROM range(:rows) AS r(id)"', "setup = {}"), "variants.column.setup: has no SQL; add sql or file"),
-    ],
-)  # fmt: skip
-def test_what_an_engine_cannot_do_is_refused_with_its_place(change, message):
-    assert change[0] in FILE
-    with pytest.raises(SpecError) as raised:
-        parse(FILE.replace(*change, 1))
-    assert message in str(raised.value)
+def test_what_an_engine_cannot_do_is_refused_with_its_place():
+    compare_mistakes("spec/engines", FILE, parse, 1)
 
 
 def test_settings_of_a_server_that_no_variant_runs_on_are_refused():

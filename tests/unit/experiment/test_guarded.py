@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.goldens import compare_mistakes
 from uncork.errors import UsageError
 from uncork.experiment.guard.experiment import SideRequest, guarded
 from uncork.experiment.guard.sides import Side, parse_side
@@ -171,32 +172,8 @@ def test_what_is_asked_is_as_the_candidate_asks_and_told():
     )
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (("[workloads.get]", "[workloads.fetch]"),
-         "different workloads, get, other and fetch, other; choose common ones"),
-        (("max = 3000", "max = 9"),
-         "workloads.get.parameters.id differs: {'generator': {'kind': 'unif"),
-        (('["SELECT 1", "SELECT 2"]', '"SELECT 1"'),
-         "workloads.other: statements of an operation differs: 2 and 1"),
-        (("[stop]", "[factors]\nrows = [1, 2]\n[stop]"),
-         "factors differs: nothing and {'rows': [1, 2]}"),
-        (("[stop]", "[server.settings]\nfsync = 'off'\n[stop]"),
-         "server differs: nothing and {'settings'"),
-        (('"SELECT 2"]', '"SELECT 2"]\ntransaction = true'),
-         "workloads.other.transaction differs: nothing and True"),
-        (('"SELECT 2"]', '"SELECT 2"]\nundo = "SELECT 3"'),
-         "workloads.other.undo is there differs: False and True"),
-        (('"SELECT 2"]', '"SELECT 2"]\nprotocol = "simple"'),
-         "protocol differs: nothing and simple"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_asked_of_both_is_one_error_that_names_it(change, told):
-    with pytest.raises(UsageError) as error:
-        derive(candidate=asked("candidate", FILE.replace(*change)))
-    assert "the baseline's file and the candidate's file cannot be compared: " in str(error.value)
-    assert told in str(error.value)
+def test_what_cannot_be_asked_of_both_is_one_error_that_names_it():
+    compare_mistakes("spec/guarded", FILE, lambda text: derive(candidate=asked("candidate", text)))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.goldens import compare_mistakes
 from fakes.ports import MILLISECOND, FakeClock, FakeLoad, FakeServer, FakeServices, MemorySink
 from uncork.errors import ServerCrash, SetupError, SpecError
 from uncork.experiment.plan.order import cells
@@ -132,64 +133,8 @@ def test_a_variant_may_have_another_file_under_the_name_that_its_service_knows()
     assert job != replace(job, digest=service_jobs(spec, cell, "wide")[0].digest)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (('service = "api"\nvalues = { pool = "60"', 'service = "aip"\nvalues = { pool = "60"'),
-         '22: variants.wide.service: there is no service "aip"; did you mean "api"?'),
-        (("services.api.environment = { EXTRA", "services.apu.environment = { EXTRA"),
-         '25: variants.narrow.services.apu: there is no such service; did you mean "api"?'),
-        (('after = ["api"]', 'after = ["apis"]'),
-         '15: services.front.after: there is no service "apis"; did you mean "api"?'),
-        (('ready = "/health"', 'ready = "/health"\nafter = ["front"]'),
-         '10: services.api.after: "front" must be listed before api: services start in the order of the file'),
-        (('POOL = ":pool"', 'POOL = ":pol"'),
-         '8: services.api.environment.POOL: uses :pol, which is not a value or factor; did you mean "pool"?'),
-        (('POOL = ":pool"', 'PORT = "80"'),
-         "8: services.api.environment.PORT: PORT is set by uncork; choose another name"),
-        (('"/items/{id}"', '"/items/{ident}"'),
-         "44: workloads.find.http.requests: uses {ident}, which is not a parameter, value or factor"),
-        (("[workloads.find.parameters.id]", "[workloads.find.parameters.other]"),
-         "47: workloads.find.parameters.other: is never used; write {other} in a request"),
-        (('answer = "same"', 'answer = "same"\nsql = "SELECT 1"'),
-         "42: workloads.find.sql: is only for SQL, but this workload sends HTTP requests"),
-        (('answer = "same"', "transaction = true"),
-         "41: workloads.find.transaction: is only for SQL, but this workload sends HTTP requests"),
-        (("[variants.fronted]", '[variants.fronted]\nengine = "duckdb"'),
-         "32: variants.fronted.engine: a file with services needs postgresql, but this variant runs on duckdb"),
-        (("[variants.fronted]", '[variants.fronted]\nbatching = "rows"'),
-         "32: variants.fronted.batching: is only for SQL, but workload find sends HTTP requests"),
-        (("[variants.fronted]", '[variants.fronted]\nworkloads.find.sql = "SELECT 1"'),
-         "31: variants.fronted.workloads.find: is only for SQL, but this workload sends HTTP requests"),
-        (('version = "2"', 'version = "4"'),
-         '29: variants.narrow.http.version: expected "1.1", "2" or "3"; found "4"'),
-        (('version = "2"', 'version = "3"'),
-         '29: variants.narrow.http.version: HTTP/3 is always encrypted; add tls = true to [services.api]'),
-        (('timeout = "5s"', 'version = "3"'),
-         '45: workloads.find.http.version: HTTP/3 is always encrypted; add tls = true to [services.front]'),
-        (('"/items/{id}"', '"items/{id}"'),
-         '44: workloads.find.http.requests.0.path: a path must begin with "/"; found "items/{id}"'),
-        (('timeout = "5s"', 'ignore = ["age"]'),
-         '45: workloads.find.http.ignore.0: a place in JSON begins with "/", as in "/items/*/age"; found "age"'),
-        (('timeout = "5s"', 'ignore_text = ["("]'),
-         '45: workloads.find.http.ignore_text.0: "(" is not a regular expression: '),
-        (('method = "POST"', 'metod = "POST"'),
-         '44: workloads.find.http.requests.1.metod: unknown key "metod"; did you mean "method"?'),
-        (('files = ["queries.py"]', 'files = ["other.py"]'),
-         '11: services.api.files: cannot read "other.py": No such file or directory; paths are relative to this file'),
-        (('files = ["queries.py"]', 'files = ["../other.py"]'),
-         '11: services.api.files: "../other.py" must be in the folder of this file, or below it'),
-        (('[setup]', '[setup]\nstatistics = "keep"'), '34: setup: statistics = "keep" needs copy_of'),
-        (('[setup]', '[setup]\ncopy_of = "postgresql://app:hidden@db/shop"'),
-         "35: setup.copy_of: must not contain a password; use PGPASSWORD or ~/.pgpass"),
-        (("CREATE TABLE event (id integer)", "CREATE TABLE :pool ()"),
-         "18: databases.events.sql: uses :pool, but this database is the same for all variants and cells"),
-    ],
-)  # fmt: skip
-def test_a_wrong_file_is_refused_with_line_key_and_reason(change, message):
-    with pytest.raises(SpecError) as refused:
-        parse(changed(change))
-    assert f"case.toml:{message}" in str(refused.value)
+def test_a_wrong_file_is_refused_with_line_key_and_reason():
+    compare_mistakes("spec/services", FILE, parse)
 
 
 def test_requests_need_a_service():

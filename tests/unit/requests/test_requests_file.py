@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.goldens import compare_answers
+from fakes.goldens import compare_mistakes
 from uncork.errors import SpecError, UsageError
 from uncork.load.again import http_spec_of
 from uncork.load.http import check_http, http_plan, without_secrets
@@ -168,16 +168,7 @@ def test_a_stored_plan_repeats_the_load_and_holds_no_secret():
 
 
 def test_mistakes_are_reported_with_line_and_key():
-    """Each is a text of the file, and what stands in its place."""
-
-    def answer(mistake):
-        before, _, after = mistake.partition("\n=> ")
-        assert before in SHOP
-        with pytest.raises(UsageError) as caught:
-            read(SHOP.replace(before, after, 1))
-        return str(caught.value)
-
-    compare_answers("requests/file_mistakes", answer)
+    compare_mistakes("requests/file_mistakes", SHOP, read, 1)
 
 
 def test_a_step_of_the_login_needs_what_earlier_steps_capture():
