@@ -40,19 +40,6 @@ def test_cluster_names_shows_the_published_figure_beside_the_measured_one(uncork
 
 
 @pytest.mark.thorough
-def test_the_full_case_has_the_120_cells_of_the_talk():
-    from uncork.requests.source import Options, case_source
-
-    spec = case_source("cluster-names", Options(), full=True).spec
-    assert list(spec.workloads) == ["select", "insert", "delete"]
-    cells = 1
-    for factor in spec.factors:
-        cells *= len(spec.levels(factor))
-    assert cells * len(spec.workloads) * len(spec.variants) == 120
-    assert spec.stop.budget <= 30 * 60 * 10**9
-
-
-@pytest.mark.thorough
 def test_clair_shows_the_cost_of_a_row_and_what_a_batch_is(uncork):
     options = ["--set", "stored=10000", "--set", "rows=100", "--budget", "40s", "--precision", "99%"]
     done = uncork("case", "run", "clair", *options)
@@ -78,25 +65,6 @@ def test_clair_shows_the_cost_of_a_row_and_what_a_batch_is(uncork):
     assert bulk
     assert max(bulk) < 1
     assert [figure["name"] for figure in result["figures"]][3] == "database peak CPU"
-
-
-@pytest.mark.thorough
-def test_clair_by_default_stores_a_million_and_in_full_every_size():
-    from uncork.requests.source import Options, case_source
-
-    default, full = (case_source("clair", Options(), full=whole).spec for whole in (False, True))
-    assert list(default.levels("stored")) == list(full.levels("stored")) == ["1000000"]
-    assert list(default.levels("rows")) == ["1000"]
-    assert list(full.levels("rows")) == ["100", "1000", "10000", "100000"]
-    assert default.stop.budget <= 120 * 10**9
-    assert {variant.batching for variant in full.variants.values()} == {
-        "rows",
-        "transaction",
-        "pipeline",
-        "values",
-        "unnest",
-        "copy",
-    }
 
 
 NO_WHOLE_HOURS = (
@@ -130,37 +98,11 @@ def test_time_zones_refuses_the_published_table_and_shows_what_each_way_costs(un
     assert "Australia/Lord_Howe" in stored_file(folder, "time_zones.offsets.sql").read_text()
 
 
-@pytest.mark.thorough
-def test_time_zones_sweeps_sessions_in_full_and_shows_both_ends_by_default():
-    from uncork.requests.source import Options, case_source
-
-    default, full = (case_source("time-zones", Options(), full=whole).spec for whole in (False, True))
-    assert list(default.levels("sessions")) == ["1", "8"]
-    assert default.workloads["report"].fitted
-    assert list(full.levels("sessions")) == ["1", "2", "4", "8", "16", "32"]
-    assert default.stop.budget <= 240 * 10**9
-    assert full.engines == ("postgresql", "duckdb", "clickhouse")
-    assert "('Asia/Kathmandu', '2024-01-01 00:00:00', '2025-01-01 00:00:00', 20700)" in full.made["offsets"]
-
-
 SMALL = ("--set", "documents=2000", "--precision", "99%")
 
 
 def by_variant(result, workload, part="comparisons"):
     return {item["variant"]: item for item in result[part] if item["workload"] == workload}
-
-
-@pytest.mark.thorough
-def test_analysis_api_by_default_is_the_road_the_heavy_request_and_the_view():
-    from uncork.requests.source import Options, case_source
-
-    default, full = (case_source("analysis-api", Options(), full=whole).spec for whole in (False, True))
-    assert list(default.workloads) == ["simple", "analysis", "newest", "count", "write"]
-    assert list(default.levels("documents")) == ["20000"]
-    assert default.stop.budget <= 220 * 10**9
-    only = {"simple-by-all", "all-at-once", "cliff", "newest-by-walk", "of-an-object"}
-    assert set(full.workloads) - set(default.workloads) == only
-    assert "cliff-stops" in set(full.variants) - set(default.variants)
 
 
 @pytest.mark.thorough
@@ -249,17 +191,3 @@ def test_message_archive_in_small_compares_environments_and_tells_what_their_key
     assert "Requests at a glance" in page
     assert "at least three sizes and three rounds" in page
     assert "/id: requests per second, one table and partitioned by id" in page
-
-
-@pytest.mark.thorough
-def test_message_archive_by_default_measures_a_million_within_two_minutes_and_in_full_everything():
-    from uncork.requests.source import Options, case_source
-
-    default, full = (case_source("message-archive", Options(), full=whole).spec for whole in (False, True))
-    assert list(default.levels("rows")) == ["1000000"]
-    assert default.stop.budget <= 2 * 60 * 10**9
-    assert len(full.levels("rows")) > 2, "growth needs three sizes"
-    assert {"brin", "arrays"} == set(full.variants) - set(default.variants)
-    assert set(full.workloads) - set(default.workloads) == {"topic", "category", "open"}
-    assert all(facts.fitted for facts in default.workloads.values())
-    assert full.workloads["raw"].clients == 10

@@ -163,6 +163,7 @@ MISTAKES = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "status", "message"), [one[1:] for one in MISTAKES], ids=[one[0] for one in MISTAKES]
 )

@@ -12,11 +12,8 @@ import pytest
 @pytest.mark.parametrize(
     "words",
     [
-        ("--help",),
         ("load", "sql", "--help"),
         ("frobnicate",),
-        ("report", "nope"),
-        ("case", "list"),
         ("profile", "cpu", "--command", "sh", "-c", "pwd > seen; echo $COLUMNS >> seen; exit 3"),
     ],
     ids=" ".join,

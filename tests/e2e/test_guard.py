@@ -36,7 +36,7 @@ shared_buffers = "32MB"
 practical = "40%"
 budget = "100s"
 blocks = 2
-maximum_rounds = 40
+maximum_rounds = 12
 """
 SCHEMA = """
 CREATE TABLE t (id int, f text);
@@ -143,7 +143,7 @@ def test_the_same_on_both_sides_is_refused_unless_asked_for_and_then_no_alarm(pr
     refused = project("guard", "experiment.toml")
     assert (refused.returncode, project.runs) == (1, [])
     assert "both sides are the same: variant plain; name a difference" in refused.stderr
-    done = project("guard", "experiment.toml", "--same", "--budget", "40s")
+    done = project("guard", "experiment.toml", "--same", "--budget", "20s")
     assert done.returncode in (0, 4), done.stdout
     assert results(project)[0]["status"] in (0, 4)
 

@@ -157,6 +157,7 @@ def test_two_logs_are_compared(uncork):
     assert any((folder / "comparison.html").is_file() for folder in uncork.runs)
 
 
+@pytest.mark.thorough
 def test_templates_that_only_one_of_two_reports_shows_are_neither_new_nor_gone(uncork):
     names = [f"t{number}" for number in range(MOST_TEMPLATES + 300)]
     for file, costliest_last in (("before.log", names), ("after.log", names[::-1])):
@@ -460,34 +461,3 @@ def test_python_names_servers_too(fleet, tmp_path):
         assert set(run.table("log_origins").arrow()["server"].to_pylist()) == {"db1", "db2"}
     with pytest.raises(UsageError, match=r'server x=/nope: no log matches "/nope"'):
         api.profile_logs(*logs, runs=runs, progress=False, server={"x": "/nope"})
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--server", "db1"], "--server db1: write NAME=PATTERN, such as db1=/logs/db1/"),
-        (["--server", "=logs"], "--server =logs: write NAME=PATTERN"),
-        (["--server", "a*=logs"], "--server a*=logs: write NAME=PATTERN"),
-        (["--server", "a="], "--server a=: write NAME=PATTERN"),
-        (["--server", "a=/nope"], '--server a=/nope: no log matches "/nope"'),
-        (["--server", "a=FLEET/db1"], "--server: no pattern matches FLEET/db2/postgresql-1.log.gz, "),
-        (
-            ["--server", "a=FLEET", "--server", "b=FLEET/db2"],
-            "--server: FLEET/db2/postgresql-1.log.gz matches the patterns of two servers, a and b; make one "
-            "of them narrower",
-        ),
-        (["--servers", "by-host"], '--servers "by-host": expecting by-folder'),
-        (["--only-server", "db1"], "--only-server requires --server or --servers by-folder"),
-        (
-            ["--servers", "by-folder", "--only-server", "db3"],
-            "--only-server db3: no server is left; the servers are db1, db2",
-        ),
-    ],
-)
-def test_a_mistake_is_told_before_anything_is_read(uncork, fleet, words, message):
-    words = [word.replace("FLEET", str(fleet)) for word in words]
-    done = uncork("profile", "logs", fleet / "db1", fleet / "db2", *words)
-    assert done.returncode == 1
-    assert message.replace("FLEET", str(fleet)) in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
-    assert not uncork.runs

@@ -48,6 +48,7 @@ def folder(tmp_path_factory):
         "letter.txt": "Dear Sir or Madam,\nno log is this.\n",
         "letters/letter.txt": "Dear Sir or Madam,\nno log is this.\n",
         "timeless.log": "[7] LOG:  duration: 1 ms  statement: SELECT 1\n",
+        **{f"fleet/db{number}/a.log": line("SELECT 1", at_ms=0, ms=number) for number in (1, 2)},
         "newest.log": "".join(line("SELECT 1", at_ms=ms, ms=1.5) for ms in range(9000, 0, -1000)),
         "own.txt": "hello\n",
         "table.csv": f"{TABLE}2026-05-01,p99,1\n2026-05-02,p99,slow\n",
@@ -56,7 +57,7 @@ def folder(tmp_path_factory):
         "wrk.txt": (TESTS / "fixtures" / "results" / "wrk.txt").read_text(),
     }
     for name, text in files.items():
-        (found / name).parent.mkdir(exist_ok=True)
+        (found / name).parent.mkdir(parents=True, exist_ok=True)
         (found / name).write_text(text)
     (found / "nofiles").mkdir()
     (found / "logs.7z").write_bytes(b"7z\xbc\xaf\x27\x1c\x00\x04")

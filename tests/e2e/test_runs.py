@@ -379,6 +379,7 @@ def test_every_second_of_a_load_is_had_with_its_time(uncork, exports_load):
     assert figures["throughput"] == pytest.approx(result.operations_per_second)
 
 
+@pytest.mark.thorough
 def test_long_loads_are_sent_in_several_requests(uncork):
     store_load(uncork.folder / "runs", 1, seconds=1700)
     lines = uncork("export", "--otlp", "-").stdout.splitlines()
