@@ -1,27 +1,14 @@
 """Definitions of indexes taken apart, and written again."""
 
-import pytest
-
+from fakes.goldens import compare_answers
 from uncork.model.database.index import IndexKey, IndexShape, create_index, drop_index
 from uncork.profile.shapes.index_shape import index_shape
 
 
-@pytest.mark.parametrize(
-    ("definition", "shape"),
-    [
-        ("CREATE INDEX i ON public.orders USING btree (customer_id, placed DESC)",
-         IndexShape("orders", (IndexKey("customer_id"), IndexKey("placed", descending=True)),
-                    name="i")),
-        ("CREATE UNIQUE INDEX i ON orders USING btree (lower(email) text_pattern_ops) INCLUDE (id)",
-         IndexShape("orders", (IndexKey("", "lower(email)", opclass="text_pattern_ops"),),
-                    included=("id",), unique=True, name="i")),
-        ("CREATE INDEX i ON orders USING gin (body jsonb_path_ops) WHERE (state = 'new'::text)",
-         IndexShape("orders", (IndexKey("body", opclass="jsonb_path_ops"),), method="gin",
-                    predicate="state = 'new'::text", name="i")),
-    ],
-)  # fmt: skip
-def test_an_index_is_taken_apart(definition, shape):
-    assert index_shape(definition, "i", "orders") == shape
+def test_an_index_is_taken_apart():
+    compare_answers(
+        "answers/profile/an_index_is_taken_apart", lambda definition: index_shape(definition, "i", "orders")
+    )
 
 
 def test_what_is_no_index_is_none():

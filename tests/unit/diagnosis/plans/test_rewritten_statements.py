@@ -4,6 +4,7 @@ import pytest
 
 from fakes.evidence import a_function
 from fakes.findings import compare_findings
+from fakes.goldens import compare_answers
 from fakes.planned_evidence import column, evidence, index, plan, primary_key, statement, table
 from uncork.diagnosis.rules.plans import per_row, planning, whole_tables
 from uncork.diagnosis.rules.plans.rewrite import (
@@ -166,28 +167,8 @@ def test_a_subquery_below_materialize_is_executed_once_for_each_of_its_own_rows(
     assert found.headline == "A subquery on post is executed again for each of 40 000 rows"
 
 
-@pytest.mark.parametrize(
-    ("sql", "joined"),
-    [
-        ("SELECT id, (SELECT sum(amount) FROM payment WHERE payment.client = client.id) AS paid "
-         "FROM client WHERE region < $1",
-         "SELECT id, joined.joined_value AS paid FROM client LEFT JOIN (SELECT payment.client AS "
-         "joined_key, sum(amount) AS joined_value FROM payment GROUP BY payment.client) AS joined "
-         "ON joined.joined_key = client.id WHERE region < $1"),
-        ("SELECT (SELECT count(*) FROM book b WHERE a.id = b.author AND b.sold > $1), a.name "
-         "FROM author AS a JOIN city c ON c.id = a.city ORDER BY a.name LIMIT $2",
-         "SELECT coalesce(joined.joined_value, 0) AS count, a.name FROM author AS a JOIN city c "
-         "ON c.id = a.city LEFT JOIN (SELECT b.author AS joined_key, count(*) AS joined_value FROM book "
-         "AS b WHERE b.sold > $1 GROUP BY b.author) AS joined ON joined.joined_key = a.id "
-         "ORDER BY a.name LIMIT $2"),
-        ("SELECT id, (SELECT max(at) FROM visit v WHERE v.client = client.id) FROM client",
-         "SELECT id, joined.joined_value AS max FROM client LEFT JOIN (SELECT v.client AS joined_key, "
-         "max(at) AS joined_value FROM visit AS v GROUP BY v.client) AS joined "
-         "ON joined.joined_key = client.id"),
-    ],
-)  # fmt: skip
-def test_the_aggregate_of_each_row_is_joined(sql, joined):
-    assert joined_aggregate(sql) == joined
+def test_the_aggregate_of_each_row_is_joined():
+    compare_answers("answers/diagnosis/the_aggregate_of_each_row_is_joined", joined_aggregate)
 
 
 @pytest.mark.parametrize(
