@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import urllib.request
@@ -19,8 +17,7 @@ import psycopg
 import pytest
 
 from fakes.account_service import SETUP, account_service, over_http2
-from fakes.http2_servers import Peer
-from fakes.http_servers import answer, nginx, scripted
+from fakes.http_servers import nginx
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.ports import free_port
 
@@ -116,18 +113,6 @@ def test_http_2_over_tls_and_every_form_of_the_result(uncork, load, server):
     assert "first byte" in done.stdout
 
 
-def test_the_limit_of_requests_a_connection_is_named(uncork, load):
-    done = load("limited", "/small.txt", "-n", 5000)
-    assert done.returncode == 0, done.stderr
-    told = " ".join(done.stdout.split())
-    assert "connections, each after 1 000 requests: its limit of requests per connection" in told
-    done = load("limited_two", "/small.txt", "-n", 5000, "--h2", "--on-close", "stop")
-    assert done.returncode == 2
-    told = " ".join(done.stdout.split())
-    assert "4 000 of 5 000 requests were not started" in told
-    assert "after 1 000 requests with GOAWAY" in told
-
-
 def test_what_fails_is_told_kept_and_the_exit_status_says_so(uncork, load):
     done = load("plain", "/missing", "-n", 20)
     assert done.returncode == 2
@@ -142,56 +127,6 @@ def test_what_fails_is_told_kept_and_the_exit_status_says_so(uncork, load):
     assert done.returncode == 0
     done = load("expired", "/small.txt", "-n", 20)
     assert done.returncode == 2
-
-
-def cuts_short(connection: socket.socket, number: int) -> None:
-    answer(connection, count=20)
-    answer(connection, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", count=1)
-
-
-def falls_silent(connection: socket.socket, number: int) -> None:
-    answer(connection, count=20)
-    while connection.recv(65536):
-        pass
-
-
-def resets_streams(connection: socket.socket, number: int) -> None:
-    peer = Peer(connection)
-    for count, stream in enumerate(peer.requests(), 1):
-        peer.answer(stream) if count % 21 else peer.send(struct.pack(">BHBBLL", 0, 4, 3, 0, stream, 2))
-
-
-def floods(connection: socket.socket, number: int) -> None:
-    peer = Peer(connection)
-    for count, stream in enumerate(peer.requests(), 1):
-        if count <= 20:
-            peer.answer(stream)
-            continue
-        peer.send(struct.pack(">BHBBL", 0, 1, 1, 0, stream), b"\x88")
-        for _ in range(100):
-            peer.send(struct.pack(">BHBBL", 0, 0, 9, 0, stream) * 1_000)
-
-
-@pytest.mark.parametrize(
-    ("serve", "kind", "words"),
-    [
-        (cuts_short, "truncated", ()),
-        (falls_silent, "timed out", ("--timeout", "200ms")),
-        (resets_streams, "stream reset", ("--h2",)),
-        (floods, "header too long", ("--h2",)),
-    ],
-)
-def test_a_server_that_errs_is_told_and_what_went_well_is_kept(uncork, serve, kind, words):
-    with scripted(serve) as port:
-        done = uncork("load", "http", "-n", 63, *words, f"http://127.0.0.1:{port}/", timeout=120)
-    assert done.returncode == 2, done.stderr
-    told = " ".join(done.stdout.split())
-    assert f"Failed requests by kind: 3 × {kind}; first message: " in told
-    assert "Traceback" not in done.stderr
-    result = result_of(uncork.runs[0])
-    assert result["counts"]["errors"] == {kind: 3}
-    assert result["counts"]["succeeded"] == 60
-    assert result["operation"]["p50_ns"] > 0
 
 
 def test_an_answer_that_waits_for_an_acknowledgement_is_named_with_what_to_do(uncork, load):

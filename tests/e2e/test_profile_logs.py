@@ -247,15 +247,6 @@ def test_no_entry_is_lost_in_silence(uncork):
     assert file["continuations"] == 20_000
 
 
-def test_a_range_of_time(uncork):
-    path = uncork.write("".join(line("SELECT 1", second=second) for second in range(8)), "some.log")
-    done = uncork(
-        "profile", "logs", path, "-b", "2026-01-01T00:00:02", "-e", "2026-01-01 00:00:05+00:00", "--json"
-    )
-    result = json.loads(done.stdout)
-    assert (result["entries"], result["outside"]) == (3, 5)
-
-
 def test_passwords_of_the_log_are_not_kept(uncork):
     lost = "no entry: ALTER USER a PASSWORD 'hunter2'\n"
     path = uncork.write(lost + line("CREATE USER a PASSWORD 'hunter2'"), "some.log")
@@ -264,15 +255,6 @@ def test_passwords_of_the_log_are_not_kept(uncork):
     files = [one for one in folder.rglob("*") if one.is_file()]
     assert files and not any(b"hunter2" in one.read_bytes() for one in files)
     assert "PASSWORD '***'" in (folder / "report.html").read_text().replace("&#39;", "'")
-
-
-def test_a_log_without_durations_says_so(uncork):
-    path = uncork.write(
-        '2026-01-01 00:00:01.000 UTC [7] u@d app ERROR:  relation "a" does not exist\n', "some.log"
-    )
-    done = uncork("profile", "logs", path)
-    assert done.returncode == 0
-    assert done.stdout.startswith("The log has no durations, so only its errors are known.")
 
 
 def test_a_log_that_is_cut_short_is_told_and_ends_with_2(uncork):
