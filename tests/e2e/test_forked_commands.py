@@ -14,6 +14,7 @@ import pytest
     [
         ("load", "sql", "--help"),
         ("frobnicate",),
+        ("case", "list"),
         ("profile", "cpu", "--command", "sh", "-c", "pwd > seen; echo $COLUMNS >> seen; exit 3"),
     ],
     ids=" ".join,

@@ -93,6 +93,7 @@ def test_answers_reasons_and_steps():
         "transactions that pause": forgetful(4_500),
         "what a log lacks": replace(bare, missing=missing_of_log(bare)),
         "no durations": answer_log(silent),
+        "no durations but errors": answer_log(replace(silent, errors=log_result(templates=1).errors)),
         "a rejected line": answer_log(quiet(files=(file,), rejected=1, rejected_lines=rejected)),
         "an entry without a time": answer_log(quiet(untimed=1)),
         "entries without a time": answer_log(quiet(untimed=1_200)),
