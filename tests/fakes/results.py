@@ -119,6 +119,7 @@ def comparison(
     """Return one comparison; without arguments, a variant that is clearly faster."""
     if verdict in (Verdict.REFUSED, Verdict.SKIPPED):
         ratio = low = high = None
+    numbers = {"rounds": 0 if ratio is None else 10, "e_value": None if ratio is None else 900.0}
     return Comparison(
         cell=cell,
         workload=workload,
@@ -128,12 +129,12 @@ def comparison(
         ratio=ratio,
         low=low,
         high=high,
-        rounds=0 if ratio is None else 10,
         std_dev=None if ratio is None else 0.02,
-        e_value=None if ratio is None else 900.0,
         value=None if ratio is None else 1e6 * ratio,
         baseline_value=None if ratio is None else 1e6,
-        **{"direction": verdict.value if verdict in (Verdict.FASTER, Verdict.SLOWER) else None} | more,
+        **numbers
+        | {"direction": verdict.value if verdict in (Verdict.FASTER, Verdict.SLOWER) else None}
+        | more,
     )
 
 

@@ -13,13 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg.conninfo import make_conninfo
-from uncork.engines.copying.answers import ScratchAnswers
 
-from uncork.engines import database_copy, extensions
+from uncork.engines import database_copy, setting_check
 from uncork.engines.connecting import connect_to_watch
 from uncork.engines.copying.chosen_settings import start_settings
 from uncork.engines.copying.database import copy_source
-from uncork.engines.copying.scratch import unstable_columns
+from uncork.engines.copying.scratch import ScratchDatabase, unstable_columns
 from uncork.engines.database_copy import dump_programs
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.postgres import embedded_server, existing_server
@@ -526,7 +525,7 @@ def test_what_a_server_has_not_got_is_told(embedded):
 
 
 def test_a_library_that_is_not_loaded_is_told(embedded, monkeypatch):
-    monkeypatch.setitem(extensions.LIBRARIES, "pg_prewarm", "pg_prewarm")
+    monkeypatch.setitem(setting_check.LIBRARIES, "pg_prewarm", "pg_prewarm")
     with psycopg.connect(embedded.conninfo(), autocommit=True) as control:
         told = extensions_lacking(control, ["pg_prewarm"])
         assert "add pg_prewarm to shared_preload_libraries, and restart the server" in told
@@ -534,7 +533,7 @@ def test_a_library_that_is_not_loaded_is_told(embedded, monkeypatch):
 
 
 def test_a_server_of_our_own_loads_it(monkeypatch):
-    monkeypatch.setitem(extensions.LIBRARIES, "pg_prewarm", "pg_prewarm")
+    monkeypatch.setitem(setting_check.LIBRARIES, "pg_prewarm", "pg_prewarm")
     server = embedded_server({"shared_buffers": "32MB"})
     server.start()
     try:
@@ -661,7 +660,7 @@ def scratch(embedded):
         control.execute("CREATE DATABASE answers")
     with psycopg.connect(embedded.conninfo("answers"), autocommit=True) as own:
         own.execute(TABLES)
-    with ScratchAnswers(embedded.conninfo("answers")) as found:
+    with ScratchDatabase(embedded.conninfo("answers")) as found:
         yield found
 
 

@@ -27,7 +27,7 @@ from uncork.report.cure.answer import answer_cure
 from uncork.workbench.cure.handing import hand_over_application
 from uncork.workbench.cure.loops import LoopProver, loop_plan
 from uncork.workbench.cure.proving import rehearse
-from uncork.workbench.cure.transactions import TransactionPlan
+from uncork.workbench.cure.transactions import plan_variants
 from uncork.workbench.cure.trials import measure_arms, without_violations
 from uncork.workbench.cure.variants import VariantProver, pool_plan
 
@@ -460,7 +460,7 @@ def plan(*candidates):
     finding = replace(HOT, candidates=candidates)
     arms, reason = transaction_arms(finding, found)
     assert not reason
-    return TransactionPlan(finding, found, arms)
+    return plan_variants(finding, found, arms)
 
 
 @pytest.mark.thorough

@@ -322,7 +322,7 @@ def count(server, query: str) -> str | None:
 
 
 def test_restoring_undoes_what_a_trial_changed(built):
-    with built._databases.open(CELL, ARM) as connection:
+    with built.open(CELL, ARM) as connection:
         connection.execute("DELETE FROM t WHERE id <= 100")
     assert count(built, "SELECT count(*) FROM t") == "4900"
     built.restore(CELL, ARM)
@@ -337,7 +337,7 @@ def test_restored_data_is_vacuumed_and_analysed(built):
 def test_warming_reads_every_table_and_index_into_the_cache(built):
     built.restore(CELL, ARM)
     built.warm(CELL, ARM)
-    with built._databases.open(CELL, ARM) as connection:
+    with built.open(CELL, ARM) as connection:
         connection.execute("CREATE EXTENSION pg_buffercache")
         cached = connection.execute(
             "SELECT c.relname, count(*) * 8192 = pg_relation_size(c.oid) FROM pg_buffercache b "
@@ -399,7 +399,7 @@ def test_sizes_name_tables_and_indexes_with_depth(built):
 
 def test_snapshots_count_what_one_arm_did(built):
     before = built.snapshot(CELL, ARM)
-    with built._databases.open(CELL, ARM) as connection, connection.transaction():
+    with built.open(CELL, ARM) as connection, connection.transaction():
         connection.execute("UPDATE t SET f = 'y' WHERE id = 1")
     after = built.snapshot(CELL, ARM)
     assert after.queries - before.queries == 3, "BEGIN, UPDATE, COMMIT; not what uncork asks itself"
@@ -410,7 +410,7 @@ def test_snapshots_count_what_one_arm_did(built):
 
 def test_snapshots_count_updated_rows_if_asked(built):
     before = built.snapshot(CELL, ARM, updates=True)
-    with built._databases.open(CELL, ARM) as connection:
+    with built.open(CELL, ARM) as connection:
         connection.execute("UPDATE t SET f = 'y' WHERE id = 1")
         connection.execute("UPDATE t SET id = id + 100000 WHERE id = 2")
     after = built.snapshot(CELL, ARM, updates=True)
@@ -531,6 +531,22 @@ def test_databases_of_a_killed_run_are_dropped_at_the_next_start(role):
     left = {name for name in databases(connection) if name.startswith("uncork_")}
     connection.execute("DROP DATABASE uncork_other1_t0")
     assert left == {"uncork_other1_t0"}, "what we did not make stays"
+
+
+@pytest.mark.parametrize("configured", ["on", "off"])
+def test_only_a_set_up_does_not_wait_for_the_disk(configured):
+    server = embedded_server({"shared_buffers": "16MB", "fsync": configured})
+    server.start()
+    try:
+        for step, expected in (
+            (server.begin_setup, "off"),
+            (server.end_setup, configured),
+            (server.restart, configured),
+        ):
+            step()
+            assert server.control.execute("SHOW fsync").fetchone() == (expected,)
+    finally:
+        server.stop()
 
 
 OTHER = re.compile(

@@ -682,7 +682,11 @@ def block(requests, size: SliceSize, cycles: int = 4, **changes) -> BlockRequest
 
 def test_slices_add_up_to_what_each_arm_measured(blocks_server):
     requests = [request(blocks_server, arm, "SELECT f FROM t WHERE id = $1") for arm in ARMS]
+    before = [blocks_server.snapshot(CELL, arm).queries for arm in ARMS]
     found = run_block(block(requests, SliceSize(duration_ns=5 * BLOCKS_MS, settle_ns=BLOCKS_MS)), sample=True)
+    for arm, measured, queries in zip(ARMS, found.arms, before, strict=True):
+        sent = measured.started + measured.settling + 3  # one statement each, also in the warm-up
+        assert blocks_server.snapshot(CELL, arm).queries - queries == sent
     assert [one.cycle for one in found.slices] == [0, 0, 1, 1, 2, 2, 3, 3]
     assert [one.arm for one in found.slices] == [1, 0, 0, 1, 1, 0, 0, 1]
     for place, measured in enumerate(found.arms):

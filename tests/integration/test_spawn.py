@@ -20,7 +20,7 @@ from fakes.object_server import object_server
 from fakes.reapers import ends, reaper_of
 from uncork.errors import SetupError, UncorkError
 from uncork.profile.logs import read_logs
-from uncork.profile.objects import beginnings, client
+from uncork.profile.objects import client, finding
 from uncork.profile.objects.reading import ObjectReader
 from uncork.spawn import child, reaper
 from uncork.spawn.child import run, scratch_folder, start
@@ -321,7 +321,7 @@ def server(running, monkeypatch):
     for name, value in (running.s3 | running.gs | running.az).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(client, "_FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(beginnings, "_HEADS", (RANGE, 3 * RANGE))
+    monkeypatch.setattr(finding, "_HEADS", (RANGE, 3 * RANGE))
     monkeypatch.setattr(ObjectReader, "range_bytes", RANGE)
     monkeypatch.setattr(ObjectReader, "ahead_bytes", 6 * RANGE)
     return running

@@ -311,7 +311,7 @@ class View:
     def __init__(self, systems):
         self.result = type("Result", (), {"systems": tuple(systems)})
         self.cell = lambda cell: "all"
-        self.cell_order = lambda cell: 0
+        self.order = lambda cell, variant: self.variants.index(variant)
         self.place = lambda place: place[1]
 
 

@@ -189,10 +189,17 @@ def _one(scene: _Scene, comparison: Comparison) -> str:
         )
         return (
             f"There is not enough evidence to say whether {variant} {than} {baseline}{there}. So far it "
-            f"{phrase} {detail}."
+            f"{phrase}{_agreeing(comparison)} {detail}."
         )
     small = "" if scene.matters(comparison) else f" {_immaterial(scene)}"
     return f"{scene.claim([comparison], comparison, region=there, known=known)}{small}"
+
+
+def _agreeing(comparison: Comparison) -> str:
+    """Return in how many rounds the variant was on the estimate's side; empty with a single round."""
+    if comparison.agreeing is None or comparison.rounds < 2:
+        return ""
+    return f" in {comparison.agreeing} of {count_words(comparison.rounds, 'round')}"
 
 
 def _immaterial(scene: _Scene) -> str:
@@ -229,12 +236,22 @@ def _many(scene: _Scene, measured: Sequence[Comparison]) -> str:
     if not same:
         return (
             f"There is not enough evidence yet in any of {total}. It is open whether {others} is faster or "
-            f"slower than {baseline}."
+            f"slower than {baseline}.{_clearest(scene, measured)}"
         )
     return (
         f"No difference between {baseline} and {others} has been shown. There is no practical difference in "
         f"{len(same)} of {total}, and not enough evidence in {len(measured) - len(same)}."
     )
+
+
+def _clearest(scene: _Scene, measured: Sequence[Comparison]) -> str:
+    """Return what the rounds of an open comparison agree on, for the one whose effect stands out most."""
+    agreeing = [c for c in measured if c.rounds > 1 and c.agreeing == c.rounds and c.e_value is not None]
+    if not agreeing:
+        return ""
+    best = max(agreeing, key=lambda c: c.e_value or 0.0)
+    phrase = claim_words(best, scene.metric(best.workload))[0]
+    return f" So far {best.variant} {phrase}{_agreeing(best)} {scene.detail(best)}."
 
 
 def _standing(measured: Sequence[Comparison]) -> Iterable[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fakes.goldens import compare_answers
-from uncork.experiment.cure.many_rows import many_rows
-from uncork.experiment.cure.rewrites import RewriteRefused
+from uncork.experiment.cure.loops import many_rows
+from uncork.experiment.cure.setups import Refused
 
 TYPES = {1: "integer", 2: "text", 3: "text"}
 
@@ -19,7 +19,7 @@ def test_statements_for_many_rows_and_reasons_why_there_are_none():
     def answer(sql):
         try:
             found = many_rows(sql, TYPES)
-        except RewriteRefused as refused:
+        except Refused as refused:
             return f"refused: {refused}"
         lines = []
         for many in found:

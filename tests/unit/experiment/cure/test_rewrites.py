@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakes.goldens import compare_answers
-from uncork.experiment.cure.rewrites import RewriteRefused, with_captured_parameters
+from uncork.experiment.cure.setups import Refused, with_captured_parameters
 
 TEMPLATE = "SELECT a FROM t WHERE b = ? AND c > ? LIMIT ?"
 NEW = "SELECT a FROM t AS x WHERE c > $2 AND b = $1 LIMIT $3"
