@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 OVERHEAD_NS = 500_000_000
-"""Assumed time per round for restarting, restoring data and warming, until the first round has measured
-it."""
+"""Assumed time per round for restarting, until the second round has measured it."""
 
 _OVERHEADS = 5
 """A round takes at least this many times its overhead, so four fifths of it measure."""

@@ -56,7 +56,7 @@ changes the same number, so the effect is equal for all."""
 _UNKNOWN_ROWS = 1000
 _MOST_CHANGES = 100_000
 
-_WARMUP_NS = 50_000_000
+_WARMUP_NS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def block_count(time_ns: float, one_cycle_ns: float, overhead_ns: float = 0.0) -
 
 
 def warmup_operations(asked: int, operation_ns: float) -> int:
-    """Return how many operations warm up an arm in each block: as many as requested, but at most 50 ms."""
+    """Return how many operations warm up an arm in each block: as many as requested, but at most 20 ms."""
     return min(asked, max(1, int(_WARMUP_NS / max(operation_ns, 1.0))))
 
 
