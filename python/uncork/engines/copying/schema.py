@@ -234,7 +234,7 @@ concat(format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)),
   CASE WHEN a.attgenerated <> '' THEN format(' GENERATED ALWAYS AS (%s) %s', pg_get_expr(d.adbin, d.adrelid),
        CASE a.attgenerated WHEN 's' THEN 'STORED' ELSE 'VIRTUAL' END) END,
   CASE WHEN a.attnotnull AND coalesce(k.convalidated AND NOT k.connoinherit, true)
-       THEN coalesce(format(' CONSTRAINT %I', k.conname), '') || ' NOT NULL' END, {_IDENTITY})
+       THEN coalesce(' CONSTRAINT ' || quote_ident(k.conname), '') || ' NOT NULL' END, {_IDENTITY})
 """
 _ATTRIBUTES: Final = """
        pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
