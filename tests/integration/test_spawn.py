@@ -520,7 +520,7 @@ def test_objects_outside_the_time_range_are_not_requested(server):
     assert (request.names, request.outside) == (("s3://logs/postgresql.log.2026-11-27-06",), 5)
     assert read_logs(request).facts["entries"] == 60
     assert {key for key, _, _ in server.ranges} == {"postgresql.log.2026-11-27-06"}
-    with pytest.raises(UncorkError, match="none of the 6 objects can hold entries of the time range"):
+    with pytest.raises(UncorkError, match=r"no object can hold entries of the time range.* \(6 listed\)"):
         log_request(["s3://logs/"], None, ("2026-12-01", None), 1)
 
 
@@ -608,5 +608,5 @@ def test_prefixes_of_a_bucket_are_servers(server):
     assert (len(request.paths), request.outside, request.other_servers) == (1, 2, ("b", "other"))
     server.put("prod/late/postgresql.log.2026-11-27-23", log(19), START + timedelta(hours=20))
     late = LogServers(by_folder=True, only=("late",))
-    with pytest.raises(UncorkError, match="none of the 1 objects of late"):
+    with pytest.raises(UncorkError, match=r"no object of late.* \(1 listed\)"):
         log_request(["s3://logs/prod/"], None, period, 1, servers=late)

@@ -225,7 +225,7 @@ def _queues(seen: Seen) -> Iterator[Bottleneck]:
     inside = {
         event: many
         for (name, event), many in waits.items()
-        if name in ("LWLock", "BufferPin", "IPC") and event not in _READS
+        if name in ("LWLock", "BufferPin", "IPC") and event not in COMMIT_EVENTS | _READS
     }
     most = max(inside, key=inside.__getitem__, default="none")
     claims: tuple[tuple[Resource, float, str, str], ...] = (
@@ -252,7 +252,7 @@ def _queues(seen: Seen) -> Iterator[Bottleneck]:
         ),
         (
             "internal locks",
-            waiting("LWLock", besides=COMMIT_EVENTS | _READS) + waiting("BufferPin", "IPC", besides=_READS),
+            sum(inside.values()),
             f"wait for each other inside the server ({most})",
             "run fewer sessions at once, or spread the data that they all touch",
         ),

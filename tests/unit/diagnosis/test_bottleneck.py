@@ -97,6 +97,7 @@ def test_what_the_sessions_of_a_full_pool_wait_for_comes_before_the_pool():
     assert named(behind_a_pool({("Lock", "tuple"): 3.0, ON_CPU: 0.9}))[0] == "locks"
     assert named(behind_a_pool({("IO", "DataFileRead"): 3.5, ON_CPU: 0.4}))[0] == "storage"
     assert named(behind_a_pool({("IO", "WALSync"): 1.5, ("LWLock", "WALWrite"): 2.4}))[0] == "commit"
+    assert "internal locks" not in named(behind_a_pool({("IPC", "SyncRep"): 3.9})), "a commit, counted once"
 
 
 def test_a_pool_is_full_where_requests_take_longer_than_alone():

@@ -37,7 +37,14 @@ def answer_words(result: RunResult) -> tuple[str, ...]:
         first.setdefault((answer.workload, answer.variant), answer.difference)
     sentences = [_answered(*place, difference, baseline) for place, difference in first.items()]
     more = len(sentences) - _MOST_ANSWERS
-    return (*sentences[:_MOST_ANSWERS], *([f"So do {more} more: see Requests."] if more > 0 else []))
+    return (
+        *sentences[:_MOST_ANSWERS],
+        *(
+            [f"{more} more {'changes' if more == 1 else 'change'} an answer: see Requests."]
+            if more > 0
+            else []
+        ),
+    )
 
 
 def _answered(workload: str, variant: str, difference: str, baseline: str) -> str:

@@ -94,8 +94,8 @@ def log_request(
     within = can_be_within(objects, begin, end)
     if objects and not within and len(objects) == len(found):
         raise UsageError(
-            f"none of the {len(objects)} objects can hold entries of the time range, by their names and "
-            "times; times are in UTC unless an offset follows"
+            "no object can hold entries of the time range, by its name and time "
+            f"({len(objects)} listed); times are in UTC unless an offset follows"
         )
     kept = {log_object.name for log_object in within}
     unique = {
@@ -129,8 +129,8 @@ def _of_servers(request: LogRequest, wrote: Mapping[str, str], servers: LogServe
     outside = [name for name in wrote if wrote[name] in wanted and name not in request.names]
     if not read:
         raise UsageError(
-            f"none of the {len(outside)} objects of {', '.join(sorted(wanted))} can hold entries of the time "
-            "range, by their names and times; times are in UTC unless an offset follows"
+            f"no object of {', '.join(sorted(wanted))} can hold entries of the time range, by its name and "
+            f"time ({len(outside)} listed); times are in UTC unless an offset follows"
         )
     return replace(
         request,

@@ -128,15 +128,15 @@ def refuse_nothing(reading: LogReading, prefix: str | None = None) -> None:
         return
     if facts["untimed"]:
         raise NothingUnderstood(
-            f"none of the {facts['untimed']} entries has a time, so no time range can be selected: leave out "
-            "-b and -e (or --against-begin and --against-end), and log times from now on with %m in "
+            f"no entry has a time ({facts['untimed']} read), so no time range can be selected: leave out -b "
+            "and -e (or --against-begin and --against-end), and log times from now on with %m in "
             "log_line_prefix"
         )
     if facts["left_out"]:
         raise NothingUnderstood(_none_passes(facts))
     if facts["outside"]:
         raise NothingUnderstood(
-            f"none of the {facts['outside']} entries is within the time range (-b, -e, in UTC)"
+            f"no entry is within the time range (-b, -e, in UTC); {facts['outside']} read"
         )
     files = facts["files"]
     if not files:
@@ -166,7 +166,7 @@ def _none_passes(facts: Mapping[str, Any]) -> str:
     by = found[0]["by"]
     option = f"--{by.replace(' ', '-')}"
     count = sum(server["entries"] for server in found)
-    message = f"none of the {count} entries passes the filters; most fail {option} first"
+    message = f"no entry passes the filters ({count} read); most fail {option} first"
     if by == "time of day":
         return f"{message}: times are in UTC unless an offset follows, such as 08:00-17:00+02:00"
     names = [f'"{server["name"]}"' for server in found if server["by"] == by and server["name"]]
