@@ -646,7 +646,9 @@ def test_a_server_that_speaks_quic_but_not_http3_is_named(keys, three):
 
 
 def test_a_profile_of_a_service_sends_http3(quic, tmp_path):
-    options = ServiceOptions([f"https://127.0.0.1:{quic.port}/small.txt?profile"], h3=True, insecure=True)
+    options = ServiceOptions(
+        urls=[f"https://127.0.0.1:{quic.port}/small.txt?profile"], h3=True, insecure=True
+    )
     job = service_job(options, read=lambda _: b"", environment={}, seed=1, command="uncork profile service")
     folder, status, reason = profile_service(tmp_path, replace(job, seconds=0.4, code=False), lambda _: None)
     assert status == "complete", reason

@@ -152,7 +152,7 @@ class EmbeddedServer:
         """Write what the machine has cached of the server's files to disk, if the system can do that."""
         program = shutil.which("sync")
         if program is not None:
-            subprocess.run([program, "-f", self._root / "data"], check=False, capture_output=True)
+            run([program, "-f", str(self._root / "data")], capture_output=True)
 
     def crash(self) -> None:
         """Kill the server at once, as a power cut would. For tests of recovery."""
