@@ -88,7 +88,9 @@ def test_every_entry_is_written_for_any_tool(uncork, tmp_path):
     assert uncork("sql", "last", query, "--csv").stdout.splitlines()[1] == "0"
     again = uncork("profile", "logs", STDERR, "-q", "--events", events)
     assert again.returncode == 1 and "is not empty" in again.stderr
-    nothing = uncork("profile", "logs", Path(__file__), "-q", "--events", tmp_path / "other")
+    nothing = uncork(
+        "profile", "logs", Path(__file__).with_name("conftest.py"), "-q", "--events", tmp_path / "other"
+    )
     assert nothing.returncode == 1 and not (tmp_path / "other").exists()
 
 
