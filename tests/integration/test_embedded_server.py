@@ -533,13 +533,16 @@ def test_databases_of_a_killed_run_are_dropped_at_the_next_start(role):
     assert left == {"uncork_other1_t0"}, "what we did not make stays"
 
 
-@pytest.mark.parametrize("configured", ["on", "off"])
-def test_only_a_set_up_does_not_wait_for_the_disk(configured):
-    server = embedded_server({"shared_buffers": "16MB", "fsync": configured})
+@pytest.mark.parametrize(
+    ("configured", "in_setup", "more"),
+    [("on", "off", {}), ("off", "off", {}), ("on", "on", {"allow_alter_system": "off"})],
+)
+def test_only_a_set_up_does_not_wait_for_the_disk(configured, in_setup, more):
+    server = embedded_server({"shared_buffers": "16MB", "fsync": configured, **more})
     server.start()
     try:
         for step, expected in (
-            (server.begin_setup, "off"),
+            (server.begin_setup, in_setup),
             (server.end_setup, configured),
             (server.restart, configured),
         ):

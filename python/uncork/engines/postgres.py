@@ -593,13 +593,20 @@ class PostgresServer(Databases):
         Copying a database makes some 300 files, and waiting for each takes longer than copying it.
         """
         if self._own is not None:
-            self._set_fsync("ALTER SYSTEM SET fsync = off")
+            # An experiment may forbid ALTER SYSTEM (allow_alter_system).
+            with contextlib.suppress(
+                psycopg.errors.InvalidParameterValue, psycopg.errors.FeatureNotSupported
+            ):
+                self._set_fsync("ALTER SYSTEM SET fsync = off")
 
     @_server_errors
     def end_setup(self) -> None:
         """Write all data of the embedded server to disk, and let it wait for its disk as configured."""
         if self._own is not None:
-            self._set_fsync("ALTER SYSTEM RESET fsync")
+            with contextlib.suppress(
+                psycopg.errors.InvalidParameterValue, psycopg.errors.FeatureNotSupported
+            ):
+                self._set_fsync("ALTER SYSTEM RESET fsync")
             self.control.execute("CHECKPOINT")
             self._own.write_to_disk()
 
