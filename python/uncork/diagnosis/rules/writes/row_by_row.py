@@ -154,9 +154,9 @@ def _fewer_commits(write: Written, statement: Statement, evidence: Evidence) -> 
 
 
 def _spent(writer: RowWriter, control: Collection[int | None], piece: Piece) -> float:
-    return float(
-        piece.user == writer.user and (piece.template == writer.template or piece.template in control)
-    )
+    """Return 1 for the writer's time, except while it waits for locks: fewer commits do not shorten that."""
+    of_writer = piece.template == writer.template or piece.template in control
+    return float(piece.user == writer.user and of_writer and piece.wait_class != "Lock")
 
 
 _LONGEST: Final = 50
