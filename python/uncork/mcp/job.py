@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +37,7 @@ class Job:
         return runs_folder(self.runs)
 
 
-class Tool(BaseModel):
+class Tool(BaseModel, ABC):
     """A tool; its fields are the arguments of a call, and unknown ones are refused.
 
     The docstring of each tool is its description, in words for a language model. Tools that measure
@@ -68,9 +69,9 @@ class Tool(BaseModel):
         schema: dict[str, Any] = _untitled(cls.model_json_schema())
         return " ".join(schema.pop("description").split()), schema
 
+    @abstractmethod
     def answer(self, job: Job) -> Result:
         """Carry out the call."""
-        raise NotImplementedError
 
 
 def _sentence(error: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, TypeVar
@@ -103,7 +104,7 @@ Built = TypeVar("Built")
 Found = TypeVar("Found", TrialValue, ArmValues, RequestSums, Histograms, FailedTrials)
 
 
-class Queries:
+class Queries(ABC):
     """Tables that can be queried with DuckDB's SQL."""
 
     def ask(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -125,9 +126,9 @@ class Queries:
         """
         return self._answer(query, lambda connection, text: ask_sandboxed(connection, text, most))
 
+    @abstractmethod
     def _answer(self, query: str, take: Callable[[duckdb.DuckDBPyConnection, str], Built]) -> Built:
         """Return what `take` makes of a query on the tables that it names. Raises UsageError."""
-        raise NotImplementedError
 
 
 class RunReader(Queries):

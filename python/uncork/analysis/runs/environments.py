@@ -56,7 +56,7 @@ def _section(before: RunFigures, after: RunFigures, name: str) -> Iterator[Envir
 def differing(
     section: str, old: Mapping[str, str], new: Mapping[str, str]
 ) -> Iterator[EnvironmentDifference]:
-    """Yield the facts of a section that differ, except for those that pass."""
+    """Yield the facts of a section that differ, without passing states of the machine."""
     for name in dict.fromkeys((*old, *new)):
         values = (old.get(name, ""), new.get(name, ""))
         if values[0] == values[1] or (section == "machine" and name in _PASSING):

@@ -54,8 +54,8 @@ class ComparablePast:
     """Runs that were asked the same as one, at the same place, on a comparable machine, the oldest first.
 
     `baseline` is the one of them with that name; `warning` says why a run with that name does not
-    count. `how` says how to get more of them. `broken` counts those that are left out because a
-    guard found them broken.
+    count. `how` says how to get more of them. `broken` counts the runs that are left out
+    because a guard found them broken.
     """
 
     runs: tuple[RunFigures, ...]
@@ -92,7 +92,7 @@ def find_past(
     """Return the comparable runs of a store; damaged and incomplete ones are skipped.
 
     `without` are runs to exclude. Runs that began at `before_s` or later are excluded too, and so
-    are those that a guard found broken, unless `everything` is set. If there are very many, the
+    are runs that a guard found broken, unless `everything` is set. If there are very many, the
     newest are taken, and the one named baseline.
 
     Raises:

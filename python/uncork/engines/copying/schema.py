@@ -376,7 +376,7 @@ SELECT 'rows of materialised view' AS kind, n.nspname || '.' || c.relname AS nam
 
 
 def _switched(kind: str, catalogue: str, prefix: str, enabled: str, condition: str) -> str:
-    """Return the query for rules or triggers, and for those that are not simply enabled."""
+    """Return the query for rules or triggers, which also disables them as the source does."""
     name = f"s.{prefix}name"
     return f"""
 SELECT '{kind}' AS kind, format('%s of %s.%s', {name}, n.nspname, c.relname) AS name, v.text

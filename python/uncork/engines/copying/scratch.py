@@ -223,7 +223,7 @@ class ScratchDatabase:
         encoding = self._own.info.encoding
         return bytes(pq.Escaping(self._own.pgconn).escape_literal(value.encode(encoding))).decode(encoding)
 
-    # ---- compare what two ways of a client do: the rows that they return, and those that they leave ----
+    # ---- compare two ways of a client: the rows that it receives, and the rows in the tables afterwards ----
 
     # These methods raise SetupError with the server's words if it refuses a statement.
 

@@ -350,7 +350,7 @@ class Runner:
             self._measured_ns += took_ns
 
     def _begin_visit(self, visit: Visit) -> None:
-        """Warm the data of a cell's arms, and start the services of those that need them."""
+        """Warm the data of a cell's arms, and start their services."""
         present = {trial.arm for block in visit.blocks for trial in block}
         self._measuring.warm(self._placements.of(visit.cell, arm) for arm in sorted(present))
         self._manager.start(visit)

@@ -541,8 +541,8 @@ class GrowthLine(Record):
 
     `fixed` holds the levels of the other factors. `sizes` rise; `times_ns` are geometric means over rounds of
     the mean time of an operation. `exponent` is the power of the size that time grows by, with its interval.
-    `shapes` are those that the times allow: logarithmic, power, linear. `expected_ns` is what they say of a
-    round at the size asked for, `low_ns` and `high_ns` its interval; None where no shape is allowed.
+    `shapes` are the shapes that the times allow: logarithmic, power, linear. `expected_ns` is what they say
+    of a round at the size asked for, `low_ns` and `high_ns` its interval; None where no shape is allowed.
     """
 
     fixed: Levels

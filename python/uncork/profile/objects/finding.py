@@ -67,7 +67,7 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
 async def _find(
     client: Client | SshClient, address: ObjectAddress, can_be_log: Callable[[str, bytes], bool]
 ) -> FoundObjects:
-    """Return the object itself, those that match a glob, or the logs with a prefix or in a folder."""
+    """Return one object, all objects that match a glob, or the logs with a prefix or in a folder."""
     key, files = address.key, isinstance(client, SshClient)
     magic = _MAGIC.search(key)
     if address.backend == "http":

@@ -261,7 +261,7 @@ def measure_turns(
 ) -> Turns:
     """Measure rounds until every gate is decided or the budget is used.
 
-    A round that would probably exceed the budget is not started. `scripts` are those that gates name.
+    A round that would probably exceed the budget is not started. `scripts` are the scripts that gates name.
 
     Raises:
         UsageError: if the two sides would be sent different things, or the load cannot be sent.
