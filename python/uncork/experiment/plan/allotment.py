@@ -19,7 +19,10 @@ _OVERHEADS = 5
 
 
 _LEAST_PART = 4
-"""Rounds always have at least one part in this many of the budget, however long set-up and evidence take."""
+"""If set-up and evidence leave less than one part in this many of the budget, the rounds may overspend it."""
+
+_OVERSPENT_PART = 10
+"""A budget is overspent by one part in this many at most, and only for rounds that a verdict needs."""
 
 _REPORT_NS = 1_000_000_000
 """Approximate time for starting uncork and writing the report."""
@@ -37,9 +40,15 @@ def end_of_rounds(budget_ns: int, *, before_ns: int, after_ns: int) -> int:
     """Return how much of a budget is used when the rounds end.
 
     `before_ns` is the time of set-up, and `after_ns` is reserved for what follows the rounds. If both leave
-    less than a quarter of the budget for the rounds, the run takes longer than the budget.
+    less than a quarter of the budget for the rounds, the run may take a tenth longer than the budget.
     """
-    return max(budget_ns - after_ns, before_ns + budget_ns // _LEAST_PART)
+    needed_ns = before_ns + budget_ns // _LEAST_PART
+    return max(budget_ns - after_ns, min(needed_ns, latest_end(budget_ns, after_ns)))
+
+
+def latest_end(budget_ns: int, after_ns: int) -> int:
+    """Return how much of a budget may be used when the last round ends that a verdict needs."""
+    return budget_ns + budget_ns // _OVERSPENT_PART - after_ns
 
 
 def round_share(

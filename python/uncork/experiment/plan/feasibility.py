@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from uncork.experiment.plan.forecast import BLOCK_OVERHEAD_NS
@@ -26,13 +26,10 @@ _RESTART_NS = 300_000_000.0
 _MARGIN = 1.1
 """The proposed budget is the optimistic estimate times this factor."""
 
-_TOLERANCE = 1.05
-"""A run may exceed its budget by 5 % without a warning."""
-
-LARGE_SETUP = 0.5
+LARGE_SETUP = 1 / 3
 """Part of the budget from which on set-up is announced as large."""
 
-_NOTICED = 0.25
+_NOTICED = 0.15
 """It is announced during the run once it has used this part, and will use the larger one at its pace."""
 
 Compared = tuple[Cell, str, str]
@@ -40,7 +37,12 @@ Compared = tuple[Cell, str, str]
 
 
 def budget_shortage(
-    spec: Spec, operation_ns: Mapping[Compared, float], refused: Collection[Compared] = ()
+    spec: Spec,
+    operation_ns: Mapping[Compared, float],
+    refused: Collection[Compared] = (),
+    *,
+    setup_ns: int = 0,
+    evidence_ns: int = 0,
 ) -> str:
     """Return a sentence if the budget cannot fit the rounds that a verdict needs; empty if it can.
 
@@ -48,6 +50,8 @@ def budget_shortage(
         spec: the experiment.
         operation_ns: mean time of an operation, from the answer check. Unknown operations count as instant.
         refused: comparisons that will not be measured.
+        setup_ns: how long set-up took.
+        evidence_ns: the time of the budget that is reserved for what follows the rounds.
     """
     all_cells = cells(spec)
     pairs = [(cell, workload) for cell in all_cells for workload in spec.workloads]
@@ -55,7 +59,7 @@ def budget_shortage(
     variants = len(spec.variants) - 1
     found = feasible(
         budget_ns=spec.stop.budget,
-        setup_ns=0.0,
+        setup_ns=float(setup_ns + evidence_ns),
         round_ns=_RESTART_NS,
         block_ns=BLOCK_OVERHEAD_NS,
         slice_ns=math.fsum(times) / len(pairs) / (variants + 2),
@@ -65,8 +69,12 @@ def budget_shortage(
         minimum_rounds=spec.stop.verdict_rounds,
     )
     found = replace(found, least_ns=math.ceil(_MARGIN * found.least_ns / 1e9) * 1e9)
+    taken = [f"set-up took {format_duration(setup_ns)}"] if setup_ns > LARGE_SETUP * spec.stop.budget else []
+    if evidence_ns > LARGE_SETUP / 2 * spec.stop.budget:
+        taken.append(f"evidence will take about {format_duration(evidence_ns)}")
     return feasibility_words(
         found,
+        taken,
         minimum_rounds=spec.stop.verdict_rounds,
         pairs=len(pairs),
         variants=variants,
@@ -88,25 +96,6 @@ def setup_notice(budget_ns: int, used_ns: int, *, done: int, steps: int) -> str:
         f"set-up has taken {format_duration(used_ns)} of the budget of {format_duration(budget_ns)} so far"
         f"{more if whole_ns > used_ns else ''}: raise the budget with --budget, or measure fewer levels with "
         "--set"
-    )
-
-
-def budget_overrun(budget_ns: int, *, setup_ns: int, rounds_end_ns: int, evidence_ns: int) -> str:
-    """Return a sentence if set-up and evidence leave the rounds too little of the budget; empty otherwise.
-
-    The rounds end at `rounds_end_ns` nevertheless, so the run takes longer than its budget.
-    """
-    whole_ns = rounds_end_ns + evidence_ns
-    if whole_ns <= _TOLERANCE * budget_ns:
-        return ""
-    taken = [f"set-up took {format_duration(setup_ns)}"]
-    remedy = "raise it with --budget"
-    if evidence_ns:
-        taken.append(f"evidence will take about {format_duration(evidence_ns)}")
-        remedy += ', or remove kinds of evidence from the line "evidence" of the file'
-    return (
-        f"{series_words(taken)}, which leaves too little of the budget of {format_duration(budget_ns)}: "
-        f"the run will take about {format_duration(whole_ns)}; {remedy}"
     )
 
 
@@ -164,19 +153,27 @@ def smaller_question(spec: Spec, pairs: int) -> str:
 
 
 def feasibility_words(
-    found: Feasibility, *, minimum_rounds: int, pairs: int, variants: int, options: str = ""
+    found: Feasibility,
+    taken: Sequence[str] = (),
+    *,
+    minimum_rounds: int,
+    pairs: int,
+    variants: int,
+    options: str = "",
 ) -> str:
     """Return a sentence about a budget that is too small, with remedies; empty if it is large enough.
 
+    `taken` are clauses about what else takes a large part of the budget.
     `pairs` (cells times workloads) and `variants` (besides the baseline) are those of the whole experiment.
     `options` select no more than the pairs that fit.
     """
     if found.fits:
         return ""
     rounds = count_words(found.rounds, "round")
+    known = f" ({series_words(taken)})" if taken else ""
     text = (
-        f"the budget of {format_duration(found.budget_ns)} is enough for {rounds}, but a verdict needs "
-        f"{minimum_rounds}: raise it to {format_duration(found.least_ns)} with --budget"
+        f"the budget of {format_duration(found.budget_ns)} is enough for {rounds}{known}, "
+        f"but a verdict needs {minimum_rounds}: raise it to {format_duration(found.least_ns)} with --budget"
     )
     smaller = []
     if 0 < found.pairs < pairs:

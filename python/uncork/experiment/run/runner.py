@@ -16,12 +16,13 @@ from uncork.errors import BudgetTooShort, ServerCrash, ServiceCrash
 from uncork.experiment.plan.allotment import (
     OVERHEAD_NS,
     end_of_rounds,
+    latest_end,
     reserved_ns,
     round_share,
     shares,
 )
 from uncork.experiment.plan.evidence_time import evidence_ns, sampling
-from uncork.experiment.plan.feasibility import budget_overrun, budget_shortage, setup_notice
+from uncork.experiment.plan.feasibility import budget_shortage, setup_notice
 from uncork.experiment.plan.order import Visit, arms, plan_round
 from uncork.experiment.plan.placement import Placement, Placements
 from uncork.experiment.plan.slicing import BLOCK_NS, block_count, has_long_slices
@@ -112,7 +113,7 @@ class Runner:
         self._until = until
         self._start_ns = clock.monotonic_ns()
         self._spent_ns = spent_ns
-        self._before_ns = self._after_ns = self._rounds_end_ns = 0
+        self._before_ns = self._after_ns = self._rounds_end_ns = self._latest_end_ns = 0
         self._placements = Placements(spec)
         self._manager = ServiceManager(spec, server, services, self._placements)
         self._preparation = Preparation(
@@ -135,9 +136,11 @@ class Runner:
     def events(self) -> Iterator[Event]:
         """Run, and yield each step. The budget is for all of it: set-up, rounds, evidence and the report.
 
-        Rounds that a verdict needs may take the budget alone, without set-up and evidence.
+        It is exceeded by a tenth at most, for rounds that a verdict needs, and by a step that cannot be
+        divided: filling a table, or an operation.
 
         Raises:
+            BudgetTooShort: set-up took all of it.
             SetupError, ConnectError: nothing could be measured.
             ServerCrash: the server does not come back, or crashes repeatedly.
             StoreError: results can no longer be stored.
@@ -160,15 +163,17 @@ class Runner:
             self._flush()
 
     def _prepare(self) -> Iterator[Event]:
-        """Prepare, and announce once that set-up takes a large part of the budget."""
+        """Prepare; announce once that set-up takes a large part of the budget, and end if it takes all."""
         is_announced = False
+        left_ns = max(self._spec.stop.budget - self._spent_ns, 0)
         for event in self._preparation.events():
             yield event
-            if is_announced or not isinstance(event, Preparing):
+            if not isinstance(event, Preparing):
                 continue
-            left_ns = max(self._spec.stop.budget - self._spent_ns, 0)
             text = setup_notice(left_ns, self._elapsed(), done=event.done, steps=event.total)
-            if text:
+            if self._first_round == 1 and self._elapsed() > latest_end(left_ns, 0):
+                raise BudgetTooShort(f"nothing was measured: {text}")
+            if text and not is_announced:
                 is_announced = True
                 yield BudgetShort(text)
 
@@ -204,7 +209,6 @@ class Runner:
         """Set when the rounds end, and warn if the budget is too short."""
         spec, stop, refused = self._spec, self._spec.stop, self._ledger.refused
         times = self._preparation.operation_ns
-        shortage = budget_shortage(spec, times, refused)
         sampled = (
             0
             if self._evidence is None
@@ -217,15 +221,13 @@ class Runner:
         self._rounds_end_ns = self._spent_ns + end_of_rounds(
             left_ns, before_ns=self._before_ns, after_ns=self._after_ns
         )
-        overrun = budget_overrun(
-            left_ns,
-            setup_ns=self._before_ns,
-            rounds_end_ns=self._rounds_end_ns - self._spent_ns,
-            evidence_ns=gathering_ns,
-        )
-        for text in (shortage if self._first_round == 1 else "", overrun):
-            if text:
-                yield BudgetShort(text)
+        self._latest_end_ns = self._spent_ns + latest_end(left_ns, self._after_ns)
+        if self._first_round == 1 and (
+            shortage := budget_shortage(
+                spec, times, refused, setup_ns=self._before_ns, evidence_ns=gathering_ns
+            )
+        ):
+            yield BudgetShort(shortage)
 
     # ---- rounds ----
 
@@ -508,7 +510,7 @@ class Runner:
 
     def _over_budget(self) -> bool:
         if self._needs_rounds():
-            return self._used() >= max(self._spec.stop.budget + self._before_ns, self._rounds_end_ns)
+            return self._used() >= max(self._latest_end_ns, self._rounds_end_ns)
         return self._used() >= self._rounds_end_ns
 
     def _needs_rounds(self) -> bool:
