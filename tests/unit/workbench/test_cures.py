@@ -16,7 +16,7 @@ from uncork.model.database.workload import CapturedStatement, CapturedWorkload, 
 from uncork.report.database.captured import captured_answer
 from uncork.report.write.schemas import result_schema
 from uncork.store.cures import CURE_FILE, read_cure
-from uncork.workbench.cure.curing import CopiedDatabase
+from uncork.workbench.cure.curing import CopiedDatabase, finding_time
 from uncork.workbench.cure.files import script_files, write_workload
 from uncork.workbench.cure.handing import write_cure
 from uncork.workbench.cure.trials import finds_too_few, leave_out, with_matching
@@ -78,6 +78,21 @@ def test_damaged_files_and_other_versions_are_refused(tmp_path):
     (tmp_path / CURE_FILE).write_text('{"version": 99, "uncork_version": "9.0"}')
     with pytest.raises(StoreError, match="format version 99, but this uncork reads version 1"):
         read_cure(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("left_s", "findings", "helped", "given"),
+    [
+        (600, 4, False, (75, 300)),
+        (600, 1, True, (90, 300)),
+        (50, 3, False, (12, 25)),
+        (20, 2, False, (12, 20)),  # nothing to confirm yet
+        (20, 2, True, None),
+        (11, 1, False, None),
+    ],
+)
+def test_findings_share_the_budget_and_what_helps_is_confirmed_with_the_rest(left_s, findings, helped, given):
+    assert finding_time(left_s, findings, helped=helped) == given
 
 
 SETS = (("1",), ("2",), ("1",), ("3",))

@@ -95,7 +95,9 @@ class Change(Record):
 class Tried(Record):
     """A finding, and the changes that were tried for it. `state` is that of the best one.
 
-    `reason` is one sentence; for a finding that a copy cannot prove it says what to do instead.
+    `reason` is one sentence; for a finding that a copy cannot prove it says what to do instead. `more_s` are
+    the seconds of budget that would probably decide a finding which the budget left open; None for others,
+    and if that cannot be said.
     """
 
     finding: Finding
@@ -103,6 +105,7 @@ class Tried(Record):
     reason: str
     changes: tuple[Change, ...] = ()
     best: str = ""
+    more_s: float | None = None
 
 
 class Handed(Record):

@@ -45,6 +45,7 @@ from uncork.report.words import SYMBOLS, effect_with_interval, exact_share_text,
 _MOST_REASONS: Final = 6
 """Findings without a cure that get a sentence each; each has its section below."""
 _MOST_BY_HAND: Final = 2
+_BUDGETS_MIN: Final = (1, 2, 3, 5, 10, 15, 20, 30, 45, 60)
 _RUNS: Final = re.compile(r" --runs[ =](?:'[^']*'|\S+)")
 _ONE_INDEX: Final = "Create an index on "
 
@@ -139,7 +140,7 @@ def _reasons(result: CureResult) -> Iterator[str]:
     others = [
         tried
         for tried in result.tried
-        if tried.changes
+        if (tried.changes or tried.more_s is not None)
         and (tried.state != "cured" or chosen is None)
         and not any(change in application for change in tried.changes)
     ]
@@ -231,20 +232,36 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
         yield Step("Try them again, with the same watch of the server:", _again(result))
         return
     states = [change.state for _, _, change in named_changes(result)]
-    states += [tried.state for tried in result.tried if tried.changes]
+    states += [tried.state for tried in result.tried if tried.changes or tried.more_s is not None]
     unclear = "unclear" in states
     if unclear or "not tried" in states:
         what = "decide the unclear changes" if unclear else "try the rest"
-        again = with_option(_again(result), "--budget 60min")
+        budget = _more_budget(result)
+        enough = "" if budget is None else ", for which that budget is probably enough"
+        again = with_option(_again(result), f"--budget {budget or '60min'}")
         again = again if not result.id else with_option(again, f"--resume {shlex.quote(result.id)}")
-        yield Step(f"Give uncork more time to {what}:", again)
-    for tried in [tried for tried in result.tried if not tried.changes][:_MOST_BY_HAND]:
+        yield Step(f"Give uncork more time to {what}{enough}:", again)
+    by_hand = [tried for tried in result.tried if not tried.changes and tried.more_s is None]
+    for tried in by_hand[:_MOST_BY_HAND]:
         yield _unproven(tried)
     if not result.tried:
         again = with_option(result.reproduce, "--for 10min")
         yield Step("Run it again while the server is slow, or for longer:", again)
     if result.watched and chosen is None and result.tried:
         yield Step("See where the time goes:", f"uncork report {shlex.quote(result.watched)}")
+
+
+def _more_budget(result: CureResult) -> str | None:
+    """Return the budget that is probably enough for the findings that this one left open; None if unknown.
+
+    The copy is made again, and what helps is measured again for as long as it is tried.
+    """
+    more = [tried.more_s for tried in result.tried if tried.more_s is not None]
+    if not more:
+        return None
+    needed_s = 2 * sum(more) + (0.0 if result.copy is None else result.copy.seconds)
+    minutes = next((minutes for minutes in _BUDGETS_MIN if needed_s <= 60 * minutes), None)
+    return None if minutes is None else f"{minutes}min"
 
 
 def _unproven(tried: Tried) -> Step:

@@ -217,7 +217,8 @@ def _marks(result: CureResult) -> Iterator[ForestMark]:
 
 
 def _finding_title(number: int, tried: Tried) -> str:
-    state = "not proven on a copy" if not tried.changes and tried.state == "not tried" else tried.state
+    unproven = not tried.changes and tried.more_s is None and tried.state == "not tried"
+    state = "not proven on a copy" if unproven else tried.state
     return f"{number}. {tried.finding.headline} ({SYMBOLS[VERDICTS[tried.state]]} {state})"
 
 

@@ -12,8 +12,10 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from shutil import disk_usage
+from statistics import fmean
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
@@ -26,9 +28,9 @@ from uncork.engines.database_copy import read_source
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.places import servers_folder
 from uncork.engines.planner_statistics import RESTORES
-from uncork.errors import RunError, ServerCrash, SetupError, UncorkError, UsageError
+from uncork.errors import BudgetTooShort, RunError, ServerCrash, SetupError, UncorkError, UsageError
 from uncork.experiment.cure.arms import arms_of, as_sent
-from uncork.experiment.cure.judge import measured_statements
+from uncork.experiment.cure.judge import measured_statements, times_longer
 from uncork.experiment.cure.setups import NEW_COPY, CopyKeeps
 from uncork.model.database.copy import CopyFacts, NotCopied
 from uncork.model.database.finding import Bill, Finding
@@ -37,7 +39,7 @@ from uncork.model.database.workload import CapturedWorkload
 from uncork.model.records import build_from
 from uncork.model.redaction import redact
 from uncork.model.results.advice import AdviceResult
-from uncork.model.results.cure import CURE_VERSION, Change, CureResult, Tried
+from uncork.model.results.cure import CURE_VERSION, Change, ChangeState, CureResult, Tried
 from uncork.model.stored_run import RunStatus
 from uncork.model.template_words import inline_statement
 from uncork.model.units import count_words, format_bytes, format_duration, share_text
@@ -52,23 +54,21 @@ from uncork.workbench.cure.handing import hand_over, write_cure, write_pull_requ
 from uncork.workbench.cure.loops import LoopPlan, LoopProver, loop_plan
 from uncork.workbench.cure.proving import MOST_ARMS, Plan, Prover
 from uncork.workbench.cure.transactions import SeenTransactions, transaction_plan
-from uncork.workbench.cure.trials import without_violations
+from uncork.workbench.cure.trials import Allowance, without_violations
 from uncork.workbench.cure.variants import VariantProver, pool_plan
 from uncork.workbench.run_record import draft, start_run
 from uncork.workbench.signals import uninterrupted
 
 _CONFIRMING: Final = 0.5
-"""Fraction of the budget for measuring the chosen changes again, which compares more of them at once."""
-_LEAST_S: Final = 15.0
+"""Part of the time that is left which is kept for measuring the changes that help again, all together."""
+_LEAST_S: Final = 12.0
 _MOST_S: Final = 90.0
 """The shortest and the longest experiment about one finding."""
-_LONGEST_S: Final = 420.0
-_OVER: Final = 3.0
-"""On a busy machine, measurements may be continued up to this time, or this multiple of the budget."""
+_ENDING: Final = 0.04
+"""Part of the budget for removing the copy and for writing the files to hand over."""
 _LEAST_USUAL_S: Final = 30.0
 """Time of the budget that must be left to measure what people often try first."""
-_LEAST_BUILD_S: Final = 60.0
-"""How long a change may take to execute on the copy, even if the budget ends earlier."""
+_SPENT: Final = "The budget was spent before its turn."
 
 
 @dataclass(slots=True)
@@ -189,72 +189,129 @@ def _work(
         if not provable:
             return
         differing = _differing(job, copied, provable, steps)
-        until_s = begun + max(_LONGEST_S, _OVER * job.budget_s)
-        trials = Prover(parts, copied.conninfo, state.workload, steps, until_s)
-        loops = LoopProver(parts, copied.conninfo, state.workload, steps)
-        variants = VariantProver(parts, copied.conninfo, steps)
-
-        def left_s() -> float:
-            """Return the seconds of the budget that are left."""
-            return job.budget_s - (time.monotonic() - begun)
-
-        share = max(0.0, left_s()) * (1 - _CONFIRMING) / len(provable)
+        provers = _Provers(parts, copied, state.workload, steps)
+        whole = Allowance(_MOST_S, begun + (1 - _ENDING) * job.budget_s)
         for place, plan in enumerate(provable):
-            name = f"finding {place + 1} of {len(provable)}: {plan.finding.headline}"
-            steps.begin(f"measuring {name}", name)
             known = next((tried for tried in earlier if _decided(tried, plan.finding)), None)
             if known is not None:
-                trials.remember(plan, known)
-                state.tried.append(replace(known, finding=plan.finding))
+                provers.trials.remember(plan, known)
+                state.tried.append(replace(known, state=_known_state(known), finding=plan.finding))
                 continue
             if plan.finding.templates and (reason := differing.get(plan.finding.templates[0])):
                 state.tried.append(Tried(plan.finding, "unclear", reason))
                 continue
-            state.tried.append(_tried(plan, trials, loops, variants, copied, share, left_s()))
+            helped = any(tried.state == "cured" for tried in state.tried)
+            given = finding_time(whole.left_s, len(provable) - place, helped=helped)
+            allowed = None if given is None else Allowance(given[0], time.monotonic() + given[1])
+            name = f"finding {place + 1} of {len(provable)}: {plan.finding.headline}"
+            steps.begin(f"measuring {name}", name if allowed is not None else "")
+            state.tried.append(provers.tried(plan, allowed))
             steps.note(f"{state.tried[-1].state}: {state.tried[-1].reason}")
             keep()
         steps.begin("confirming the changes that help")
-        state.chosen = trials.confirm(state.tried, max(2 * _LEAST_S, left_s()))
-        state.tried = [_confirmed(tried, state.chosen) for tried in state.tried]
-        if state.chosen is not None and state.chosen.state == "cured" and left_s() >= _LEAST_USUAL_S:
+        state.tried, state.chosen = provers.confirmed(state.tried, replace(whole, usual_s=math.inf))
+        if state.chosen is not None and state.chosen.state == "cured" and whole.left_s >= _LEAST_USUAL_S:
             keep()
-            state.usual = _usual(trials, min(_MOST_S, left_s() / 2), steps)
+            state.usual = _usual(provers.trials, whole, steps)
 
 
-def _tried(
-    plan: Plan,
-    trials: Prover,
-    loops: LoopProver,
-    variants: VariantProver,
-    copied: CopiedDatabase,
-    share_s: float,
-    left_s: float,
-) -> Tried:
-    """Try the changes of a finding; `share_s` is its part of the budget, of which `left_s` are left.
+def finding_time(left_s: float, findings: int, *, helped: bool) -> tuple[float, float] | None:
+    """Return the usual and the longest time for the next of some findings, the costliest first. Pure.
 
-    Raises:
-        ServerCrash: if the server of the copy is gone.
-        SetupError: if its disk is full.
+    `left_s` seconds of the budget are left. `helped` says whether a change helps so far: then half of them
+    are kept for measuring it again. The result is None if too little is left for a measurement.
     """
-    given_s = min(_MOST_S, max(_LEAST_S, share_s))
-    try:
+    free_s = left_s * (1 - _CONFIRMING)
+    if free_s >= _LEAST_S:
+        return min(_MOST_S, max(_LEAST_S, free_s / findings)), free_s
+    return None if helped or left_s < _LEAST_S else (_LEAST_S, left_s)
+
+
+class _Provers:
+    """Tries findings on copies of a copied database, and knows how long that took."""
+
+    def __init__(
+        self, parts: Path, copied: CopiedDatabase, workload: CapturedWorkload, steps: CureSteps
+    ) -> None:
+        self._copied = copied
+        self.trials = Prover(parts, copied.conninfo, workload, steps)
+        self._loops = LoopProver(parts, copied.conninfo, workload, steps)
+        self._variants = VariantProver(parts, copied.conninfo, steps)
+        self._took: list[float] = []
+
+    def tried(self, plan: Plan, allowed: Allowance | None) -> Tried:
+        """Try the changes of a finding in the time that is allowed; None if the budget is spent.
+
+        Raises:
+            ServerCrash: if the server of the copy is gone.
+            SetupError: if its disk is full.
+        """
+        if allowed is None:
+            more_s = fmean(self._took) if self._took else _LEAST_S
+            return Tried(plan.finding, "not tried", _SPENT, more_s=more_s)
+        begun = time.monotonic()
+        try:
+            tried = self._measured(plan, allowed)
+        except ServerCrash:
+            raise
+        except BudgetTooShort:
+            reason = "The budget was spent before its changes were set up on the copy."
+            tried = Tried(plan.finding, "not tried", reason, more_s=3 * allowed.usual_s)
+        except UncorkError as error:
+            self._copied.check_disk(error)
+            tried = Tried(plan.finding, "unclear", f"it could not be measured: {error}")
+        self._took.append(time.monotonic() - begun)
+        best = next((change for change in tried.changes if change.name == tried.best), None)
+        if tried.state == "unclear" and best is not None:
+            return replace(tried, more_s=_more_s(best, self._took[-1]))
+        return tried
+
+    def _measured(self, plan: Plan, allowed: Allowance) -> Tried:
         if isinstance(plan.client, LoopPlan):
-            return loops.of_finding(plan.client, given_s)
+            return self._loops.of_finding(plan.client, allowed)
         if plan.client is not None:
-            return variants.of_finding(plan.client, given_s)
-        return trials.of_finding(plan, given_s, max(_LEAST_BUILD_S, left_s))
-    except ServerCrash:
-        raise
-    except UncorkError as error:
-        copied.check_disk(error)
-        return Tried(plan.finding, "unclear", f"it could not be measured: {error}")
+            return self._variants.of_finding(plan.client, allowed)
+        return self.trials.of_finding(plan, allowed)
+
+    def confirmed(self, tried: Sequence[Tried], allowed: Allowance) -> tuple[list[Tried], Change | None]:
+        """Measure the changes that help again; return the findings with what that leaves of them."""
+        begun = time.monotonic()
+        try:
+            chosen = self.trials.confirm(tried, allowed)
+        except BudgetTooShort:
+            reason = "Its change helped, but the budget was spent before it was measured again."
+            spent = partial(replace, state="unclear", reason=reason, more_s=_LEAST_S)
+            return [spent(attempt) if _is_to_confirm(attempt) else attempt for attempt in tried], None
+        if chosen is None or chosen.state == "cured":
+            return list(tried), chosen
+        lost = partial(
+            replace,
+            state="harmful" if chosen.state == "harmful" else "unclear",
+            reason=f"the gain was not confirmed when all changes were measured again: {chosen.reason}",
+            more_s=_more_s(chosen, time.monotonic() - begun),
+        )
+        return [lost(attempt) if _is_to_confirm(attempt) else attempt for attempt in tried], chosen
 
 
-def _usual(trials: Prover, budget_s: float, steps: CureSteps) -> tuple[Change, ...]:
+def _is_to_confirm(tried: Tried) -> bool:
+    """Return whether a finding's change is measured again with all others; those of clients were already."""
+    client = any(change.kind == "client" and change.name == tried.best for change in tried.changes)
+    return tried.state == "cured" and not client
+
+
+def _more_s(change: Change, took_s: float) -> float | None:
+    """Return the seconds that would probably decide a change which was measured for `took_s`."""
+    if change.net is None:
+        return 2 * took_s
+    longer = times_longer(change.net)
+    return None if longer is None else longer * took_s
+
+
+def _usual(trials: Prover, allowed: Allowance, steps: CureSteps) -> tuple[Change, ...]:
     """Return what usual remedies bring; none if that cannot be measured, which the steps then say."""
     steps.begin("measuring what people often try first")
     try:
-        return trials.usual(budget_s)
+        return trials.usual(allowed.first())
     except UncorkError as error:
         steps(f"what people often try first could not be measured: {error}")
         return ()
@@ -270,17 +327,13 @@ def _provable(wanted: Sequence[Finding], keeps: CopyKeeps, state: _State) -> lis
 
 def _decided(earlier: Tried, finding: Finding) -> bool:
     same = (earlier.finding.rule, earlier.finding.objects) == (finding.rule, finding.objects)
-    return same and earlier.state in ("cured", "not cured", "harmful", "refused")
+    return same and _known_state(earlier) in ("cured", "not cured", "harmful", "refused")
 
 
-def _confirmed(tried: Tried, chosen: Change | None) -> Tried:
-    """Return a finding with the state that the second measurement leaves it."""
-    if tried.state != "cured" or chosen is None or chosen.state == "cured":
-        return tried
-    if any(change.kind == "client" and change.name == tried.best for change in tried.changes):
-        return tried  # it was measured again on its own
-    reason = f"the gain was not confirmed when all changes were measured again: {chosen.reason}"
-    return replace(tried, state="harmful" if chosen.state == "harmful" else "unclear", reason=reason)
+def _known_state(earlier: Tried) -> ChangeState:
+    """Return the state of a finding in an earlier cure, before changes that help were measured again."""
+    best = next((change for change in earlier.changes if change.name == earlier.best), None)
+    return "cured" if best is not None and best.state == "cured" else earlier.state
 
 
 def _plan(finding: Finding, keeps: CopyKeeps, state: _State) -> Plan:

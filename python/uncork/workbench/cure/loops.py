@@ -30,7 +30,7 @@ from uncork.model.results.cure import Change, ChangeState, StatementEffect, Trie
 from uncork.model.template_words import inline_statement
 from uncork.model.units import count_words
 from uncork.profile.parameter_values import with_values
-from uncork.workbench.cure.trials import Measured, measure_arms
+from uncork.workbench.cure.trials import Allowance, Measured, measure_arms
 
 _CHECK_S: Final = 60.0
 """How long a statement of the comparison of rows may take."""
@@ -77,7 +77,7 @@ class LoopProver:
     ) -> None:
         self._root, self._conninfo, self._workload, self._told = root, conninfo, workload, told
 
-    def of_finding(self, plan: LoopPlan, budget_s: float) -> Tried:
+    def of_finding(self, plan: LoopPlan, allowed: Allowance) -> Tried:
         """Compare the rows of all ways, measure them, and measure the best one again for as long."""
         with ScratchDatabase(self._conninfo) as scratch:
             scratch.limit(_CHECK_S)
@@ -99,14 +99,14 @@ class LoopProver:
             if arm.arm.name not in changes
         ]
         if wanted:
-            measured = self._measure(plan, batches, wanted, budget_s)
+            measured = self._measure(plan, batches, wanted, allowed.first())
             changes |= {arm.arm.name: self._change(arm, plan, batches, measured) for arm in wanted}
         found = tuple(changes[arm.arm.name] for arm in arms)
         best = choose(found)
         if best is not None and best.state == "cured":
             self._told("measuring the best way to send many rows again")
             (arm,) = (arm for arm in wanted if arm.arm.name == best.name)
-            again = self._measure(plan, batches, [arm], budget_s)
+            again = self._measure(plan, batches, [arm], allowed)
             best = self._change(arm, plan, batches, again, earlier=best.runs)
             found = tuple(best if change.name == best.name else change for change in found)
             if best.state != "cured":
@@ -117,14 +117,21 @@ class LoopProver:
         return Tried(plan.finding, state_of(found), best.reason, found, best.name)
 
     def _measure(
-        self, plan: LoopPlan, batches: Sequence[Batches], arms: Sequence[LoopArm], budget_s: float
+        self, plan: LoopPlan, batches: Sequence[Batches], arms: Sequence[LoopArm], allowed: Allowance
     ) -> Measured:
         text = loops_experiment(
-            plan.finding.headline, self._conninfo, plan.candidate.habit, batches, arms, budget_s=budget_s
+            plan.finding.headline,
+            self._conninfo,
+            plan.candidate.habit,
+            batches,
+            arms,
+            budget_s=allowed.budget_s,
         )
         self._told(f"measuring {count_words(len(arms), 'way')} to send many rows")
         statements = [batch.statement for batch in batches]
-        return measure_arms(self._root, text, self._conninfo, statements, 1, self._told)
+        return measure_arms(
+            self._root, text, self._conninfo, statements, 1, self._told, until_s=allowed.until_s
+        )
 
     def _change(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -42,11 +41,11 @@ from uncork.model.database.finding import Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.records import build_from
 from uncork.model.results.cure import Change, Tried
-from uncork.model.units import count_words
+from uncork.model.units import count_words, format_duration
 from uncork.profile.parameter_values import with_values
 from uncork.profile.plans.tree import plan_shape, plan_tree
 from uncork.workbench.cure.loops import LoopPlan
-from uncork.workbench.cure.trials import Measured, measure_arms
+from uncork.workbench.cure.trials import Allowance, Measured, measure_arms
 from uncork.workbench.cure.variants import VariantPlan
 
 MOST_ARMS: Final = 4
@@ -72,34 +71,25 @@ class Plan:
 
 
 class Prover:
-    """Measures changes on a copy of the database at `conninfo`.
-
-    After `until_s`, by the monotonic clock, no measurement is continued because it was too short to decide.
-    """
+    """Measures changes on a copy of the database at `conninfo`."""
 
     def __init__(
-        self,
-        root: Path,
-        conninfo: str,
-        workload: CapturedWorkload,
-        told: Callable[[str], None],
-        until_s: float = math.inf,
+        self, root: Path, conninfo: str, workload: CapturedWorkload, told: Callable[[str], None]
     ) -> None:
         self._root, self._conninfo, self._workload, self._told = root, conninfo, workload, told
-        self._until_s = until_s
         self._arms: dict[str, tuple[Arm, Rehearsed, Plan]] = {}
         self._names: list[Arm] = []
         self._confirmed: tuple[Arm, ...] = ()
 
-    def of_finding(self, plan: Plan, budget_s: float, longest_s: float = _BUILD_S) -> Tried:
-        """Try the changes of one finding, each alone; one that takes longer than `longest_s` is refused."""
+    def of_finding(self, plan: Plan, allowed: Allowance) -> Tried:
+        """Try the changes of one finding, each alone."""
         arms = self._named(plan.arms[:MOST_ARMS])
-        rehearsed = rehearse(self._conninfo, arms, plan.statements, min(_BUILD_S, longest_s))
+        rehearsed = rehearse(self._conninfo, arms, plan.statements, min(_BUILD_S, allowed.left_s))
         hidden = any(statement.changes for statement in plan.statements)
         changes = {arm.name: _left_out(arm, rehearsed[arm.name], hidden=hidden) for arm in arms}
         wanted = [arm for arm in arms if changes[arm.name] is None]
         if wanted:
-            measured = self._measure(plan.finding.headline, plan.statements, wanted, budget_s, 1)
+            measured = self._measure(plan.finding.headline, plan.statements, wanted, allowed, 1)
             for arm in wanted:
                 changes[arm.name] = self._change(arm, rehearsed[arm.name], measured)
                 self._arms[arm.name] = (arm, rehearsed[arm.name], plan)
@@ -119,7 +109,7 @@ class Prover:
                 self._arms[arm.name] = (arm, rehearsed, plan)
                 self._names.append(arm)
 
-    def confirm(self, tried: Sequence[Tried], budget_s: float) -> Change | None:
+    def confirm(self, tried: Sequence[Tried], allowed: Allowance) -> Change | None:
         """Measure the best changes again, all together and without each; return those that earn their place.
 
         A change that cannot help is measured beside them, as a control.
@@ -136,18 +126,15 @@ class Prover:
             return None
         self._told("measuring the changes that help again, all together")
         clients = min(_MOST_CLIENTS, max(1, round(self._workload.sessions)))
-        part = budget_s if clients == 1 else budget_s * 0.6
-        change = self._together(arms, part)
+        change = self._together(arms, allowed if clients == 1 else allowed.first())
         if change.state == "cured" and clients > 1:
             self._told(f"measuring them with {clients} sessions at once")
             whole = _whole(arms)
-            measured = self._measure(
-                "all changes at once", self._union(arms), [whole], budget_s - part, clients
-            )
+            measured = self._measure("all changes at once", self._union(arms), [whole], allowed, clients)
             change = _with_concurrency(change, self._change(whole, Rehearsed(), measured), clients)
         return change
 
-    def _together(self, arms: tuple[Arm, ...], budget_s: float) -> Change:
+    def _together(self, arms: tuple[Arm, ...], allowed: Allowance) -> Change:
         """Measure changes together, and without each that another may replace; leave out what is replaced."""
         self._confirmed = arms
         whole = _whole(arms)
@@ -156,7 +143,7 @@ class Prover:
         useless = control(self._workload, [whole, *others.values()])
         built = _sum([self._arms[arm.name][1] for arm in arms])
         measured = self._measure(
-            "all changes that help", self._union(arms), [whole, *others.values(), useless], budget_s, 1
+            "all changes that help", self._union(arms), [whole, *others.values(), useless], allowed, 1
         )
         change = _beside_control(
             self._change(whole, built, measured), self._change(useless, Rehearsed(), measured)
@@ -170,20 +157,20 @@ class Prover:
             return change
         left = set(nets) - set(kept(change.net, nets))
         if left:
-            return self._together(tuple(arm for arm in arms if arm.name not in left), budget_s)
+            return self._together(tuple(arm for arm in arms if arm.name not in left), allowed)
         return change
 
-    def usual(self, budget_s: float) -> tuple[Change, ...]:
+    def usual(self, allowed: Allowance) -> tuple[Change, ...]:
         """Measure what people often try first, on the statements with which the changes were confirmed."""
         chosen, statements = self._confirmed, self._union(self._confirmed)
         columns = indexable_columns(self._conninfo, {table for arm in chosen for table in arm.tables})
         arms = usual_arms(chosen, self._workload, columns)
-        rehearsed = rehearse(self._conninfo, arms, statements, min(_BUILD_S, budget_s))
+        rehearsed = rehearse(self._conninfo, arms, statements, min(_BUILD_S, allowed.left_s))
         found = {arm.name: _left_out(arm, rehearsed[arm.name], hidden=True) for arm in arms}
         wanted = [arm for arm in arms if found[arm.name] is None]
         if wanted:
             self._told("measuring what people often try first")
-            measured = self._measure("What do usual remedies bring?", statements, wanted, budget_s, 1)
+            measured = self._measure("What do usual remedies bring?", statements, wanted, allowed, 1)
             found.update({arm.name: self._change(arm, rehearsed[arm.name], measured) for arm in wanted})
         return tuple(change for change in found.values() if change is not None)
 
@@ -202,11 +189,11 @@ class Prover:
         about: str,
         statements: Sequence[CapturedStatement],
         arms: Sequence[Arm],
-        budget_s: float,
+        allowed: Allowance,
         clients: int,
     ) -> Measured:
         text = experiment_of_arms(
-            "change", about, self._conninfo, statements, arms, budget_s=budget_s, clients=clients
+            "change", about, self._conninfo, statements, arms, budget_s=allowed.budget_s, clients=clients
         )
         self._told(
             f"measuring {count_words(len(arms), 'change')} on {count_words(len(statements), 'statement')}"
@@ -224,7 +211,7 @@ class Prover:
             rule,
             deciding,
             partial(promising, wanted, workload=self._workload),
-            self._until_s,
+            allowed.until_s,
         )
 
     def _change(self, arm: Arm, rehearsed: Rehearsed, measured: Measured) -> Change:
@@ -281,6 +268,8 @@ def _left_out(arm: Arm, rehearsed: Rehearsed, *, hidden: bool) -> Change | None:
 
     `hidden` means that statements change rows: no plan shows the checks of foreign keys, and triggers.
     """
+    if rehearsed.late:
+        return replace(_untried(arm, rehearsed), reason=f"It did not end on the copy {rehearsed.error}.")
     if rehearsed.error:
         return replace(
             _untried(arm, rehearsed), state="refused", reason=f"It failed on the copy: {rehearsed.error}."
@@ -326,7 +315,8 @@ _SETS: Final = 5
 class Rehearsed:
     """A change that was executed once, alone.
 
-    `error` is the server's words if it failed, else empty. `build_ns` and `undo_ns` are how long
+    `error` is the server's words if it failed, else empty. `late` says that it did not end in time, which
+    `error` names. `build_ns` and `undo_ns` are how long
     the change and its reversal took, `size` by how many bytes the database grew. `planned` are the
     templates whose plan it changes. Templates that cannot be planned are not among them.
     """
@@ -336,6 +326,7 @@ class Rehearsed:
     undo_ns: int | None = None
     size: int = 0
     planned: frozenset[int] = frozenset()
+    late: bool = False
 
 
 def rehearse(
@@ -368,7 +359,10 @@ def _tried(
             scratch.execute(arm.setup)
         built = time.monotonic_ns() - begun
     except SetupError as error:
-        return Rehearsed(error=str(error))
+        if time.monotonic_ns() - begun < timeout_s * 1e9:
+            return Rehearsed(error=str(error))
+        left = " that was left of the budget" if timeout_s < _BUILD_S else ""
+        return Rehearsed(error=f"in the {format_duration(timeout_s * 1e9)}{left}", late=True)
     grown = scratch.size() - size
     after = _plans(scratch, statements, arm.statements, arm.settings)
     if any(number in before and number not in after for number in arm.statements):

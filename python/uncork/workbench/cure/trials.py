@@ -49,6 +49,32 @@ _SHORT_NS: Final = 180_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """The time for measuring: `usual_s` seconds, and on a busy machine more, but not after `until_s`.
+
+    `until_s` is a time of the monotonic clock, in seconds.
+    """
+
+    usual_s: float
+    until_s: float
+
+    @property
+    def left_s(self) -> float:
+        """The seconds until it must end, 0 or more."""
+        return max(0.0, self.until_s - time.monotonic())
+
+    @property
+    def budget_s(self) -> float:
+        """The seconds for a measurement that begins now."""
+        return min(self.usual_s, self.left_s)
+
+    def first(self) -> Allowance:
+        """Return the allowance of a measurement that leaves as much time for a second one."""
+        half_s = self.left_s / 2
+        return Allowance(min(self.usual_s, half_s), self.until_s - half_s)
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """What an experiment found: its run's folder, the effects by variant, and why variants were refused."""
 
@@ -78,10 +104,11 @@ def measure_arms(
     On a busy machine, a budget of up to three minutes can be too short to bound the effect of `deciding` on
     the costliest statement (of any variant, if `deciding` is empty). Then the run is continued until all
     effects are bounded, for as much time again at most, at most three times. If the effects are bounded, but
-    `unclear`, it is continued too, twice at most: the intervals are valid at every look. What was measured
-    is returned as it is if continuing would probably end after `until_s`, by the monotonic clock.
+    `unclear`, it is continued too, twice at most: the intervals are valid at every look. It is continued
+    until `until_s` at the latest, by the monotonic clock; what was measured by then is returned.
 
     Raises:
+        BudgetTooShort: if set-up did not end in time.
         UncorkError: see the errors of `RunSession.events`.
         KeyboardInterrupt: on Ctrl-C; what was measured is stored.
     """
@@ -97,7 +124,7 @@ def measure_arms(
             _run(session, told)
             measured = _measured(str(session.folder), build_result(session.folder), statements, clients)
         except BudgetTooShort:
-            if not attempts:
+            if not attempts or time.monotonic() >= until_s:
                 raise
         rule = bounded
         if measured is not None and (not attempts or _has_interval(measured, deciding)):
@@ -107,10 +134,13 @@ def measure_arms(
         else:
             attempts -= 1
         spent_ns = time.monotonic_ns() - begun_ns
-        if measured is not None and time.monotonic() + spent_ns / 1e9 > until_s:
+        left_s = until_s - time.monotonic()
+        if measured is not None and left_s < spent_ns / 2e9:
             return measured
         # Most of what was spent went into set-up.
         budget_ns = source.spec.stop.budget + spent_ns
+        if left_s < budget_ns / 1e9:
+            budget_ns = max(round(left_s * 1e9), 1)
         told(f"too few trials for a verdict; it is measured for another {format_duration(budget_ns)}")
         source = _source(text, Options(budget_ns=budget_ns))
         if measured is None:  # a run without a trial leaves no folder behind

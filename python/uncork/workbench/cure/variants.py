@@ -23,7 +23,7 @@ from uncork.model.database.finding import ClientHabit, Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.records import build_from
 from uncork.model.results.cure import Change, Net, StatementEffect, Tried
-from uncork.workbench.cure.trials import Measured, measure_arms
+from uncork.workbench.cure.trials import Allowance, Measured, measure_arms
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class VariantProver:
     def __init__(self, root: Path, conninfo: str, told: Callable[[str], None]) -> None:
         self._root, self._conninfo, self._told = root, conninfo, told
 
-    def of_finding(self, plan: VariantPlan, budget_s: float) -> Tried:
+    def of_finding(self, plan: VariantPlan, allowed: Allowance) -> Tried:
         """Measure all variants, and the best one again if it helps. Of it, only the last trials count."""
         self._told(f"measuring {plan.what}")
         names = [variant.arm.name for variant in plan.variants]
-        measured = self._measure(plan, names, budget_s)
+        measured = self._measure(plan, names, allowed.first())
         found = tuple(_change(plan, variant, measured) for variant in plan.variants)
         best = choose(found)
         if best is None:
@@ -77,7 +77,7 @@ class VariantProver:
             return Tried(plan.finding, state_of(found), best.reason, found, best.name)
         self._told(f"measuring the best of it again: {best.text.rstrip('. ')}")
         (variant,) = (variant for variant in plan.variants if variant.arm.name == best.name)
-        again = _change(plan, variant, self._measure(plan, [best.name], budget_s))
+        again = _change(plan, variant, self._measure(plan, [best.name], allowed))
         again = replace(again, runs=(*again.runs, *best.runs))
         found = tuple(again if change.name == best.name else change for change in found)
         reason = again.reason
@@ -85,10 +85,17 @@ class VariantProver:
             reason = f"The gain was not confirmed when it was measured again: {reason}"
         return Tried(plan.finding, again.state, reason, found, again.name)
 
-    def _measure(self, plan: VariantPlan, names: Sequence[str], budget_s: float) -> Measured:
-        text = plan.experiment(self._conninfo, names, budget_s)
+    def _measure(self, plan: VariantPlan, names: Sequence[str], allowed: Allowance) -> Measured:
+        text = plan.experiment(self._conninfo, names, allowed.budget_s)
         return measure_arms(
-            self._root, text, self._conninfo, [plan.whole], plan.clients, self._told, times_known
+            self._root,
+            text,
+            self._conninfo,
+            [plan.whole],
+            plan.clients,
+            self._told,
+            times_known,
+            until_s=allowed.until_s,
         )
 
 

@@ -7,7 +7,16 @@ from dataclasses import replace
 import pytest
 
 from uncork.experiment.cure.arms import Arm, combine, compatible, joined, leave_one_out, replaceable
-from uncork.experiment.cure.judge import account_of, choose, doubt, judge, kept, saved_by, state_of
+from uncork.experiment.cure.judge import (
+    account_of,
+    choose,
+    doubt,
+    judge,
+    kept,
+    saved_by,
+    state_of,
+    times_longer,
+)
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.results.cure import Change, Net, StatementEffect
 from uncork.stats.combined import Bounded, difference, total
@@ -218,3 +227,18 @@ def test_a_cure_is_doubted_if_drawn_values_find_far_fewer_rows_than_the_server(h
     for state in ("cured", "not cured"):
         assert ("a call on the copy, but" in doubt(own, [cured], [sent], state)) is doubted
     assert doubt(own, [replace(cured, origin="seen")], [sent], "cured") == ""
+
+
+@pytest.mark.parametrize(
+    ("net", "times"),
+    [
+        (Net(20, 5, 35, 100), None),  # proven
+        (Net(1, 0, 2, 100), None),  # saves too little, surely
+        (Net(20, -20, 60, 100), pytest.approx(4.0)),  # its interval must be half as wide to exclude 0
+        (Net(1, -3, 5, 100), pytest.approx(4.0)),  # and to exclude the 3 s that matter
+        (Net(20, -100, 140, 100), None),  # 36 times as long is no plan
+        (Net(2.99, -50, 50, 100), None),
+    ],
+)
+def test_how_many_times_as_long_a_measurement_must_be(net, times):
+    assert times_longer(net) == times
