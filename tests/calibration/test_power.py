@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 from simulation import looks, units
 
+from uncork.stats.compare import MINIMUM_ROUNDS
+from uncork.stats.effect import estimate
 from uncork.stats.interval import radius
 from uncork.stats.power import (
     StdDevs,
     detectable_change,
     detection_power,
     expected_half_width,
+    rounds_to_decide,
     variance_parts,
 )
+from uncork.stats.sample import Units
 
 PARTS = {
     "all three": StdDevs(0.3, 0.1, 0.05),
@@ -82,3 +86,41 @@ def test_power_at_the_edges():
     assert detection_power(0.2, 2, 0.05, 0.95) == 0.0
     assert detectable_change(0.8, 2, 0.05, 0.95) is None
     assert (detection_power(0.2, 5, 0.0, 0.95), detection_power(0.0, 5, 0.0, 0.95)) == (1.0, 0.0)
+
+
+LOOKS, ALPHA, PRACTICAL = 20 * 15, 0.05, 0.03
+SEEN = [(0.05, 0.05), (0.05, 0.08), (0.1, 0.15), (0.2, 0.15), (0.35, 0.3), (0.0, 0.02), (0.0, 0.05)]
+"""True effects, and standard deviations of units as seen on quiet and on busy machines."""
+
+
+@pytest.mark.parametrize("so_far", [5, 8, 15])
+@pytest.mark.parametrize("comparisons", [1, 12])
+def test_half_of_the_forecasts_of_a_decision_are_within_a_factor_of_one_and_a_half(
+    so_far, comparisons, runs, generator, figure
+):
+    shares, said = [], []
+    bar = math.log(comparisons / ALPHA)
+    for effect, std_dev in SEEN:
+        samples = generator.normal(math.log1p(effect), std_dev, (runs // 40, 1, LOOKS))
+        state = looks(samples)
+        differs = (state.log_e() >= bar) & (state.half < np.abs(state.mean))
+        alike = (state.log_e_equivalence(PRACTICAL) >= bar) & state.inside(PRACTICAL)
+        decided = (differs | alike)[:, 0]
+        decided[:, : MINIMUM_ROUNDS - 1] = False
+        first = np.where(decided.any(axis=1), decided.argmax(axis=1) + 1, LOOKS + 1)
+        is_open = np.flatnonzero(first > so_far)
+        if len(is_open) < 10:
+            continue
+        effects = [estimate(Units(tuple(samples[run, 0, :so_far])), 1 - ALPHA) for run in is_open]
+        forecasts = [
+            (first[run], found)
+            for run, effect in zip(is_open, effects, strict=True)
+            if (found := rounds_to_decide(effect, PRACTICAL, comparisons)) is not None
+        ]
+        said.append(len(forecasts) / len(is_open))
+        shares.append(np.mean([2 / 3 <= found / true <= 3 / 2 for true, found in forecasts]))
+    name = f"after {so_far} rounds, {comparisons} comparisons"
+    figure(f"forecast of a decision: within a factor of 1.5, {name}", np.mean(shares))
+    figure(f"forecast of a decision: worst of {len(shares)} effects and SDs, {name}", np.min(shares))
+    figure(f"forecast of a decision: said, {name}", np.mean(said))
+    assert np.mean(shares) >= 0.5 - 2 / math.sqrt(runs)

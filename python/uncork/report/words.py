@@ -33,6 +33,8 @@ TONES: Final[dict[Verdict, Tone]] = {
     Verdict.SKIPPED: "skipped",
 }
 
+_BUDGETS_MIN: Final = (1, 2, 3, 5, 10, 15, 20, 30, 45, 60)
+
 MEASURED: Final = frozenset(
     {Verdict.FASTER, Verdict.SLOWER, Verdict.NO_PRACTICAL_DIFFERENCE, Verdict.NOT_ENOUGH_EVIDENCE}
 )
@@ -181,6 +183,11 @@ def exact_share_text(share: float) -> str:
         if float(text) < 100 or share == 1:
             return f"{'100' if share == 1 else text} %"
     return "over 99.9999 %"
+
+
+def enough_budget(seconds: float) -> str | None:
+    """Return the smallest usual budget that is enough, as an option has it: ``15min``; None above an hour."""
+    return next((f"{minutes}min" for minutes in _BUDGETS_MIN if seconds <= 60 * minutes), None)
 
 
 def known_so_far(comparison: Comparison) -> Direction | None:

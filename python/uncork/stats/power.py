@@ -28,10 +28,14 @@ from typing import Final, Literal
 import numpy as np
 
 from uncork.model.units import share_text
-from uncork.stats.interval import radius
+from uncork.stats.compare import MINIMUM_ROUNDS
+from uncork.stats.effect import Effect
+from uncork.stats.interval import log_e_value, radius
 
 Part = Literal["rounds", "blocks", "cycles"]
 
+MOST_LONGER: Final = 20
+"""Nothing is forecast that needs more than this many times the units so far."""
 _SCALES: Final = 400
 """Steps of the integral over the estimated standard deviation."""
 _MOST_CHANGE: Final = 100.0
@@ -165,6 +169,32 @@ def detectable_change(power: float, rounds: int, std_dev: float, confidence: flo
         else:
             high = middle
     return math.expm1(high)
+
+
+def rounds_to_decide(effect: Effect, practical: float, comparisons: int) -> int | None:
+    """Return how many units in all will probably decide an open comparison; None if more than `MOST_LONGER`.
+
+    The effect and the variation of its units are taken as they are, and the claim has to be as strong as if
+    it were the only one of `comparisons`, with at least as many units as a verdict needs. The answer is also
+    None with a single unit. How far off it is: docs/concepts/error-rates.md.
+
+    Args:
+        effect: the comparison so far.
+        practical: the smallest difference that matters, as in `stats.compare.judge`.
+        comparisons: how many are judged together.
+    """
+    if effect.rounds < 2 or not math.isfinite(effect.std_dev):
+        return None
+    counts = np.arange(max(effect.rounds + 1, MINIMUM_ROUNDS), MOST_LONGER * effect.rounds + 1)
+    distance, bar = abs(math.log(effect.ratio)), math.log(comparisons / (1.0 - effect.confidence))
+    width = effect.inflation * radius(counts, effect.std_dev, effect.confidence)
+    within = max(math.log1p(practical) - distance, 0.0)
+    decided = [
+        (log_e_value(counts, room / effect.inflation, effect.std_dev) >= bar) & (width <= room)
+        for room in (distance, within)
+    ]
+    enough = np.flatnonzero(decided[0] | decided[1])
+    return int(counts[enough[0]]) if enough.size else None
 
 
 def estimate_scatter(rounds: Sequence[Sequence[Sequence[float]]]) -> StdDevs:

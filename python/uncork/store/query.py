@@ -6,6 +6,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, TypeVar
 
@@ -213,11 +214,14 @@ class RunReader(Queries):
             "WHERE outcome = 'complete' AND executions > 0 AND sum_ns > 0 GROUP BY ALL ORDER BY ALL"
         )
 
-    def first_trial_us(self) -> int | None:
-        """Return when the first trial began, in microseconds since 1970; None if nothing was recorded."""
+    def setup_ns(self) -> int | None:
+        """Return how long it took until the first trial; None if unknown, or the run was resumed."""
         (row,) = self._rows("SELECT min(begun_us) AS begun_us FROM system_samplings")
-        found: int | None = row["begun_us"]
-        return found
+        first_us: int | None = row["begun_us"]
+        if first_us is None or len(self.manifest.attempts) != 1:
+            return None
+        started = datetime.fromisoformat(self.manifest.attempts[0].started_at)
+        return max(0, first_us * 1000 - round(started.timestamp() * 1e9))
 
     def costs(self) -> list[dict[str, Any]]:
         """Return resources per operation by cell, workload and variant; the baseline's two arms together."""

@@ -150,9 +150,7 @@ def test_set_up_is_announced_once_it_takes_a_large_part_of_the_budget(used, done
 def test_a_long_set_up_is_announced_while_it_lasts():
     spec = experiment(READ, levels=LEVELS, stop="budget = '300s'")
     attempt = Attempt(spec, build_ns=60 * SECOND)
-    with pytest.raises(
-        BudgetTooShort, match="nothing was measured: set-up has taken 6 min 00 s of"
-    ):
+    with pytest.raises(BudgetTooShort, match="nothing was measured: set-up has taken 6 min 00 s of"):
         attempt.run()
     first = attempt.of(BudgetShort)[0]
     assert first.message.startswith(

@@ -81,6 +81,27 @@ def test_not_enough_evidence_leads_to_the_command_that_resumes():
     assert f"uncork run --resume {result.run.id} --budget 30min" in terminal(result)
 
 
+@pytest.mark.parametrize(
+    ("needed", "budget", "which"),
+    [
+        ((16, 24), "5min", "them"),  # 20 s to set up, then twice the 2 min of eight rounds
+        ((16, None), "3min", "1 of the 2"),
+        ((1000, 9), "1min", "1 of the 2"),
+    ],
+)
+def test_the_budget_that_will_probably_decide_is_named(needed, budget, which):
+    opened = [
+        dataclasses.replace(
+            comparison(name, Verdict.NOT_ENOUGH_EVIDENCE, 0.96, 0.85, 1.09), rounds=8, rounds_needed=rounds
+        )
+        for name, rounds in zip(("uuid", "bytea"), needed, strict=True)
+    ]
+    result = bare_result(*opened, run=run_facts(elapsed_ns=140 * 10**9, setup_ns=20 * 10**9))
+    (step,) = (step for step in next_steps(result) if step.command and "--resume" in step.command)
+    assert step.text.endswith(f"Measure longer; this will probably decide {which}:")
+    assert step.command == f"uncork run --resume {result.run.id} --budget {budget}"
+
+
 # ---- html ----
 
 

@@ -4,8 +4,17 @@ import math
 
 import pytest
 
+from uncork.stats.effect import estimate
 from uncork.stats.interval import radius
-from uncork.stats.power import StdDevs, cautious_scatter, estimate_scatter, expected_half_width, feasible
+from uncork.stats.power import (
+    StdDevs,
+    cautious_scatter,
+    estimate_scatter,
+    expected_half_width,
+    feasible,
+    rounds_to_decide,
+)
+from uncork.stats.sample import Units
 
 
 def test_the_expected_half_width_is_that_of_the_judge():
@@ -68,3 +77,18 @@ def test_a_part_too_small_to_be_seen_is_not_taken_for_zero_nor_above_the_usual()
     assert 0.0 < cautious_scatter(fine, usual).round < 0.001
     apart = [[[one - 0.1, one + 0.1], [one - 0.1, one + 0.1]] for one in (-0.5, 0.5)]
     assert cautious_scatter(apart, usual).round == estimate_scatter(apart).round
+
+
+def test_a_decision_is_forecast_from_the_effect_so_far():
+    clear = estimate(Units((0.19, 0.21, 0.19, 0.22)), 0.95)
+    needed = rounds_to_decide(clear, 0.03, 1)
+    assert needed == 5  # as many as a verdict needs
+    weak = estimate(Units((0.10, -0.02, 0.06, 0.0, 0.08, 0.02)), 0.95)
+    assert 10 < rounds_to_decide(weak, 0.03, 1) < 30
+    alike = estimate(Units((0.01, -0.01, 0.012, -0.012, 0.02, -0.02)), 0.95)
+    assert 6 < rounds_to_decide(alike, 0.03, 1) < 30
+
+
+@pytest.mark.parametrize("values", [(0.1,), (0.5, -0.5, 0.4, -0.41, 0.02)])
+def test_no_decision_is_forecast_from_one_round_or_beyond_twenty_times_the_rounds(values):
+    assert rounds_to_decide(estimate(Units(values), 0.95), 0.03, 1) is None

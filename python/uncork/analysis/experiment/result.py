@@ -70,6 +70,7 @@ from uncork.stats.crossover import Level, crossovers
 from uncork.stats.effect import Effect
 from uncork.stats.gates.decision import Exact
 from uncork.stats.growth import fit_growth
+from uncork.stats.power import rounds_to_decide
 from uncork.stats.proportion import ShareEffect
 from uncork.stats.ranks import contradiction
 from uncork.stats.sample import UnitKind
@@ -183,9 +184,17 @@ class _Assembly:
             warnings=(*item.judgement.warnings, *contradicting(effect, ranks), *self._overheads(item, key)),
             scopes=host_scopes(self.ledger, item),
             ranks=ranks,
+            rounds_needed=self._rounds_needed(item),
             **effect_numbers(effect),
             **self._published(*key, item.variant),
         )
+
+    def _rounds_needed(self, item: Judged) -> int | None:
+        is_open = item.judgement.verdict is Verdict.NOT_ENOUGH_EVIDENCE
+        if not is_open or self.ledger.has_hosts or not isinstance(item.effect, Effect):
+            return None
+        practical = self.spec.practical(item.workload)
+        return rounds_to_decide(item.effect, practical, len(self.ledger.compared()))
 
     def _overheads(self, item: Judged, key: tuple[str, str]) -> tuple[str, ...]:
         metric = self.spec.workloads[item.workload].metric
@@ -390,6 +399,7 @@ class _Assembly:
             trials=totals["trials"],
             failed_trials=totals["failed"],
             stopped_because=last.reason if last else "still running, or killed",
+            setup_ns=self.reader.setup_ns(),
             reproduce=f"uncork rerun {self.reader.manifest.id}" + (f" --hosts {nodes}" if nodes else ""),
         )
 

@@ -50,7 +50,8 @@ class RunFacts(Record):
     """Which run this is and how it went.
 
     `elapsed_ns` is wall-clock time over all attempts (a resumed run has several). `stopped_because` is a
-    sentence. `reproduce` is the command that repeats the measurement.
+    sentence. `reproduce` is the command that repeats the measurement. `setup_ns` is the time until the first
+    trial; None if it is unknown, or the run was resumed.
     """
 
     id: str
@@ -66,6 +67,7 @@ class RunFacts(Record):
     stopped_because: str
     reproduce: str
     uncork_version: str
+    setup_ns: int | None = None
 
 
 class VariantFacts(Record):
@@ -158,7 +160,9 @@ class Comparison(VariantRecord):
     `scopes` is set in a run that was merged from several hosts; `rounds` counts hosts if the interval is the
     one about hosts like these. `ranks` is the same effect by ranks, a check of the interval; None with too
     few rounds, for shares of success, and over several hosts. In `agreeing` of the `rounds` the variant was
-    on the estimate's side of no effect; None for shares of success.
+    on the estimate's side of no effect; None for shares of success. `rounds_needed` is how many rounds in all
+    will probably decide an open comparison; None if it is decided, for shares of success, over several hosts,
+    and if that cannot be said.
     """
 
     verdict: Verdict
@@ -181,6 +185,7 @@ class Comparison(VariantRecord):
     scopes: HostScopes | None = None
     ranks: RankEffect | None = None
     agreeing: int | None = None
+    rounds_needed: int | None = None
 
 
 class NoiseFloor(Record):

@@ -40,12 +40,18 @@ from uncork.report.findings import (
     server_conninfo,
 )
 from uncork.report.headline import capital, fitting, join_sentences
-from uncork.report.words import SYMBOLS, effect_with_interval, exact_share_text, interval_ends, with_option
+from uncork.report.words import (
+    SYMBOLS,
+    effect_with_interval,
+    enough_budget,
+    exact_share_text,
+    interval_ends,
+    with_option,
+)
 
 _MOST_REASONS: Final = 6
 """Findings without a cure that get a sentence each; each has its section below."""
 _MOST_BY_HAND: Final = 2
-_BUDGETS_MIN: Final = (1, 2, 3, 5, 10, 15, 20, 30, 45, 60)
 _RUNS: Final = re.compile(r" --runs[ =](?:'[^']*'|\S+)")
 _ONE_INDEX: Final = "Create an index on "
 
@@ -260,8 +266,7 @@ def _more_budget(result: CureResult) -> str | None:
     if not more:
         return None
     needed_s = 2 * sum(more) + (0.0 if result.copy is None else result.copy.seconds)
-    minutes = next((minutes for minutes in _BUDGETS_MIN if needed_s <= 60 * minutes), None)
-    return None if minutes is None else f"{minutes}min"
+    return enough_budget(needed_s)
 
 
 def _unproven(tried: Tried) -> Step:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from uncork.model.results.experiment import Comparison, EngineFacts, OwnMetricFacts, RunResult
+from uncork.model.results.experiment import Comparison, EngineFacts, OwnMetricFacts, RunFacts, RunResult
 from uncork.model.units import count_words, format_count, format_duration, series_words
 from uncork.model.variant_evidence import EvidenceFacts, WaitShare
 from uncork.model.verdict import Verdict
@@ -32,6 +32,7 @@ from uncork.report.words import (
     TONES,
     capitalised,
     cell_words,
+    enough_budget,
     figures_text,
     floor_text,
     known_so_far,
@@ -145,7 +146,26 @@ def _more_evidence(result: RunResult, resume: str) -> Step:
             f"({floor_text(result.precision)}). Request a higher precision:",
             f"{resume} --precision {finer} --budget 30min",
         )
-    return Step(f"{text}. Measure longer:", f"{resume} --budget 30min")
+    budget, many_decided = _forecast(result.run, open_ones)
+    if budget is None:
+        return Step(f"{text}. Measure longer:", f"{resume} --budget 30min")
+    which = "them" if many_decided == len(open_ones) else f"{many_decided} of the {len(open_ones)}"
+    return Step(f"{text}. Measure longer; this will probably decide {which}:", f"{resume} --budget {budget}")
+
+
+def _forecast(run: RunFacts, open_ones: Sequence[Comparison]) -> tuple[str | None, int]:
+    """Return the budget that will probably decide open comparisons, and how many; None if none is in reach.
+
+    The server is set up again, and each round takes as long as those so far.
+    """
+    setup_ns = run.setup_ns or 0
+    times_s = [
+        (setup_ns + (run.elapsed_ns - setup_ns) * (one.rounds_needed / one.rounds - 1)) / 1e9
+        for one in open_ones
+        if one.rounds_needed is not None
+    ]
+    in_reach = [time_s for time_s in times_s if enough_budget(time_s) is not None]
+    return (enough_budget(max(in_reach)) if in_reach else None), len(in_reach)
 
 
 def _less_noise(result: RunResult, floor: str) -> Step:

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -259,21 +258,13 @@ def plan_with_forecast(root: Path, source: Source) -> PlanDocument:
                 if not _same(reader, source):
                     continue
                 seen = cells_seen(source.spec, reader.figures(), reader.times())
-                setup_ns = _setup_ns(manifest, reader.first_trial_us())
+                setup_ns = reader.setup_ns()
         except (UncorkError, OSError, tomllib.TOMLDecodeError):
             continue
         if seen:
             basis = f"the variation and operation times of run {manifest.id}"
             return _with_setup(plan_document(source.spec, seen, basis, setup_ns), manifest.id)
     return plan_document(source.spec)
-
-
-def _setup_ns(manifest: Manifest, first_trial_us: int | None) -> int | None:
-    """Return how long a run took until its first trial; None if it is unknown, or the run was resumed."""
-    if first_trial_us is None or len(manifest.attempts) != 1:
-        return None
-    started = datetime.fromisoformat(manifest.attempts[0].started_at)
-    return max(0, first_trial_us * 1000 - round(started.timestamp() * 1e9))
 
 
 def _with_setup(document: PlanDocument, run: str) -> PlanDocument:
