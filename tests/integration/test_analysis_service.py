@@ -24,7 +24,7 @@ from uncork import cases
 from uncork.engines.embedded import EmbeddedServer
 from uncork.engines.ports import free_port
 from uncork.load.http import run_http
-from uncork.load.http_trials import HttpLoad, ask
+from uncork.load.trials import ask, run_trial
 from uncork.model.http import HttpServer, HttpSpec, Request, Variable
 from uncork.model.http_trial import AskedRequest, HttpTrial
 from uncork.model.measurement import Outcome
@@ -351,7 +351,7 @@ def test_nginx_closes_a_connection_after_its_thousand_requests(service, tmp_path
         assert loaded(front, **options).succeeded == 1500
         served = Served("front", front, (running.pid,))
         trial = HttpTrial(Target("", {}), served, asking(front, on_close="stop", **options), 20, 60 * 10**9)
-        measured = HttpLoad(sample=False).run(trial)
+        measured = run_trial(trial, sample=False)
         assert measured.outcome == Outcome.COMPLETE, "that it was closed is what was asked about"
         assert (measured.succeeded, measured.failed) == (980, 520)
         (answer,) = ask(served, [AskedRequest("GET", "/objects/7")], timeout_s=10)

@@ -29,10 +29,9 @@ from uncork.engines.postgres import embedded_server
 from uncork.engines.postmaster import local_postmaster, postmaster_of
 from uncork.errors import ConnectError, LoadError
 from uncork.experiment.spec.batches import carry
-from uncork.load.http_trials import run_block
 from uncork.load.run import run_load
 from uncork.load.sampler import Sampler
-from uncork.load.sql import SqlLoad
+from uncork.load.trials import run_block, run_trial
 from uncork.model.block import BlockRequest, SliceSize
 from uncork.model.load import LoadScript, LoadSpec
 from uncork.model.measurement import Outcome
@@ -470,7 +469,7 @@ def send(server, strategy, table, *, rows, operations=1, protocol="prepared", te
         prepare="first use" if strategy == "copy" else "ahead",
         **more,
     )
-    return carried, SqlLoad().run(request)
+    return carried, run_trial(request)
 
 
 def left(items):

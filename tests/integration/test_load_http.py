@@ -21,7 +21,7 @@ from fakes.http_servers import answer, certificate, nginx, proxy, reset, scripte
 from uncork.engines.ports import free_port
 from uncork.errors import LoadError
 from uncork.load.http import check_http, run_http
-from uncork.load.http_trials import ask
+from uncork.load.trials import ask
 from uncork.model.http import Checks, HttpServer, HttpSpec, Request, Variable
 from uncork.model.http_trial import AskedRequest
 from uncork.model.load import Arrivals, LoadOutcome

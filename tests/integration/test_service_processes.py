@@ -19,7 +19,7 @@ from uncork.engines.services import local as service_process
 from uncork.engines.services.inspection import listening_program
 from uncork.engines.services.local import LocalServices, remove_leftover_services, session_of
 from uncork.errors import ServiceCrash
-from uncork.load.http_trials import HttpLoad
+from uncork.load.trials import run_trial
 from uncork.model.http import HttpServer, HttpSpec, Request
 from uncork.model.http_trial import HttpTrial
 from uncork.model.measurement import Outcome
@@ -237,9 +237,7 @@ def test_a_trial_ends_with_the_service_that_it_loads(services):
     server = HttpServer(served.host, served.port)
     load = HttpSpec(server=server, requests=(Request("all", "GET", "/"),), clients=4, operations=100)
     begun = time.monotonic()
-    measured = HttpLoad().run(
-        HttpTrial(DATABASE, served, load, warmup_operations=0, deadline_ns=60 * SECONDS)
-    )
+    measured = run_trial(HttpTrial(DATABASE, served, load, warmup_operations=0, deadline_ns=60 * SECONDS))
     assert time.monotonic() - begun < 5, "a lost connection is opened again for 10 s while the service runs"
     assert (measured.outcome, measured.succeeded) == (Outcome.CONNECTION_LOST, 0)
     assert services.exit_reason(served).startswith("service api of wide ended (exit status 7")

@@ -1,4 +1,4 @@
-"""Run a trial by SQL with one call of the Rust core."""
+"""The plan of a trial by SQL for the Rust core, and what the core measured."""
 
 from __future__ import annotations
 
@@ -11,37 +11,8 @@ import pyarrow as pa
 
 from uncork import _native
 from uncork.errors import ConnectError
-from uncork.load.sampler import sampler_plan, strain, system_series, trial_watch
 from uncork.model.measurement import Latency, Measurement, Outcome
 from uncork.model.request import LoadRequest
-
-
-class SqlLoad:
-    """The runner's `Load` port for SQL, on the Rust core: a closed loop over connections to PostgreSQL.
-
-    `sample` decides whether machine and processes are sampled during each trial.
-    """
-
-    def __init__(self, *, sample: bool = True) -> None:
-        self._sample = sample
-
-    def run(self, request: LoadRequest) -> Measurement:
-        """Run one trial and return its measurement, without the server's counters.
-
-        Raises LoadError if a statement cannot be prepared, or the plan is invalid. Raises ConnectError if
-        the server refuses the connection.
-        """
-        sample = sampler_plan(trial_watch(request.target.pid)) if self._sample else None
-        stop = {"duration_ns": request.duration_ns}
-        if request.operations is not None:
-            stop = {"operations": request.operations}
-        plan = {**sql_arm_plan(request), "stop": stop, "sample": sample}
-        totals, statements, _, _, sampled = _native.run_load(
-            json.dumps(plan).encode(), sql_parameters(request.parameters)
-        )
-        measured = sql_measurement(json.loads(totals), pa.table(statements).to_pylist())
-        system = system_series(sampled)
-        return replace(measured, system=system, strain=strain(system))
 
 
 def merge_histograms(histograms: Sequence[bytes]) -> list[tuple[float, float]]:
@@ -59,7 +30,7 @@ def build_facts() -> dict[str, str]:
 
 
 def sql_arm_plan(request: LoadRequest) -> dict[str, Any]:
-    """Return a request's plan for the core, without when to stop and what to sample."""
+    """Return a request's plan for the core, without what to sample."""
     target = request.target
     return {
         "connection": {
@@ -92,6 +63,9 @@ def sql_arm_plan(request: LoadRequest) -> dict[str, Any]:
         "prepare": request.prepare,
         "warmup_operations": request.warmup_operations,
         "deadline_ns": request.deadline_ns,
+        "stop": {"duration_ns": request.duration_ns}
+        if request.operations is None
+        else {"operations": request.operations},
         "digest": request.digest,
         "watch_pid": target.pid,
         "pin_cpu": request.pin_cpu,

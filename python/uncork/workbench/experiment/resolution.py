@@ -23,7 +23,7 @@ from uncork.experiment.plan.slicing import (
 )
 from uncork.experiment.run.request import trial_request
 from uncork.experiment.spec.schema import Spec, parse_spec
-from uncork.load.http_trials import run_block
+from uncork.load.trials import run_block
 from uncork.model.block import BlockMeasurement, BlockRequest, SliceSize
 from uncork.model.measurement import Outcome, Slice
 from uncork.model.trial import Arm, Cell, Trial

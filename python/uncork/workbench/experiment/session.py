@@ -28,8 +28,7 @@ from uncork.experiment.run.events import Event, Finished, RoundEnded
 from uncork.experiment.run.ledger import Compared, Ledger
 from uncork.experiment.run.runner import Runner
 from uncork.experiment.spec.schema import Spec
-from uncork.load.http_trials import HttpLoad, ask, run_block
-from uncork.load.sql import SqlLoad
+from uncork.load.trials import ask, run_block, run_trial
 from uncork.model.block import BlockMeasurement, BlockRequest
 from uncork.model.engine import POSTGRESQL, engine_kind
 from uncork.model.http_trial import AskedRequest, HttpAnswer, HttpTrial, TrialRequest
@@ -333,15 +332,11 @@ class TrialLoad:
     def __init__(self, router: EngineRouter | None = None, *, sample: bool = True) -> None:
         self._router = router
         self._sample = sample
-        self._sql = SqlLoad(sample=sample)
-        self._http = HttpLoad(sample=sample)
 
     def run(self, request: TrialRequest) -> Measurement:
         """Carry out one trial. Raises LoadError."""
-        if isinstance(request, HttpTrial):
-            return self._http.run(request)
-        if self._router is None or request.target.engine == POSTGRESQL:
-            return self._sql.run(request)
+        if self._router is None or isinstance(request, HttpTrial) or request.target.engine == POSTGRESQL:
+            return run_trial(request, sample=self._sample)
         return self._router.run(request)
 
     def run_block(self, block: BlockRequest) -> BlockMeasurement:

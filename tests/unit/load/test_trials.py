@@ -3,9 +3,9 @@
 import pytest
 
 from fakes.histograms import fake_load
-from uncork.load.http_trials import LATE, _without_late
 from uncork.load.merging import count_within
 from uncork.load.sql import trial_measurement
+from uncork.load.trials import LATE, _without_late
 from uncork.model.measurement import Outcome
 
 MS = 10**6

@@ -1,4 +1,4 @@
-"""Run a trial by HTTP, or a block of trials, with one call of the Rust core."""
+"""Run a trial, or a block of trials, with one call of the Rust core."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from uncork.model.http_trial import AskedRequest, HttpAnswer, HttpTrial, TrialRe
 from uncork.model.measurement import Measurement, Outcome, Slice
 from uncork.model.service import Served
 from uncork.model.services.tls import own_service_tls, speaks_only_http2
+from uncork.model.system import Watch
 from uncork.model.units import format_duration
 
 LATE = "late"
@@ -32,20 +33,36 @@ _GONE = ("connection lost", "refused")
 """The outcomes of a load when nothing listens at the port."""
 
 
-class HttpLoad:
-    """The runner's `Load` port for HTTP; with `sample`, trials sample the machine."""
+def run_trial(request: TrialRequest, *, sample: bool = True) -> Measurement:
+    """Run a trial, without the server's counters; with `sample`, the machine is sampled.
 
-    def __init__(self, *, sample: bool = True) -> None:
-        self._sample = sample
+    Failed and late requests are part of it. Raises LoadError if a statement or a request cannot be sent, and
+    ConnectError if a server refuses the connection.
+    """
+    plan = {**_plan(request), "sample": sampler_plan(_watch(request)) if sample else None}
+    totals, times, _, _, sampled = _native.run_load(json.dumps(plan).encode(), _parameters(request))
+    system = system_series(sampled)
+    return replace(_measurement(request, totals, times), system=system, strain=strain(system))
 
-    def run(self, trial: HttpTrial) -> Measurement:
-        """Run one trial; failed and late requests are part of it. Raises LoadError."""
-        watch = trial_watch(trial.target.pid, trial.served.pids)
-        plan = {**http_arm_plan(trial), "sample": sampler_plan(watch) if self._sample else None}
-        totals, times, _, _, sampled = _native.run_load(json.dumps(plan).encode(), pa.table({}))
-        measured = http_measurement(trial, json.loads(totals), pa.table(times).to_pylist())
-        system = system_series(sampled)
-        return replace(measured, system=system, strain=strain(system))
+
+def _watch(request: TrialRequest) -> list[Watch]:
+    return trial_watch(request.target.pid, request.served.pids if isinstance(request, HttpTrial) else ())
+
+
+def _plan(request: TrialRequest) -> dict[str, Any]:
+    """Return a request's plan for the core, without what to sample."""
+    return http_arm_plan(request) if isinstance(request, HttpTrial) else sql_arm_plan(request)
+
+
+def _parameters(request: TrialRequest) -> pa.Table:
+    return sql_parameters(() if isinstance(request, HttpTrial) else request.parameters)
+
+
+def _measurement(request: TrialRequest, totals: bytes, times: Any) -> Measurement:
+    found, rows = json.loads(totals), pa.table(times).to_pylist()
+    if isinstance(request, HttpTrial):
+        return http_measurement(request, found, rows)
+    return sql_measurement(found, rows)
 
 
 def http_arm_plan(trial: HttpTrial) -> dict[str, Any]:
@@ -102,42 +119,26 @@ def _without_late(measured: Measurement, late_ns: int) -> Measurement:
 def run_block(block: BlockRequest, *, sample: bool) -> BlockMeasurement:
     """Run a block; the first arm has the machine's samples. Raises LoadError, ConnectError."""
     # The servers and services of all arms, each once, and ourselves.
-    watch = dict.fromkeys(
-        watch
-        for request in block.arms
-        for watch in trial_watch(
-            request.target.pid, request.served.pids if isinstance(request, HttpTrial) else ()
-        )
-    )
+    watch = dict.fromkeys(watch for request in block.arms for watch in _watch(request))
     plan = {
-        "arms": [_arm(request) for request in block.arms],
+        "arms": [{**_plan(request), "stop": {"operations": 1}, "sample": None} for request in block.arms],
         "slices": [_slice(size) for size in block.sizes],
         "cycles": [list(cycle) for cycle in block.cycles],
         "cycles_together": block.together,
         "limit_ns": block.limit_ns,
         "sample": sampler_plan(list(watch)) if sample else None,
     }
-    tables = [
-        sql_parameters([] if isinstance(request, HttpTrial) else request.parameters) for request in block.arms
-    ]
-    answered, slices, sampled = _native.run_block(json.dumps(plan).encode(), tables)
+    answered, slices, sampled = _native.run_block(
+        json.dumps(plan).encode(), [_parameters(request) for request in block.arms]
+    )
     system = system_series(sampled)
-    found, measured = strain(system), []
-    for request, (data, rows) in zip(block.arms, answered, strict=True):
-        totals, times = json.loads(data), pa.table(rows).to_pylist()
-        measurement = (
-            http_measurement(request, totals, times)
-            if isinstance(request, HttpTrial)
-            else sql_measurement(totals, times)
-        )
-        measured.append(replace(measurement, strain=found))
+    found = strain(system)
+    measured = [
+        replace(_measurement(request, *results), strain=found)
+        for request, results in zip(block.arms, answered, strict=True)
+    ]
     measured[0] = replace(measured[0], system=system)
     return BlockMeasurement(tuple(measured), tuple(Slice(**row) for row in pa.table(slices).to_pylist()))
-
-
-def _arm(request: TrialRequest) -> dict[str, Any]:
-    plan = http_arm_plan(request) if isinstance(request, HttpTrial) else sql_arm_plan(request)
-    return {**plan, "stop": {"operations": 1}, "sample": None}
 
 
 def _slice(size: SliceSize) -> dict[str, Any]:
