@@ -26,7 +26,7 @@ from uncork.workbench.documents.run_document import run_document
 from uncork.workbench.guard.guards import guard_load
 from uncork.workbench.guard.store import read_guard
 from uncork.workbench.load.repeating import carried_out, repeated_job
-from uncork.workbench.load.sql import new_load
+from uncork.workbench.load.sessions import new_load
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.thorough]
 

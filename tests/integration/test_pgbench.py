@@ -32,7 +32,7 @@ from uncork.model.load import LoadScript, LoadSpec
 from uncork.profile.logs import LogRequest, read_logs
 from uncork.requests.jobs import LoadJob, ServerOptions
 from uncork.workbench.load import advising
-from uncork.workbench.load.sql import new_load
+from uncork.workbench.load.sessions import new_load
 from uncork.workbench.profile.databases import profile_database
 
 pytestmark = pytest.mark.postgres

@@ -18,15 +18,14 @@ from uncork.errors import ConnectError, RunError, UsageError
 from uncork.model.load import ClusterRequest, LoadOutcome, LoadProgress
 from uncork.requests.http import cluster_of_http, read_http, sweep_of_http
 from uncork.requests.http_options import HttpOptions
-from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
+from uncork.requests.jobs import AnyLoad, HttpJob, LoadJob, SweepRequest
 from uncork.requests.option import from_values
 from uncork.requests.sql import cluster_of_sql, read_request, sweep_of_sql
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import SweepOptions, sweep_request
 from uncork.requests.together_options import check_together, named_loads, together_job
 from uncork.workbench.event_words import load_step_line, progress_line
-from uncork.workbench.load.http import HttpSession, new_http_load
-from uncork.workbench.load.sql import LoadSession, new_load, sql_files
+from uncork.workbench.load.sessions import LoadSession, new_load, sql_files
 from uncork.workbench.load.sweeps import new_sweep
 from uncork.workbench.load.together import new_together
 from uncork.workbench.merged import merge_stored
@@ -216,7 +215,7 @@ def load_http(
         read = _http_options(urls, options, progress)
         job = _http_job(read, call_text("load_http", options, urls))
         request, folder = cluster_of_http(read, job.spec), runs_folder(runs)
-        session = new_http_load(folder, job) if request is None else _from_nodes(folder, job, request)
+        session = new_load(folder, job) if request is None else _from_nodes(folder, job, request)
         return _loaded(session, progress, open_loop=read.rate is not None)
 
 
@@ -270,7 +269,7 @@ def load_together(
     """
     with calling():
         every = _every_second(progress)
-        jobs: list[LoadJob | HttpJob] = [together_job(_sql_of(statement), every) for statement in sql]
+        jobs: list[AnyLoad] = [together_job(_sql_of(statement), every) for statement in sql]
         jobs += [together_job(_http_of(request), every) for request in http]
         loads = named_loads(jobs)
         command = call_text("load_together", {"sql": list(map(dict, sql)), "http": list(map(dict, http))})
@@ -402,16 +401,14 @@ def _text_of(name: str) -> str:
 # ---- running ----
 
 
-def _from_nodes(root: Path, job: LoadJob | HttpJob, request: ClusterRequest) -> ClusterLoad:
+def _from_nodes(root: Path, job: AnyLoad, request: ClusterRequest) -> ClusterLoad:
     """Return a load from the nodes of a cluster. The call itself confirms it."""
     from uncork.cluster.loads import new_cluster_load, planned_load  # noqa: PLC0415 -- only with nodes
 
     return new_cluster_load(root, planned_load(job, request))
 
 
-def _loaded(
-    session: LoadSession | HttpSession | ClusterLoad, progress: Progress, *, open_loop: bool
-) -> LoadRun:
+def _loaded(session: LoadSession | ClusterLoad, progress: Progress, *, open_loop: bool) -> LoadRun:
     tell = teller(progress)
     http = isinstance(session.job, HttpJob)
 
@@ -437,7 +434,7 @@ def _wanted(options: SweepOptions) -> SweepRequest:
 
 
 def _swept(
-    job: LoadJob | HttpJob,
+    job: AnyLoad,
     request: SweepRequest,
     nodes: ClusterRequest | None,
     progress: Progress,

@@ -14,7 +14,7 @@ from uncork.requests.stored_options import ReportOptions
 from uncork.store.layout import find_run, read_manifest
 from uncork.workbench.documents.kinds import Kind, kind_named, kind_of
 from uncork.workbench.documents.stacks import read_stacks
-from uncork.workbench.load.sql import write_hdr_log
+from uncork.workbench.load.sessions import write_hdr_log
 
 
 def report(options: ReportOptions) -> None:

@@ -10,7 +10,7 @@ from uncork.engines.conninfo import Address
 from uncork.errors import UsageError
 from uncork.model.load import ClusterRequest, LoadPart
 from uncork.model.redaction import NOT_STORED, redact, without_header_secret
-from uncork.requests.jobs import HttpJob, LoadJob, ServerOptions
+from uncork.requests.jobs import AnyLoad, HttpJob, LoadJob, ServerOptions
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source, made_source
 
@@ -34,12 +34,12 @@ class HostJob:
 class PartJob:
     """A part of a job: the whole job, without secrets, and which part of how many to send."""
 
-    job: LoadJob | HttpJob
+    job: AnyLoad
     number: int
     count: int
 
 
-def part_of_job(wanted: PartJob, environment: Mapping[str, str]) -> LoadJob | HttpJob:
+def part_of_job(wanted: PartJob, environment: Mapping[str, str]) -> AnyLoad:
     """Return the job of a part, with ``${NAME}`` of this node. Raises UsageError."""
     job = wanted.job
     part = replace(job.spec.part or LoadPart(), number=wanted.number, count=wanted.count, lease="-")

@@ -25,19 +25,18 @@ from uncork.load.merging import merged_progress
 from uncork.model.load import ClusterRequest, LoadMeasurement, LoadOutcome, LoadProgress, PartNode
 from uncork.model.sweep import SweepAxis
 from uncork.model.units import count_words, format_count, format_duration
-from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
+from uncork.requests.jobs import AnyLoad, LoadJob, SweepRequest
 from uncork.spawn.child import scratch_folder
 from uncork.store.loads import LoadReader
 from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.clock import now_text
-from uncork.workbench.load.http import HttpSession, check_http_job, http_question
 from uncork.workbench.load.merging import merge_nodes
 from uncork.workbench.load.monitor import Components
 from uncork.workbench.load.progress_log import logged
-from uncork.workbench.load.sql import LoadSession, Notify, checked, sql_name, sql_question
+from uncork.workbench.load.sessions import LoadSession, Notify, SqlSession, checked
 from uncork.workbench.load.sweeps import SweepSession, started_sweep
-from uncork.workbench.load.targets import AnySpec, HttpTarget, SqlTarget, first_rate, probe, raised
-from uncork.workbench.run_record import RunRecord, draft, start_run
+from uncork.workbench.load.targets import LoadTarget, endless, first_rate, probe, raised
+from uncork.workbench.run_record import RunRecord, start_run
 from uncork.workbench.signals import uninterrupted
 
 # ---- how large a load is, whether it may be that large, and whether the nodes can send it ----
@@ -69,7 +68,7 @@ class LoadSize:
     over_tcp: bool = True
 
 
-def size_of(job: LoadJob | HttpJob, target: str, host: str) -> LoadSize:
+def size_of(job: AnyLoad, target: str, host: str) -> LoadSize:
     """Return the size of a job; `target` names what it is sent to, on `host`."""
     spec, sql = job.spec, isinstance(job, LoadJob)
     arrivals = spec.arrivals
@@ -171,46 +170,36 @@ _END_S: Final = 5.0
 class PlannedLoad:
     """A load from nodes that was checked, but not started: `size` says how large it is."""
 
-    job: LoadJob | HttpJob
+    job: AnyLoad
     request: ClusterRequest
     size: LoadSize
-    place: str
+    session: LoadSession
 
 
-def planned_load(job: LoadJob | HttpJob, request: ClusterRequest) -> PlannedLoad:
+def planned_load(job: AnyLoad, request: ClusterRequest) -> PlannedLoad:
     """Check a load without contacting anything; remove secrets. Raises UsageError, ConnectError."""
-    if isinstance(job, HttpJob):
-        check_http_job(job)
-        server = job.spec.server
-        size = size_of(job, server.place, server.host)
-        job, place = portable_http(job, request), server.place
-    else:
-        address = checked(job)
+    session = checked(job)
+    if isinstance(session, SqlSession):
+        address = session.address
         if address is None:
             raise UsageError("--nodes needs a server that all nodes can reach: name one")
         size = size_of(job, address.place, address.hostaddr or address.host)
-        job, place = portable_sql(job, address, request), f"existing: {address.place}"
+        job = portable_sql(session.job, address, request)
+    else:
+        size = size_of(job, session.place, session.name)
+        job = portable_http(session.job, request)
     check_cap(size, request)
-    return PlannedLoad(job, request, size, place)
+    return PlannedLoad(job, request, size, session)
 
 
 def new_cluster_load(root: Path, plan: PlannedLoad, reserve: Reserve | None = None) -> ClusterLoad:
     """Start a load from nodes; `reserve`: not those of Ray. Raises UsageError, SetupError."""
     if reserve is None:
         ray_nodes.check_installed()
-    job, nodes = plan.job, count_words(plan.request.nodes, "node")
-    if isinstance(job, HttpJob):
-        name, question = f"load-{job.spec.server.host}", http_question(job.spec)
-    else:
-        name, question = sql_name(job.spec, "load"), sql_question(job.spec)
-    manifest = draft(
-        kind="load",
-        name=name,
-        question=f"{question}, from {nodes}",
-        seed=job.spec.seed,
-        server=plan.place,
-        options={"command": job.command, "nodes": plan.request.nodes},
-    )
+    session, nodes = plan.session, count_words(plan.request.nodes, "node")
+    manifest = session.manifest("load", f"load-{session.name}", f"{session.question}, from {nodes}")
+    options = {"command": plan.job.command, "nodes": plan.request.nodes}
+    manifest = replace(manifest, options=options)
     return ClusterLoad(start_run(root, manifest), plan, reserve or ray_nodes.reserved)
 
 
@@ -403,7 +392,7 @@ def _no_snapshots() -> Snapshots:
 # ---- a sweep whose load steps are sent from nodes: each step is a load from all of them ----
 
 
-def largest_step(job: LoadJob | HttpJob, wanted: SweepRequest, request: ClusterRequest) -> PlannedLoad:
+def largest_step(job: AnyLoad, wanted: SweepRequest, request: ClusterRequest) -> PlannedLoad:
     """Check a sweep as `planned_load` does, and return its load at the highest level."""
     spec = wanted.spec
     if spec.axis == "clients" and (wanted.start or 1) < request.nodes:
@@ -416,7 +405,7 @@ def largest_step(job: LoadJob | HttpJob, wanted: SweepRequest, request: ClusterR
 
 def new_cluster_sweep(
     root: Path,
-    job: LoadJob | HttpJob,
+    job: AnyLoad,
     wanted: SweepRequest,
     request: ClusterRequest,
     reserve: Reserve | None = None,
@@ -433,7 +422,7 @@ def new_cluster_sweep(
 class _Swept:
     """A load that is swept from nodes: this machine only prepares the server."""
 
-    def __init__(self, load: LoadSession | HttpSession, request: ClusterRequest, reserve: Reserve) -> None:
+    def __init__(self, load: LoadSession, request: ClusterRequest, reserve: Reserve) -> None:
         self.record = load.record
         self.job = load.job
         self._load = load
@@ -454,8 +443,8 @@ class NodeTarget:
 
     def __init__(
         self,
-        job: LoadJob | HttpJob,
-        local: SqlTarget | HttpTarget,
+        job: AnyLoad,
+        local: LoadTarget,
         request: ClusterRequest,
         nodes: Nodes,
         notify: Notify,
@@ -485,13 +474,11 @@ class NodeTarget:
 
     def first_rate(self) -> float:
         """See `SweepTarget`."""
-        job, least = self._job, self._request.nodes
-        if isinstance(job, HttpJob):
-            return first_rate(self._sent(replace(job, spec=probe(replace(job.spec, operations=None), least))))
-        spec = probe(replace(job.spec, operations_each=None, log=None), least)
-        return first_rate(self._sent(replace(job, spec=spec)))
+        spec: Any = self._job.spec
+        spec = probe(endless(spec), self._request.nodes)
+        return first_rate(self._sent(replace(self._job, spec=spec)))
 
-    def _sent(self, job: LoadJob | HttpJob) -> LoadMeasurement:
+    def _sent(self, job: AnyLoad) -> LoadMeasurement:
         plan = planned_load(job, self._request)
         with scratch_folder("uncork-step-") as folder:
             load = new_cluster_load(folder, plan, lambda *_: nullcontext(self._nodes))
@@ -506,19 +493,15 @@ class NodeTarget:
 
 
 def _at(
-    job: LoadJob | HttpJob,
+    job: AnyLoad,
     axis: SweepAxis,
     level: float,
     number: int,
     duration_ns: int,
     nodes: int,
     most: int | None = None,
-) -> LoadJob | HttpJob:
+) -> AnyLoad:
     """Return the job of one load step. No node has more threads than clients."""
-    if isinstance(job, HttpJob):
-        return replace(job, spec=_each(raised(job.spec, axis, level, number, duration_ns, most), nodes))
-    return replace(job, spec=_each(raised(job.spec, axis, level, number, duration_ns, most), nodes))
-
-
-def _each(spec: AnySpec, nodes: int) -> AnySpec:
-    return replace(spec, threads=max(1, min(spec.threads, spec.clients // nodes)))
+    spec: Any = job.spec
+    spec = raised(spec, axis, level, number, duration_ns, most)
+    return replace(job, spec=replace(spec, threads=max(1, min(spec.threads, spec.clients // nodes))))

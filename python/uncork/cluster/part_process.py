@@ -18,7 +18,6 @@ from uncork.cluster.jobs import PartJob, part_of_job
 from uncork.cluster.node_program import Say, run_program
 from uncork.errors import UsageError
 from uncork.load.parts import Lease, PartControl
-from uncork.requests.jobs import LoadJob
 
 
 def main() -> None:
@@ -27,12 +26,11 @@ def main() -> None:
 
 
 def _loaded(wanted: PartJob, source: BinaryIO, say: Say) -> str:
-    from uncork.workbench.load.http import new_http_load  # noqa: PLC0415 -- only the one that is needed
-    from uncork.workbench.load.sql import new_load  # noqa: PLC0415
+    from uncork.workbench.load.sessions import new_load  # noqa: PLC0415 -- after the job is known
 
     job = part_of_job(wanted, dict(os.environ))
     runs = Path("runs")
-    session = new_load(runs, job) if isinstance(job, LoadJob) else new_http_load(runs, job)
+    session = new_load(runs, job)
     say(folder=str(session.folder.absolute()))
     lease, starts = Lease(), queue.SimpleQueue[int | None]()
     threading.Thread(target=_listen, args=(source, lease, starts), name="lease", daemon=True).start()

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from uncork import _native
 from uncork.load.parts import Lease, part_deadline_ns
-from uncork.load.run import GRACE_NS, UNBOUNDED_NS, common_plan, run_plan
+from uncork.load.run import GRACE_NS, UNBOUNDED_NS, Messages, common_plan, run_plan
 from uncork.load.sampler import sampler_plan, trial_watch
 from uncork.load.traceparent import traced
 from uncork.model.http import HttpSpec, Request, Variable
@@ -41,15 +41,16 @@ def run_http(
     watch: Sequence[Watch] = (),
     progress: Callable[[LoadProgress], None] | None = None,
     lease: Lease | None = None,
+    messages: Messages | None = None,
     stopped: Callable[[], bool] | None = None,
 ) -> LoadMeasurement:
     """Run a load. A server that refuses connections or goes away, and Ctrl-C, are outcomes, not errors.
 
     `watch` lists processes to sample besides this one. A part of a load with a lease ends unless `lease` is
-    renewed. For `stopped`, see `run_load`. Raises LoadError if a request cannot be sent; then nothing was
-    sent.
+    renewed. For `messages` and `stopped`, see `run_load`. Raises LoadError if a request cannot be sent; then
+    nothing was sent.
     """
-    return run_plan(http_plan(spec, watch), progress, lease, stopped=stopped)
+    return run_plan(http_plan(spec, watch), progress, lease, messages, stopped)
 
 
 def http_plan(spec: HttpSpec, watch: Sequence[Watch] = ()) -> dict[str, Any]:

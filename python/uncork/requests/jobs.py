@@ -111,6 +111,9 @@ class HttpJob:
     advise: bool = False
 
 
+AnyLoad = LoadJob | HttpJob
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceJob:
     """Profile a service for `seconds` with the load `spec`, or with the traffic that is there (`send` False).

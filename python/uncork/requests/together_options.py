@@ -12,7 +12,7 @@ from uncork.errors import UsageError
 from uncork.model.load import LoadPart
 from uncork.model.stored_run import DEFAULT_RUNS
 from uncork.requests.http_options import HttpOptions
-from uncork.requests.jobs import HttpJob, LoadJob
+from uncork.requests.jobs import AnyLoad, HttpJob, LoadJob
 from uncork.requests.load_options import OUTPUT, SWEEP, WATCH, WHAT, AsJson, Html, RunsOutput
 from uncork.requests.option import names_given, opt, options_of
 from uncork.requests.part import PART
@@ -77,7 +77,7 @@ def together_job(job: Job, progress_s: int | None) -> Job:
     return replace(job, spec=replace(job.spec, part=LoadPart(), progress_s=progress_s))
 
 
-def named_loads(jobs: Sequence[LoadJob | HttpJob]) -> Mapping[str, LoadJob | HttpJob]:
+def named_loads(jobs: Sequence[AnyLoad]) -> Mapping[str, AnyLoad]:
     """Return the loads by name: ``sql`` and ``http``, numbered if there are several of a kind.
 
     Raises UsageError if there is only one.

@@ -14,9 +14,8 @@ from uncork.load.run import load_plan, without_password
 from uncork.model.http import HttpServer, Variable
 from uncork.requests.jobs import HttpJob, LoadJob, ServerOptions, TablesOptions
 from uncork.store.loads import write_plan
-from uncork.workbench.load.http import new_http_load
 from uncork.workbench.load.repeating import Target, repeated_job
-from uncork.workbench.load.sql import new_load
+from uncork.workbench.load.sessions import new_load
 
 SPEC = replace(
     CLOSED_SPEC, variables={}, scripts=tuple(replace(s, builtin=False) for s in CLOSED_SPEC.scripts)
@@ -74,7 +73,7 @@ def test_a_load_goes_to_another_server(tmp_path):
 
 
 def test_a_load_goes_to_another_service(tmp_path):
-    session = new_http_load(tmp_path, HttpJob(HTTP_SPEC, "uncork load http x", postgres="host=a password=b"))
+    session = new_load(tmp_path, HttpJob(HTTP_SPEC, "uncork load http x", postgres="host=a password=b"))
     write_plan(session.folder, without_secrets(http_plan(HTTP_SPEC)))
     found = repeated_job(session.folder, Target(url="http://[::1]:8080/"))
     assert isinstance(found, HttpJob)
@@ -86,7 +85,7 @@ def test_a_load_goes_to_another_service(tmp_path):
 
 def test_a_load_by_http3_goes_to_another_encrypted_service(tmp_path):
     spec = replace(HTTP_SPEC, server=HttpServer("a.example", 443, tls=True), version="3")
-    session = new_http_load(tmp_path, HttpJob(spec, "uncork load http --h3 x"))
+    session = new_load(tmp_path, HttpJob(spec, "uncork load http --h3 x"))
     write_plan(session.folder, without_secrets(http_plan(spec)))
     assert repeated_job(session.folder, Target(url="https://b.example")).spec.version == "3"
     with pytest.raises(UsageError, match=r"url=http://b: .* HTTP/3, which is always encrypted: write https"):
@@ -113,7 +112,7 @@ def test_a_target_of_another_kind_is_refused(tmp_path, target, said):
     (Target(url="http://a/list"), "requests keep their own paths"),
 ])  # fmt: skip
 def test_a_service_is_named_by_scheme_host_and_port(tmp_path, target, said):
-    session = new_http_load(tmp_path, HttpJob(HTTP_SPEC, "uncork load http x"))
+    session = new_load(tmp_path, HttpJob(HTTP_SPEC, "uncork load http x"))
     write_plan(session.folder, without_secrets(http_plan(HTTP_SPEC)))
     with pytest.raises(UsageError, match=said):
         repeated_job(session.folder, target)

@@ -21,10 +21,10 @@ from uncork.model.results.load import LoadResult
 from uncork.model.units import format_count
 from uncork.report.load.document import render_load_terminal
 from uncork.requests.http_options import HttpOptions
-from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
+from uncork.requests.jobs import AnyLoad, SweepRequest
 from uncork.requests.sql_options import SqlOptions
 from uncork.workbench.documents.kinds import Kind, kind_named
-from uncork.workbench.load.sql import write_hdr_log
+from uncork.workbench.load.sessions import write_hdr_log
 
 if TYPE_CHECKING:
     from uncork.cluster.loads import ClusterLoad
@@ -80,9 +80,7 @@ def counted_progress(total: int | None, noun: str) -> Iterator[Callable[[LoadPro
         console.end_live()
 
 
-def cluster_load(
-    job: LoadJob | HttpJob, request: ClusterRequest, options: SqlOptions | HttpOptions
-) -> ClusterLoad:
+def cluster_load(job: AnyLoad, request: ClusterRequest, options: SqlOptions | HttpOptions) -> ClusterLoad:
     """Return a load from nodes that may start. A cluster that others use too requires a confirmation.
 
     Raises:
@@ -99,7 +97,7 @@ def cluster_load(
 
 
 def cluster_sweep(
-    job: LoadJob | HttpJob, sweep: SweepRequest, request: ClusterRequest, options: SqlOptions | HttpOptions
+    job: AnyLoad, sweep: SweepRequest, request: ClusterRequest, options: SqlOptions | HttpOptions
 ) -> SweepSession:
     """Return a sweep from nodes that may start.
 

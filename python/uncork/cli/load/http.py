@@ -22,7 +22,7 @@ from uncork.requests.http_files.http_file import converted_traffic
 from uncork.requests.http_options import HttpOptions
 from uncork.requests.jobs import HttpJob
 from uncork.requests.sweep import sweep_request
-from uncork.workbench.load.http import HttpSession, new_http_load
+from uncork.workbench.load.sessions import LoadSession, new_load
 
 if TYPE_CHECKING:
     from uncork.cluster.loads import ClusterLoad
@@ -44,9 +44,9 @@ def load_http(options: HttpOptions) -> None:
 
         sweep_load(job, sweep, options, request)
         return
-    session: HttpSession | ClusterLoad
+    session: LoadSession | ClusterLoad
     if request is None:
-        session = new_http_load(options.runs, job)
+        session = new_load(options.runs, job)
     else:
         from uncork.cli.load.finish import cluster_load  # noqa: PLC0415 -- only with --nodes
 

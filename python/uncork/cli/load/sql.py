@@ -24,7 +24,7 @@ from uncork.requests.jobs import LoadJob, TablesJob
 from uncork.requests.sql import cluster_of_sql, read_request, sweep_of_sql
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.sweep import sweep_request
-from uncork.workbench.load.sql import LoadSession, make_tables, new_load, sql_files
+from uncork.workbench.load.sessions import LoadSession, make_tables, new_load, sql_files
 
 if TYPE_CHECKING:
     from uncork.cluster.loads import ClusterLoad

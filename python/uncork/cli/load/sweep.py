@@ -10,7 +10,7 @@ from uncork.cli.pages import report
 from uncork.model.load import ClusterRequest
 from uncork.model.results.sweep import SweepResult
 from uncork.requests.http_options import HttpOptions
-from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
+from uncork.requests.jobs import AnyLoad, SweepRequest
 from uncork.requests.sql_options import SqlOptions
 from uncork.workbench.documents.kinds import Kind, kind_named
 from uncork.workbench.event_words import load_step_line
@@ -18,7 +18,7 @@ from uncork.workbench.load.sweeps import new_sweep
 
 
 def sweep_load(
-    job: LoadJob | HttpJob,
+    job: AnyLoad,
     sweep: SweepRequest,
     options: SqlOptions | HttpOptions,
     request: ClusterRequest | None,

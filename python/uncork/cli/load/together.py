@@ -29,13 +29,13 @@ from uncork.model.redaction import shell_command, without_secrets
 from uncork.model.results.load import TogetherResult
 from uncork.requests.http import read_http
 from uncork.requests.http_options import HttpOptions
-from uncork.requests.jobs import HttpJob, LoadJob, TablesJob
+from uncork.requests.jobs import AnyLoad, HttpJob, LoadJob, TablesJob
 from uncork.requests.sql import read_request
 from uncork.requests.sql_options import SqlOptions
 from uncork.requests.together_options import TogetherOptions, check_together, named_loads, together_job
 from uncork.workbench.documents.kinds import Kind, kind_named
 from uncork.workbench.event_words import progress_line
-from uncork.workbench.load.sql import sql_files
+from uncork.workbench.load.sessions import sql_files
 from uncork.workbench.load.together import new_together
 
 Options = TypeVar("Options", SqlOptions, HttpOptions)
@@ -43,9 +43,7 @@ Options = TypeVar("Options", SqlOptions, HttpOptions)
 
 def load_together(options: TogetherOptions) -> None:
     """Send several loads that start at the same instant, and show the result."""
-    jobs: list[LoadJob | HttpJob] = [
-        _sql_job(words, number, options) for number, words in enumerate(options.sql or ())
-    ]
+    jobs: list[AnyLoad] = [_sql_job(words, number, options) for number, words in enumerate(options.sql or ())]
     jobs += [_http_job(words, options) for words in options.http or ()]
     loads = named_loads(jobs)
     check_page(options.html)

@@ -28,6 +28,7 @@ from uncork.model.stored_run import BASELINE
 from uncork.model.trial import Cell
 from uncork.model.units import count_words
 from uncork.requests.guard import GuardRequest, Tell, command_text
+from uncork.requests.jobs import AnyLoad
 from uncork.requests.source import Options, run_source
 from uncork.stats.gates.decision import Decision
 from uncork.stats.gates.history_gates import judge_past
@@ -39,7 +40,7 @@ from uncork.workbench.experiment.session import new_run
 from uncork.workbench.guard.acknowledged import acknowledge_from
 from uncork.workbench.guard.confirming import Judgement, measure_and_confirm
 from uncork.workbench.guard.question import FIGURES, Judged, LoadQuestion, Question, drawn_seed, known_of
-from uncork.workbench.load.repeating import Job, Target, carried_out, repeated_job
+from uncork.workbench.load.repeating import Target, carried_out, repeated_job
 
 MeasureRuns = Callable[[], list[RunFigures]]
 """Measures once, or several times in a row, and returns the runs."""
@@ -120,7 +121,7 @@ def _check(place: Place, found: Found, decision: Decision) -> GateCheck:
     )
 
 
-def _measured(root: Path, job: Job, question: LoadQuestion, times: int, notify: Tell) -> list[RunFigures]:
+def _measured(root: Path, job: AnyLoad, question: LoadQuestion, times: int, notify: Tell) -> list[RunFigures]:
     found = []
     for number in range(1, times + 1):
         folder, outcome = carried_out(root, job, notify)

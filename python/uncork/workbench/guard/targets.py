@@ -29,7 +29,7 @@ from uncork.model.results.run_comparison import EnvironmentDifference
 from uncork.model.server import is_local
 from uncork.model.units import format_count, format_duration
 from uncork.requests.guard import Tell, command_text
-from uncork.requests.jobs import HttpJob, LoadJob
+from uncork.requests.jobs import AnyLoad, HttpJob, LoadJob
 from uncork.stats.compare import MINIMUM_ROUNDS
 from uncork.stats.gates.decision import CONFIRMATION, Decision, GateQuestion, decide
 from uncork.store.layout import Manifest, closed, write_manifest
@@ -39,9 +39,8 @@ from uncork.workbench.guard.acknowledged import acknowledge_from
 from uncork.workbench.guard.confirming import Judgement, measure_and_confirm
 from uncork.workbench.guard.history import CONFIDENCE
 from uncork.workbench.guard.question import NEEDED, TURNS, Judged, LoadQuestion
-from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest
-from uncork.workbench.load.repeating import Job, Target, repeated_job
-from uncork.workbench.load.sql import LoadSession, Notify, checked, load_ending, load_manifest
+from uncork.workbench.load.repeating import Target, repeated_job
+from uncork.workbench.load.sessions import LoadSession, Notify, checked, load_ending
 from uncork.workbench.load.targets import LoadTarget
 from uncork.workbench.run_record import RunRecord
 from uncork.workbench.signals import uninterrupted
@@ -54,7 +53,7 @@ _NOT_RESTARTED = (
     "the targets were not restarted between rounds, so the interval leaves out variation between restarts"
 )
 
-Jobs = Mapping[Role, Job]
+Jobs = Mapping[Role, AnyLoad]
 
 
 def jobs_of(question: LoadQuestion) -> tuple[Jobs, str]:
@@ -66,7 +65,7 @@ def jobs_of(question: LoadQuestion) -> tuple[Jobs, str]:
     """
     wanted = question.wanted
     sides: dict[Role, Side] = {"baseline": wanted.baseline, "candidate": wanted.candidate}
-    jobs: dict[Role, Job] = {
+    jobs: dict[Role, AnyLoad] = {
         role: repeated_job(
             question.folder,
             Target(side.dsn, side.url),
@@ -244,13 +243,13 @@ class Turns:
 @dataclass(frozen=True, slots=True)
 class _Side:
     target: LoadTarget
-    session: LoadSession | HttpSession
+    session: LoadSession
     environment: Mapping[str, Mapping[str, str]]
 
 
 def measure_turns(
     folder: Path,
-    jobs: Mapping[Role, Job],
+    jobs: Mapping[Role, AnyLoad],
     *,
     seed: int,
     turn_ns: int,
@@ -298,19 +297,13 @@ def measure_turns(
 
 
 @contextmanager
-def _opened(folder: Path, role: Role, job: Job, notify: Notify) -> Iterator[_Side]:
+def _opened(folder: Path, role: Role, job: AnyLoad, notify: Notify) -> Iterator[_Side]:
     """Prepare one target; stop its server afterwards if uncork started it."""
     place = folder / role
     place.mkdir(parents=True, exist_ok=True)
-    question = f"the {role}'s turn in a guard"
-    session: LoadSession | HttpSession
-    if isinstance(job, HttpJob):
-        check_http_job(job)
-        session = HttpSession(RunRecord(place, http_manifest(job, "load", role, question)), job)
-    else:
-        address = checked(job)
-        record = RunRecord(place, load_manifest(job, address, "load", role, question))
-        session = LoadSession(record, job, address)
+    session = checked(job)
+    manifest = session.manifest("load", role, f"the {role}'s turn in a guard")
+    session.begin(RunRecord(place, manifest))
     with session.driven(lambda text: notify(f"{role}: {text}")) as target:
         yield _Side(target, session, json.loads((place / "environment.json").read_text()))
 
@@ -374,14 +367,14 @@ def _refuse_failure(turn: Turn, measured: LoadMeasurement) -> None:
 # ---- where they are ----
 
 
-def place_of_job(job: Job) -> str:
+def place_of_job(job: AnyLoad) -> str:
     """Return where a job sends its load, without secrets."""
     if isinstance(job, HttpJob):
         return job.spec.server.place
     return "an embedded server" if job.server.embedded else job.server.address().place
 
 
-def together(base: Job, own: Job) -> tuple[bool, str]:
+def together(base: AnyLoad, own: AnyLoad) -> tuple[bool, str]:
     """Return whether two jobs have the same target, and else a sentence on what the targets share, if any."""
     if isinstance(base, HttpJob) and isinstance(own, HttpJob):
         one, other = base.spec.server, own.spec.server

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from uncork.engines.conninfo import Address
+from uncork.engines.conninfo import Address, resolve
 from uncork.engines.watch.connection import ServerWatch
 from uncork.engines.watch.pooler import PoolerConsole, pool_counted
 from uncork.engines.watch.session import WatchSession
@@ -33,15 +33,13 @@ def watch_again(
     record: RunRecord,
     target: LoadTarget,
     measured: LoadMeasurement,
-    place: str,
     notify: Callable[[str], None],
-    sources: StepSources | None = None,
+    sources: StepSources | None,
 ) -> None:
     """Send a load that was measured for five seconds more, and store the watch of its database in `record`.
 
-    What could not be watched is written into the manifest. `place` is the server's, without
-    secrets. A load that did not complete is not repeated. `sources` divide the time of a load by
-    SQL further. Raises StoreError if the watch cannot be written.
+    What could not be watched is written into the manifest. A load that did not complete is not repeated.
+    `sources` divide the time of a load by SQL further. Raises StoreError if the watch cannot be written.
     """
     conninfo = target.components.conninfo
     if (
@@ -56,7 +54,7 @@ def watch_again(
     found: dict[str, Any] = {}
     try:
         with (
-            watched_part(record.folder, conninfo, place, command) as missing,
+            watched_part(record.folder, conninfo, resolve(conninfo).place, command) as missing,
             nullcontext(dict[str, float]()) if sources is None else sources.counted(missing) as pool,
         ):
             again = target.turn(_NEXT, _WATCHED_NS).carry_out()

@@ -20,7 +20,7 @@ from uncork.model.tables.load import LoadTotals
 from uncork.store.layout import Manifest, find_run
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
 from uncork.store.parts import keep_part, part_folder, reserved_operations, seen_intervals, write_merged
-from uncork.workbench.load.sql import load_ending
+from uncork.workbench.load.sessions import load_ending
 from uncork.workbench.run_record import RunRecord, draft, start_run
 
 
@@ -151,7 +151,7 @@ class StoredPart:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What the manifest says about the part: see `uncork.workbench.load.sql`."""
+        """What the manifest says about the part: see `uncork.workbench.load.sessions`."""
         found: Mapping[str, Any] = self.manifest.options["part"]
         return found
 

@@ -20,12 +20,9 @@ from uncork.errors import UsageError
 from uncork.load.again import http_spec_of, sql_spec_of
 from uncork.model.http import HttpServer
 from uncork.model.load import LoadOutcome
-from uncork.requests.jobs import HttpJob, LoadJob, ServerOptions, TablesOptions
+from uncork.requests.jobs import AnyLoad, HttpJob, LoadJob, ServerOptions, TablesOptions
 from uncork.store.loads import LoadReader
-from uncork.workbench.load.http import new_http_load
-from uncork.workbench.load.sql import Notify, new_load
-
-Job = LoadJob | HttpJob
+from uncork.workbench.load.sessions import Notify, new_load
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ AS_THEN = Target()
 
 def repeated_job(
     folder: Path, target: Target = AS_THEN, *, headers: Sequence[tuple[str, str]] = (), command: str = ""
-) -> Job:
+) -> AnyLoad:
     """Return the job of a stored load, for another target if given; `command` then repeats it.
 
     `headers` holds the names and values of secret headers, which are not stored.
@@ -72,12 +69,12 @@ def repeated_job(
     return _sql_job(manifest.id, plan, again, target, command or before)
 
 
-def carried_out(root: Path, job: Job, notify: Notify) -> tuple[Path, LoadOutcome]:
+def carried_out(root: Path, job: AnyLoad, notify: Notify) -> tuple[Path, LoadOutcome]:
     """Carry out a job as a new load stored in `root`; return its folder and outcome.
 
     Raises UncorkError if the load cannot start, or its result cannot be stored.
     """
-    session = new_http_load(root, job) if isinstance(job, HttpJob) else new_load(root, job)
+    session = new_load(root, job)
     return session.folder, session.run(None, notify)
 
 

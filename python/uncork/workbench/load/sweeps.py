@@ -22,14 +22,13 @@ from uncork.model.tables.load import LoadTotals
 from uncork.model.tables.sweep import LoadStep
 from uncork.model.units import format_duration
 from uncork.profile.system import system_use
-from uncork.requests.jobs import HttpJob, LoadJob, SweepRequest
+from uncork.requests.jobs import AnyLoad, HttpJob, SweepRequest
 from uncork.store.loads import write_plan
 from uncork.store.pressed import Pressed, write_pressed
 from uncork.store.sweeps import append_load_step, write_sweep, write_verification
 from uncork.store.system import SystemWriter, system_tables
-from uncork.workbench.load.http import HttpSession, start_http_load
 from uncork.workbench.load.monitor import stress
-from uncork.workbench.load.sql import LoadSession, Notify, start_load
+from uncork.workbench.load.sessions import LoadSession, Notify, new_load
 from uncork.workbench.load.targets import SweepTarget
 from uncork.workbench.profile.databases import watched_part
 from uncork.workbench.run_record import RunRecord
@@ -56,7 +55,7 @@ class Swept(Protocol):
         ...
 
     @property
-    def job(self) -> LoadJob | HttpJob:
+    def job(self) -> AnyLoad:
         """The load."""
         ...
 
@@ -65,7 +64,7 @@ class Swept(Protocol):
         ...
 
 
-def new_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepRequest) -> SweepSession:
+def new_sweep(root: Path, job: AnyLoad, wanted: SweepRequest) -> SweepSession:
     """Start the run of a new sweep of the job's load.
 
     Raises:
@@ -75,7 +74,7 @@ def new_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepRequest) -> Sweep
     return SweepSession(wanted, started_sweep(root, job, wanted))
 
 
-def started_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepRequest) -> LoadSession | HttpSession:
+def started_sweep(root: Path, job: AnyLoad, wanted: SweepRequest) -> LoadSession:
     """Start the run of a sweep, and return the load that it sweeps.
 
     Raises SetupError, ConnectError or UsageError: see `new_sweep`.
@@ -83,9 +82,9 @@ def started_sweep(root: Path, job: LoadJob | HttpJob, wanted: SweepRequest) -> L
     question = f"sweep of {_RAISED[wanted.spec.axis]}: "
     if isinstance(job, HttpJob):
         names = ", ".join(request.name for request in job.spec.requests)
-        return start_http_load(root, job, "sweep", f"{question}{names} of {job.spec.server.place}")
+        return new_load(root, job, "sweep", f"{question}{names} of {job.spec.server.place}")
     names = ", ".join(script.name for script in job.spec.scripts)
-    return start_load(root, job, "sweep", f"{question}{names}")
+    return new_load(root, job, "sweep", f"{question}{names}")
 
 
 class SweepSession:

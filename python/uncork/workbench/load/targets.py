@@ -11,7 +11,7 @@ from uncork.errors import LoadError, UsageError
 from uncork.load.http import http_plan, run_http, without_secrets
 from uncork.load.run import load_plan, run_load, without_password
 from uncork.model.http import HttpSpec
-from uncork.model.load import ArrivalKind, Arrivals, LoadMeasurement, LoadSpec
+from uncork.model.load import ArrivalKind, Arrivals, LoadMeasurement, LoadPart, LoadSpec
 from uncork.model.sweep import SweepAxis
 from uncork.workbench.load.monitor import Components
 
@@ -95,22 +95,26 @@ class _Target(ABC, Generic[AnySpec]):
             changed = replace(changed, log=None)
         return replace(self, spec=changed)
 
-    def carry_out(self) -> LoadMeasurement:
-        """Send the load unchanged. Raises UsageError: see `SweepTarget.send`."""
-        return self._run(self.spec)
+    def with_part(self, part: LoadPart | None) -> Self:
+        """Return a part of the same load."""
+        return replace(self, spec=replace(self.spec, part=part))
+
+    def carry_out(self, **how: Any) -> LoadMeasurement:
+        """Send the load unchanged; `how` has arguments of `run_load`. Raises UsageError as `send` does."""
+        return self._run(self.spec, **how)
 
     def first_rate(self) -> float:
         """See `SweepTarget`."""
         return first_rate(self._run(probe(endless(self.spec))))
 
-    def _run(self, spec: AnySpec) -> LoadMeasurement:
+    def _run(self, spec: AnySpec, **how: Any) -> LoadMeasurement:
         try:
-            return self._sent(spec)
+            return self._sent(spec, **how)
         except LoadError as error:
             raise UsageError(str(error)) from error
 
     @abstractmethod
-    def _sent(self, spec: AnySpec) -> LoadMeasurement:
+    def _sent(self, spec: AnySpec, **how: Any) -> LoadMeasurement:
         """Send a load. Raises LoadError if a statement or a request cannot be sent."""
 
 
@@ -125,8 +129,8 @@ class SqlTarget(_Target[LoadSpec]):
         """See `SweepTarget`."""
         return without_password(load_plan(self.spec, self.connection, pid=self.pid))
 
-    def _sent(self, spec: LoadSpec) -> LoadMeasurement:
-        return run_load(spec, self.connection, pid=self.pid)
+    def _sent(self, spec: LoadSpec, **how: Any) -> LoadMeasurement:
+        return run_load(spec, self.connection, pid=self.pid, **how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +141,8 @@ class HttpTarget(_Target[HttpSpec]):
         """See `SweepTarget`."""
         return without_secrets(http_plan(self.spec, self.components.watches()))
 
-    def _sent(self, spec: HttpSpec) -> LoadMeasurement:
-        return run_http(spec, watch=self.components.watches())
+    def _sent(self, spec: HttpSpec, **how: Any) -> LoadMeasurement:
+        return run_http(spec, watch=self.components.watches(), **how)
 
 
 LoadTarget = SqlTarget | HttpTarget

@@ -19,10 +19,9 @@ from uncork.errors import UncorkError
 from uncork.load.parts import Lease, PartControl
 from uncork.model.load import LoadOutcome, LoadProgress
 from uncork.model.stored_run import RunStatus
-from uncork.requests.jobs import HttpJob, LoadJob
+from uncork.requests.jobs import AnyLoad
 from uncork.store.layout import read_manifest
-from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest, http_question
-from uncork.workbench.load.sql import LoadSession, checked, load_manifest, sql_question
+from uncork.workbench.load.sessions import LoadSession, checked
 from uncork.workbench.profile.databases import new_part
 from uncork.workbench.run_record import RunRecord, draft, start_run
 from uncork.workbench.signals import uninterrupted
@@ -37,54 +36,38 @@ _LEAD_OF_CLIENT_NS: Final = 2_000_000
 """Additional time to connect for each client."""
 
 
-def new_together(root: Path, jobs: Mapping[str, LoadJob | HttpJob], command: str) -> TogetherSession:
+def new_together(root: Path, jobs: Mapping[str, AnyLoad], command: str) -> TogetherSession:
     """Check the loads, and start their run.
 
     Raises:
         SetupError: if its folder cannot be written.
         ConnectError, UsageError: if a load is wrong; the message begins with its name.
     """
-    addresses = {}
+    sessions: dict[str, LoadSession] = {}
     for name, job in jobs.items():
         try:
-            if isinstance(job, LoadJob):
-                addresses[name] = checked(job)
-            else:
-                check_http_job(job)
+            sessions[name] = checked(job)
         except UncorkError as error:
             raise type(error)(f"{name}: {error}") from error
-    places = [
-        job.spec.server.place
-        if isinstance(job, HttpJob)
-        else "embedded"
-        if addresses[name] is None
-        else f"{addresses[name].host}:{addresses[name].port}"  # type: ignore[union-attr]
-        for name, job in jobs.items()
-    ]
     manifest = draft(
         kind="together",
         name=f"together-{'-'.join(jobs)}",
         question=f"together: {', '.join(jobs)}",
-        server=", ".join(dict.fromkeys(places)),
+        server=", ".join(dict.fromkeys(session.place for session in sessions.values())),
         seed=next(iter(jobs.values())).spec.seed,
         options={"command": command, "loads": list(jobs)},
     )
     record = start_run(root, manifest)
-    sessions: dict[str, LoadSession | HttpSession] = {}
-    for name, job in jobs.items():
-        if isinstance(job, LoadJob):
-            part = load_manifest(job, addresses[name], "load", name, sql_question(job.spec))
-            sessions[name] = LoadSession(new_part(record.folder, name, part), job, addresses[name])
-        else:
-            part = http_manifest(job, "load", name, http_question(job.spec))
-            sessions[name] = HttpSession(new_part(record.folder, name, part), job)
+    for name, session in sessions.items():
+        part = session.manifest("load", name, session.question)
+        session.begin(new_part(record.folder, name, part))
     return TogetherSession(record, sessions)
 
 
 class TogetherSession:
     """Loads that start together. `run` carries them out; the run's folder exists from the start."""
 
-    def __init__(self, record: RunRecord, sessions: Mapping[str, LoadSession | HttpSession]) -> None:
+    def __init__(self, record: RunRecord, sessions: Mapping[str, LoadSession]) -> None:
         self.record = record
         self.folder = record.folder
         self.sessions = sessions

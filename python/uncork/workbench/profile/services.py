@@ -49,8 +49,8 @@ from uncork.profile.perf import CallGraph
 from uncork.requests.jobs import HttpJob, ServiceJob
 from uncork.spawn.child import run, scratch_folder
 from uncork.store.profile_tables import rows_table, write_evidence
-from uncork.workbench.load.http import HttpSession, check_http_job, http_manifest
 from uncork.workbench.load.monitor import Components, find_components
+from uncork.workbench.load.sessions import HttpSession
 from uncork.workbench.profile.database_watch import Watched
 from uncork.workbench.profile.databases import new_part, store_watch, watch_until
 from uncork.workbench.profile.log_files import expand
@@ -89,7 +89,7 @@ def profile_service(root: Path, job: ServiceJob, told: Callable[[str], None]) ->
     """
     logs = tuple(expand(list(job.logs)))
     conninfo = None if job.postgres is None else job.postgres.conninfo()
-    check_http_job(HttpJob(job.spec, job.command, job.pids, conninfo))
+    HttpSession(HttpJob(job.spec, job.command, job.pids, conninfo))
     components = find_components(job.pids, job.spec.server.host, job.spec.server.port, conninfo)
     if conninfo is not None and components.conninfo is None:
         raise ConnectError(next(text for text in components.missing if text.startswith("--postgres")))
@@ -279,9 +279,9 @@ class _Profile:
     def _load_part(self, seconds: float) -> HttpSession:
         spec = replace(self.job.spec, duration_ns=round(seconds * 1e9), operations=None, warmup_ns=0)
         pids = () if self.components.service is None else self.components.service.pids[:1]
-        part = HttpJob(spec, self.job.command, self.job.pids or pids, self.components.conninfo)
-        manifest = http_manifest(part, "load", "load", "all requests together, in the profile of a service")
-        return HttpSession(new_part(self.folder, "load", manifest), part)
+        part = HttpSession(HttpJob(spec, self.job.command, self.job.pids or pids, self.components.conninfo))
+        manifest = part.manifest("load", "load", "all requests together, in the profile of a service")
+        return part.begin(new_part(self.folder, "load", manifest))
 
     def add_logs(self, request: LogRequest) -> None:
         """Store what the logs show of the time of the profile as a part."""
