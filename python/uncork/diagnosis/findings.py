@@ -28,74 +28,26 @@ from uncork.model.units import count_words, format_duration, share_text
 _MOST: Final = 0.5
 """Fraction of a finding's cost that deeper findings must explain before it gives way to them."""
 
-RULES: Final[tuple[Rule, ...]] = (
-    sessions.find_connections,
-    sessions.find_forgotten,
-    loops.find_lookup_loops,
-    loops.find_loops_in_log,
-    loops.find_one_by_one,
-    sessions.find_slow_steps_in_log,
-    sessions.find_slow_steps,
-    missing_index.find_covering,
-    missing_index.find_foreign_keys,
-    index_not_usable.find_unusable_indexes,
-    unneeded_indexes.find_invalid,
-    missing_index.find_missing_indexes,
-    unneeded_indexes.find_redundant_indexes,
-    unneeded_indexes.find_unused_indexes,
-    internal.find_advisory,
-    waits.find_waits_in_log,
-    waits.find_deadlocks,
-    hot_row.find_hot_rows,
-    internal.find_lock_manager,
-    waits.find_lock_waits,
-    internal.find_multixacts,
-    internal.find_notify,
-    internal.find_subtransactions,
-    waits.find_table_locks,
-    planning.find_correlated,
-    whole_tables.find_values,
-    per_row.find_function,
-    planning.find_generic_plan,
-    whole_tables.find_interval,
-    planning.find_jit,
-    per_row.find_materialised,
-    per_row.find_not_in,
-    whole_tables.find_offset,
-    partitions.find_not_pruned,
-    whole_tables.find_random_order,
-    planning.find_spill,
-    planning.find_stale,
-    per_row.find_per_row,
-    partitions.find_too_many,
-    whole_tables.find_unbounded,
-    per_row.find_view_barrier,
-    whole_tables.find_count,
-    whole_tables.find_wide_columns,
-    schema.find_json_parsed,
-    schema.find_random_keys,
-    schema.find_wide_types,
-    server.find_checkpoints,
-    server.find_connections,
-    server.find_crash_unsafe,
-    server.find_shared_buffers,
-    server.find_slow_commits,
-    server.find_temporary_files,
-    server.find_wal_buffers,
-    vacuum.find_behind,
-    vacuum.find_empty_tables,
-    vacuum.find_dead_rows,
-    vacuum.find_expired,
-    vacuum.find_held_back,
-    hot_prevented.find_hot_prevented,
-    vacuum.find_empty_indexes,
-    vacuum.find_not_frozen,
-    row_by_row.find_commits_in_log,
-    redundant_updates.find_redundant_updates,
-    row_by_row.find_commits,
-    row_by_row.find_triggers,
-    row_by_row.find_temporary_tables,
+_GROUPS: Final = (
+    (loops, sessions),
+    (index_not_usable, missing_index, unneeded_indexes),
+    (hot_row, internal, waits),
+    (partitions, per_row, planning, whole_tables),
+    (schema,),
+    (server,),
+    (hot_prevented, vacuum),
+    (redundant_updates, row_by_row),
 )
+
+
+def _rules() -> Iterator[Rule]:
+    """Yield the rules of each group of modules by their names: findings of equal cost have this order."""
+    for group in _GROUPS:
+        found = [rule for module in group for rule in vars(module).values() if isinstance(rule, Rule)]
+        yield from sorted(found, key=lambda rule: rule.name)
+
+
+RULES: Final = tuple(_rules())
 
 
 def find_findings(evidence: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Finding, ...]:

@@ -62,11 +62,18 @@ def rule(
 def statement_rule(
     name: str, *, depth: int = 1, of_tables: bool = False, least_share: float = LEAST_SHARE
 ) -> Callable[[Judge], Rule]:
-    """Return the decorator that makes a function a rule: it judges each statement, the costliest first."""
+    """Return the decorator that makes a function a rule: it judges each statement, the costliest first.
+
+    A finding is about this statement, unless it names several.
+    """
 
     def search(evidence: Evidence, judge: Judge) -> Iterator[Finding]:
-        judged = (judge(statement, evidence) for statement in evidence.costliest())
-        return (found for found in judged if found is not None)
+        for statement in evidence.costliest():
+            found = judge(statement, evidence)
+            if found is not None and found.templates:
+                yield found
+            elif found is not None:
+                yield replace(found, templates=(statement.number,), statement=statement.text)
 
     return lambda judge: Rule(name, partial(search, judge=judge), depth, of_tables, least_share)
 
@@ -75,7 +82,7 @@ def finding(
     headline: str,
     *candidates: Candidate,
     objects: Iterable[str],
-    bill: Bill | None,
+    bill: Bill | None = None,
     statements: Iterable[Statement] = (),
     templates: Iterable[int | None] = (),
     text: str = "",

@@ -157,7 +157,6 @@ def find_random_keys(statement: Statement, evidence: Evidence) -> Finding | None
         _ordered_keys(table, column, evidence),
         objects=(table, f"{table}.{column.name}"),
         bill=evidence.bill(partial(_costs, statement.number, volume, outside)),
-        statements=[statement],
         evidence=_random_evidence(statement, pages, share, writes=writes, reads=reads),
         proof="Compare inserts with both keys on a copy with uncork run, across several checkpoints.",
     )

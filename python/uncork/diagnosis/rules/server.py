@@ -41,7 +41,6 @@ def find_crash_unsafe(evidence: Evidence) -> Iterator[Finding]:
                 "Writing becomes slower. synchronous_commit = off is nearly as fast, and safe.",
             ),
             objects=(name,),
-            bill=None,
             cost="the data, after a crash of the machine",
             evidence=risk,
             against=(unless,) if unless else (),
@@ -176,7 +175,6 @@ def find_connections(evidence: Evidence) -> Iterator[Finding]:
                     "It leaves fewer connections for others.",
                 ),
                 objects=(name,),
-                bill=None,
                 cost=count_words(refusal.count, "refused connection"),
                 evidence=(f"It happened {when([refusal])}.", refusal.example),
                 proof="After the change, the log must have no such error at the same hour.",
@@ -206,7 +204,6 @@ def find_connections(evidence: Evidence) -> Iterator[Finding]:
             headline,
             *_fewer_connections(taken, evidence),
             objects=(_MAX_CONNECTIONS,),
-            bill=None,
             cost=cost,
             evidence=sentences,
             proof="Watch the server again at the same hour: fewer connections must be open, and "
@@ -260,7 +257,6 @@ def find_temporary_files(seen: Evidence) -> Iterator[Finding]:
         f"Temporary files of {count_words(many, 'statement')} exceeded {_FILE_LIMIT}{size}, so they failed",
         *_smaller_files(limit, seen),
         objects=(_FILE_LIMIT,),
-        bill=None,
         text=statements[0] if statements else "",
         cost=count_words(many, "failed statement"),
         evidence=evidence,
@@ -382,7 +378,6 @@ def _in_log(log: LogResult) -> Iterator[Finding]:
         f"The amount of WAL (max_wal_size) forced {work.wal} checkpoints{on}, one every {each}",
         _more_wal(None),
         objects=("max_wal_size",),
-        bill=None,
         cost=f"{format_bytes(work.distance_bytes)} of WAL for each checkpoint",
         evidence=(
             f"checkpoint_timeout started only {work.timed} of them. After each checkpoint, the "

@@ -140,7 +140,6 @@ def find_forgotten(evidence: Evidence) -> Iterator[Finding]:
             f"VACUUM cannot remove the rows that {later} later transactions left dead",
             *idle_candidates(who),
             objects=(who,),
-            bill=None,
             templates=[held.template],
             text=held.text,
             cost="dead rows that stay",
@@ -248,7 +247,6 @@ def find_slow_steps_in_log(evidence: Evidence) -> Iterator[Finding]:
                 f"Application {who}{on} left a transaction idle for {longest}",
                 *idle_candidates(who),
                 objects=(who,),
-                bill=None,
                 cost="dead rows that stay",
                 evidence=(
                     f"VACUUM cannot remove the rows that about {format_count(round(held))} later "

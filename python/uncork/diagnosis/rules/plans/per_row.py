@@ -71,7 +71,6 @@ def find_not_in(statement: Statement, evidence: Evidence) -> Finding | None:
         ),
         objects=(table, compared),
         bill=evidence.bill_of({statement.number: _saved_by_anti_join(statement, part, evidence)}),
-        statements=[statement],
         evidence=_not_in_evidence(statement, table, evidence),
         proof="Compare both statements with uncork run, which checks that they return the same rows.",
     )
@@ -147,7 +146,6 @@ def find_per_row(statement: Statement, evidence: Evidence) -> Finding | None:
         _joined(statement, node, table),
         objects=(table,),
         bill=evidence.bill_of({statement.number: saved}),
-        statements=[statement],
         evidence=(
             f"The plan executes {node.subplan} once per row, at a cost of {node.cost:.1f} each, of "
             f"{plan.root.cost:.0f} in total.",
@@ -294,7 +292,6 @@ def _materialised(statement: Statement, root: PlanNode, common: CommonTable, bil
         ),
         objects=(common.name, *tables),
         bill=bill,
-        statements=[statement],
         evidence=(
             f"The planner expects {format_count(source.rows)} rows in it, of which "
             f"{format_count(scan.rows)} pass the filter {scan.condition('Filter')}.",
@@ -339,7 +336,6 @@ def find_view_barrier(statement: Statement, evidence: Evidence) -> Finding | Non
         bill=evidence.bill_of(
             {statement.number: (part * (1 - scan.rows / max(1.0, node.rows, scan.children[0].rows)))}
         ),
-        statements=[statement],
         evidence=(
             f"The plan computes {format_count(max(node.rows, scan.children[0].rows))} rows, of "
             f"which {format_count(scan.rows)} pass the filter {scan.condition('Filter')}."
@@ -531,7 +527,6 @@ def _function(
         *_function_once(function, constant=constant, reads=reads),
         objects=(function.name, *read[:1]),
         bill=bill,
-        statements=[statement],
         evidence=(
             evidence,
             f"A call of the statement takes {format_duration(statement.mean_ns or 0.0)}.",

@@ -87,7 +87,6 @@ def find_generic_plan(statement: Statement, evidence: Evidence) -> Finding | Non
         ),
         objects=(table, column, "plan_cache_mode"),
         bill=evidence.bill_of({statement.number: 1 - believed_ns(cost) / spent}),
-        statements=[statement],
         evidence=(
             f"The generic plan ({_named(generic.root)}) has an estimated cost of "
             f"{generic.root.cost:.0f}, a plan for the values of the calls has about {cost:.0f}.",
@@ -271,7 +270,6 @@ def find_spill(statement: Statement, evidence: Evidence) -> Finding | None:
         *(setting,) if index is None else _ordered(statement, setting, index),
         objects=("work_mem", *(() if index is None else (index.table,))),
         bill=evidence.bill_of((statement.number,)),
-        statements=[statement],
         evidence=_spill_evidence(statement, node, evidence),
         proof="Compare both with uncork run, under as many clients as the server has.",
     )
@@ -554,7 +552,6 @@ def find_correlated(statement: Statement, evidence: Evidence) -> Finding | None:
         _together(table, columns),
         objects=(table, *columns),
         bill=evidence.bill_of({statement.number: max(0.0, 1 - once / mean)}),
-        statements=[statement],
         evidence=(
             f"It expects {format_count(node.rows)} rows of {table}; the most selective condition "
             f"alone leaves about {format_count(round(most))}.",

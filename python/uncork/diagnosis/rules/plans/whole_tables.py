@@ -48,7 +48,6 @@ def find_count(statement: Statement, evidence: Evidence) -> Finding | None:
         *_count_less(statement, shape, table),
         objects=(table,),
         bill=evidence.bill_of((statement.number,)),
-        statements=[statement],
         evidence=(
             f"It is called {(statement.calls or 0) / evidence.seconds:.2g} times a second.",
             *([f"A call takes {format_duration(statement.mean_ns)}."] if statement.mean_ns else []),
@@ -139,7 +138,6 @@ def find_values(statement: Statement, evidence: Evidence) -> Finding | None:
         *_loose_scan(statement, column, order, evidence),
         objects=(table, name),
         bill=evidence.bill_of({statement.number: 1 - descents_ns / statement.mean_ns}),
-        statements=[statement],
         evidence=(
             f"It is called {(statement.calls or 0) / evidence.seconds:.2g} times a second.",
             f"A call takes {format_duration(statement.mean_ns)}.",
@@ -225,7 +223,6 @@ def find_random_order(statement: Statement, evidence: Evidence) -> Finding | Non
         *_draw_less(shape, table, returned, evidence),
         objects=(table,),
         bill=evidence.bill_of((statement.number,)),
-        statements=[statement],
         evidence=(
             f"Table {table} has {format_count(round(rows))} rows.",
             *([f"A call takes {format_duration(statement.mean_ns)}."] if statement.mean_ns else []),
@@ -390,7 +387,6 @@ def _wide_columns(
         ),
         objects=(table, widest.name),
         bill=bill,
-        statements=[statement],
         evidence=(
             f"A call reads {format_count(round(blocks))} blocks.",
             f"{format_bytes(outside)} of {table} are stored out of line (TOAST), and each value "
@@ -432,7 +428,6 @@ def find_offset(statement: Statement, evidence: Evidence) -> Finding | None:
         _next_page(statement, use.name, use.alias, keys, evidence),
         objects=(use.name, *(key.column for key in keys if key.column)),
         bill=evidence.bill_of({statement.number: 1 - returned / read}),
-        statements=[statement],
         evidence=(
             "OFFSET reads the rows of all pages before and discards them, so each page takes "
             "longer than the one before."
@@ -586,7 +581,6 @@ def find_unbounded(statement: Statement, evidence: Evidence) -> Finding | None:
         ),
         objects=(open_end.table, open_end.column),
         bill=evidence.bill_of((statement.number,), _CLASSES),
-        statements=[statement],
         evidence=(
             f"A call returns {format_count(round(rows))} of "
             f"{format_count(round(evidence.rows(open_end.table)))} "
@@ -645,7 +639,6 @@ def find_interval(statement: Statement, evidence: Evidence) -> Finding | None:
                 *_candidates(use, *bounds, evidence),
                 objects=(table, first, last),
                 bill=evidence.bill_of({statement.number: 1 - (_NEEDED + returned) / blocks}),
-                statements=[statement],
                 evidence=_evidence(statement, use, blocks, returned, evidence),
                 proof="Compare both statements, with the index on the range, in uncork run.",
             )

@@ -443,7 +443,6 @@ def find_not_frozen(evidence: Evidence) -> Iterator[Finding]:
                 "It reads all pages of the table that are not frozen, and writes most of them.",
             ),
             objects=(other.name for other in old),
-            bill=None,
             cost=f"all writing, after {format_count(max(0, _LIMIT - age))} more transactions",
             evidence=(
                 f"Autovacuum has not frozen it for long.{others} At {format_count(_LIMIT)} "

@@ -141,7 +141,6 @@ def find_redundant_updates(statement: Statement, evidence: Evidence) -> Finding 
         *_candidates(statement, found, evidence),
         objects=(table, *found.columns),
         bill=evidence.bill(partial(_wasted, number=statement.number, part=found.part * rows_a_call)),
-        statements=[statement],
         evidence=sentences,
         against=_against(found, evidence),
         proof="Compare both statements on a copy with uncork run. After the change, "
