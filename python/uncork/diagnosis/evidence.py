@@ -43,6 +43,7 @@ _HOUR_S: Final = 3600.0
 _BLOCK_BYTES: Final = 8192
 _WAL_LOCKS: Final = frozenset({"walwrite", "walbufmapping", "walinsert"})
 _WAL_FILES: Final = ("walwrite", "walsync", "walinit")
+_NOT_UNDERSTOOD: Final = StatementShape("")
 _SIZE: Final = re.compile(r"(\d+)\s*(B|kB|MB|GB|TB)")
 MEMORY_UNITS: Final = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 """PostgreSQL's units of memory are powers of 1024."""
@@ -115,7 +116,7 @@ class Statement:
     had been given before, and all updates that the log was read for. `role` is the role that ran it most,
     empty if unknown. `policies` add their conditions to it for that role; `shape` has these conditions, and
     plans that lack them are left out of `plans`. `shape_of` takes the statement apart, at once or when a rule
-    first needs it.
+    first needs it; None if that is impossible.
     """
 
     number: int
@@ -147,28 +148,27 @@ class Statement:
         return total / self.calls if total is not None and self.calls else None
 
     @property
-    def shape(self) -> StatementShape | None:
-        """What the statement does, taken apart; None if that is impossible."""
-        return self.shape_of()
+    def shape(self) -> StatementShape:
+        """What the statement does, taken apart; without a kind if that is impossible."""
+        return self.shape_of() or _NOT_UNDERSTOOD
 
     @property
     def predicates(self) -> tuple[Predicate, ...]:
         """What the statement compares, as far as its text is understood."""
-        return () if self.shape is None else self.shape.predicates
+        return self.shape.predicates
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables in the statement's text, each as often as it is there, as far as it is understood."""
-        uses = () if self.shape is None else self.shape.tables
-        return tuple(use.name for use in uses if use.kind == "table")
+        return tuple(use.name for use in self.shape.tables if use.kind == "table")
 
     def uses(self, table: str) -> bool:
         """Return whether the statement reads or changes a table, as far as its text is understood."""
-        return self.shape is not None and any(use.name == table for use in self.shape.tables)
+        return any(use.name == table for use in self.shape.tables)
 
     def changes(self, table: str) -> bool:
         """Return whether the statement changes rows of a table, as far as its text is understood."""
-        return self.shape is not None and any(use.changed and use.name == table for use in self.shape.tables)
+        return any(use.changed and use.name == table for use in self.shape.tables)
 
     @property
     def plan(self) -> StatementPlan | None:
@@ -196,9 +196,9 @@ class Existing:
     take_apart: Callable[[IndexFacts], IndexShape | None] = field(repr=False, compare=False)
 
     @cached_property
-    def shape(self) -> IndexShape | None:
-        """Its parts, taken apart when they are first needed; None if that is impossible."""
-        return self.take_apart(self.facts)
+    def shape(self) -> IndexShape:
+        """Its parts, taken apart when they are first needed; without keys if that is impossible."""
+        return self.take_apart(self.facts) or IndexShape(self.facts.table, ())
 
 
 @dataclass(frozen=True)
@@ -425,14 +425,13 @@ class Evidence:
     def index_shapes(self, table: str) -> list[IndexShape]:
         """Return the valid indexes of a table whose definitions are known."""
         valid = (index for index in self.indexes.get(table, ()) if index.facts.warning != "invalid")
-        return [index.shape for index in valid if index.shape is not None]
+        return [index.shape for index in valid if index.shape.keys]
 
     def indexed(self, table: str, column: str, *, completely: bool = False) -> bool:
         """Return whether an index begins with a column; `completely` requires one without a condition."""
         return any(
             index.shape.columns[:1] == (column,) and not (completely and index.shape.predicate)
             for index in self.indexes.get(table, ())
-            if index.shape is not None
         )
 
     def options(self, table: str) -> Mapping[str, str]:

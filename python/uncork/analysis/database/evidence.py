@@ -106,7 +106,7 @@ def _under_policies(statement: Statement, role: str, catalogue: Catalogue, plann
 
     A plan has them only if row security applies to the role that asked for it.
     """
-    if statement.shape is None or not catalogue.policies:
+    if not statement.shape.kind or not catalogue.policies:
         return replace(statement, role=role)
     shape, policies = with_policies(statement.shape, role, catalogue)
     same = all(planned_by in policy.roles for policy in policies)

@@ -113,7 +113,7 @@ def _counted_rows(statement: Statement, table: str, evidence: Evidence) -> float
     known = evidence.tables.get(table)
     blocks = {each.number: each.blocks or 0.0 for each in evidence.statements.values() if each.uses(table)}
     whole = sum(blocks.values())
-    if known is None or not statement.calls or not blocks.get(statement.number) or statement.shape is None:
+    if known is None or not statement.calls or not blocks.get(statement.number):
         return None
     read = known.seq_rows + known.index_rows
     alone = len({use.name for use in statement.shape.tables}) == 1
@@ -138,7 +138,7 @@ _READING: Final = frozenset({"DataFileRead", "DataFileWrite", "AioIoCompletion"}
 def find_random_keys(statement: Statement, evidence: Evidence) -> Finding | None:
     """Find random keys (UUIDs of version 4), whose inserts touch pages all over an index."""
     shape = statement.shape
-    if shape is None or shape.kind != "insert" or not statement.rows:
+    if shape.kind != "insert" or not statement.rows:
         return None
     table = next((use.name for use in shape.tables if use.changed), "")
     columns = evidence.catalogue.columns.get(table, ())
@@ -205,9 +205,7 @@ def _indexes(column: ColumnFacts, evidence: Evidence) -> tuple[Existing, ...]:
     return tuple(
         each
         for each in evidence.indexes.get(column.table, ())
-        if each.shape is not None
-        and each.shape.method == "btree"
-        and each.shape.columns[:1] == (column.name,)
+        if each.shape.method == "btree" and each.shape.columns[:1] == (column.name,)
     )
 
 

@@ -76,10 +76,10 @@ def find_shared_buffers(evidence: Evidence) -> Iterator[Finding]:
     readers = [
         statement
         for statement in evidence.costliest()
-        if statement.blocks_read and evidence.is_traffic(statement) and statement.shape is not None
+        if statement.blocks_read and evidence.is_traffic(statement) and statement.shape.kind
     ]
     read = evidence.database.block_bytes * sum(reader.blocks_read or 0 for reader in readers)
-    names = {use.name for reader in readers if reader.shape is not None for use in reader.shape.tables}
+    names = {use.name for reader in readers for use in reader.shape.tables}
     tables = [evidence.tables[name] for name in names if name in evidence.tables]
     size = sum((table.bytes or 0) + table.index_bytes for table in tables)
     largest = max((table.bytes or 0 for table in tables), default=0)

@@ -472,12 +472,12 @@ def _reads(statement: Statement) -> bool:
     if statement.number < 0 or statement.nested or statement.calls is None or statement.rows is None:
         return False
     shape, reads = statement.shape, statement.text.startswith("select")
-    return reads and (shape is None or (shape.kind == "select" and not shape.locking))
+    return reads and shape.kind in ("", "select") and not shape.locking
 
 
 def _key(statement: Statement) -> frozenset[str]:
     """Return the columns that a statement compares with a parameter for equality."""
-    if statement.shape is None:
+    if not statement.shape.kind:
         return frozenset(_EQUAL.findall(statement.text.partition(" where ")[2]))
     return frozenset(
         predicate.column
@@ -497,9 +497,7 @@ def _table(statement: Statement) -> str:
 
 
 def _tables(statement: Statement) -> frozenset[str]:
-    if statement.shape is None:
-        return frozenset({_table(statement)})
-    return frozenset(statement.tables)
+    return frozenset(statement.tables if statement.shape.kind else {_table(statement)})
 
 
 def _linked(lookup: Statement, listed: Statement, evidence: Evidence) -> bool:
@@ -511,7 +509,6 @@ def _linked(lookup: Statement, listed: Statement, evidence: Evidence) -> bool:
     looked_up, listing = _tables(lookup), _tables(listed)
     if not looked_up or not listing:
         return False
-    outputs = () if listed.shape is None else listed.shape.outputs
     return bool(
         looked_up & listing
         or any(
@@ -519,7 +516,7 @@ def _linked(lookup: Statement, listed: Statement, evidence: Evidence) -> bool:
             and (key.table in looked_up) != (key.table in listing)
             for key in evidence.foreign_keys
         )
-        or _key(lookup) & {output.column for output in outputs}
+        or _key(lookup) & {output.column for output in listed.shape.outputs}
     )
 
 

@@ -163,10 +163,7 @@ def unique_on(table: str, columns: Iterable[str], evidence: Evidence) -> bool:
     """Return whether a table has a unique index on some of these columns, without a condition."""
     known = set(columns)
     return any(
-        existing.shape is not None
-        and existing.shape.unique
-        and not existing.shape.predicate
-        and set(existing.shape.columns) <= known
+        existing.shape.unique and not existing.shape.predicate and set(existing.shape.columns) <= known
         for existing in evidence.indexes.get(table, ())
     )
 

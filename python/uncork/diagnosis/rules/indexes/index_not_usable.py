@@ -102,7 +102,7 @@ def _split(statement: Statement, evidence: Evidence) -> _Split | None:
     if blocks is None or (statement.calls or 0) < _CALLS:
         return None
     shape = statement.shape
-    if shape is None or shape.kind != "select":
+    if shape.kind != "select":
         return None
     if shape.limit and not shape.order:
         return None  # it stops early
@@ -240,9 +240,7 @@ def _or_evidence(found: _Split, tables: Sequence[str], evidence: Evidence) -> It
 
 def _or_candidates(found: _Split, evidence: Evidence) -> Iterator[Candidate]:
     statement, shape = found.statement, found.statement.shape
-    plain = shape is not None and not (
-        shape.order or shape.limit or shape.distinct or shape.locking or is_aggregated(shape)
-    )
+    plain = not (shape.order or shape.limit or shape.distinct or shape.locking or is_aggregated(shape))
     sql = union_of_parts(statement.sql, len(found.parts)) if plain else ""
     around = "" if plain else " Put the rest of the statement (ORDER BY, LIMIT, aggregates) around it."
     needed = ("Without the missing indexes, it scans the tables several times.",) if found.missing else ()

@@ -95,7 +95,7 @@ def _unparsed(evidence: Evidence) -> Iterator[Finding]:
     """Yield the large scans of statements that the grammar rejects, from their text and their blocks."""
     large = large_tables(evidence).values()
     for statement in evidence.costliest() if large else ():
-        if statement.number < 0 or statement.shape is not None:
+        if statement.number < 0 or statement.shape.kind:
             continue
         found = [
             table
@@ -205,12 +205,12 @@ def _within(
 
 
 def _changed(statement: Statement) -> set[str]:
-    return set() if statement.shape is None else {use.name for use in statement.shape.tables if use.changed}
+    return {use.name for use in statement.shape.tables if use.changed}
 
 
 def _checks(statement: Statement, key: ForeignKeyFacts, evidence: Evidence) -> bool:
     """Return whether a statement deletes rows to which a foreign key refers, or changes their key."""
-    if statement.shape is None or statement.shape.kind not in ("delete", "update"):
+    if statement.shape.kind not in ("delete", "update"):
         return False
     if statement.shape.kind == "update":
         return key.referred in _changed(statement) and _changes_key(statement, key, evidence)
@@ -220,7 +220,7 @@ def _checks(statement: Statement, key: ForeignKeyFacts, evidence: Evidence) -> b
 def _changes_key(statement: Statement, key: ForeignKeyFacts, evidence: Evidence) -> bool:
     constraints = [constraint for constraint in evidence.catalogue.constraints if constraint.name == key.name]
     referred = {column for constraint in constraints for column in constraint.referred_columns}
-    return statement.shape is not None and bool(set(statement.shape.set_columns) & referred)
+    return bool(set(statement.shape.set_columns) & referred)
 
 
 def _deleting(table: str, evidence: Evidence) -> set[str]:
@@ -306,7 +306,7 @@ def _index(
     names = {node.index for node in scans[0].walk() if node.index}
     fetched = _rows(scans[0])
     known = [each for each in evidence.indexes.get(use.table.name, ()) if each.facts.name in names]
-    if len(names) != 1 or not known or known[0].shape is None or blocks < _SCATTERED * fetched:
+    if len(names) != 1 or not known or not known[0].shape.keys or blocks < _SCATTERED * fetched:
         return None
     shape = known[0].shape
     first = evidence.column(use.table.name, shape.keys[0].column)
@@ -326,7 +326,7 @@ def _covered(index: IndexShape, covering: tuple[str, ...], evidence: Evidence) -
 
     def covers(other: Existing) -> bool:
         shape = other.shape
-        if shape is None or shape.predicate != index.predicate or other.facts.warning == "invalid":
+        if shape.predicate != index.predicate or other.facts.warning == "invalid":
             return False
         begins = shape.keys[: len(index.keys)] == index.keys
         return begins and set(covering) <= {*shape.columns, *shape.included}
@@ -531,7 +531,7 @@ def variants(merged: Merged, mine: Sequence[Problem], evidence: Evidence) -> Ite
 def covered_columns(use: Use, statement: Statement, evidence: Evidence, keys: set[str]) -> tuple[str, ...]:
     """Return the columns besides the keys that a statement reads, if they are few and narrow."""
     shape = statement.shape
-    if shape is None or shape.kind != "select" or shape.star or shape.locking:
+    if shape.kind != "select" or shape.star or shape.locking:
         return ()
     text = (statement.sql or statement.text).lower()
     found = [

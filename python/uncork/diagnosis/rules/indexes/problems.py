@@ -351,7 +351,7 @@ def _shows(statement: Statement, evidence: Evidence) -> bool:
     A statement that aggregates or joins a whole table may be a report, which may take its time. But
     the plan with real values of a report that comes again shows how many rows it needs.
     """
-    if statement.calls is None or statement.shape is None:
+    if statement.calls is None or not statement.shape.kind:
         return True
     if is_aggregated(statement.shape) or statement.shape.limit:
         planned = statement.plan is not None and statement.plan.source != "generic"
@@ -375,7 +375,7 @@ def _problem(use: Use, statement: Statement, read: Read, want: Want, evidence: E
     else:
         indexes = evidence.indexes.get(use.table.name, ()) if want.served else ()
         invalid = (each.shape for each in indexes if each.facts.warning == "invalid")
-        name = next((shape.name for shape in invalid if shape and serves(shape, want.wanted)), "")
+        name = next((shape.name for shape in invalid if serves(shape, want.wanted)), "")
         obstacle = Obstacle("invalid", name, want.served[0].predicate) if name else None
         obstacle = obstacle or obstacle_of(use, want, evidence)
     return Problem(statement, use, read, want, saved(read, want, use, statement, evidence), obstacle)
@@ -455,7 +455,7 @@ def _found(use: Use, statement: Statement) -> float | None:
     number, many calls do not reach the LIMIT.
     """
     returned = statement.a_call(statement.rows)
-    if returned is None or statement.shape is None or not use.alone or is_aggregated(statement.shape):
+    if returned is None or not use.alone or is_aggregated(statement.shape):
         return None
     reached = statement.shape.limit and not (statement.rows or 0) % (statement.calls or 1)
     return None if reached else _SOME_MORE * returned

@@ -127,7 +127,7 @@ _INDEXED: Final = frozenset({"Index Scan", "Index Only Scan", "ModifyTable", "Lo
 def served_completely(statement: Statement, table: TableFacts, evidence: Evidence) -> bool:
     """Return whether an index finds exactly the rows of a statement that uses this table only."""
     shape = statement.shape
-    if shape is None or shape.kind not in ("select", "update", "delete"):
+    if shape.kind not in ("select", "update", "delete"):
         return False
     if not shape.tables or any(use.name != table.name for use in shape.tables if use.kind == "table"):
         return False
@@ -289,7 +289,7 @@ def _is_join(predicate: Predicate, statement: Statement) -> bool:
     if predicate.value == "subquery":
         return predicate.operator == "in"
     shape = statement.shape
-    if predicate.value != "column" or predicate.other is None or shape is None:
+    if predicate.value != "column" or predicate.other is None or not shape.kind:
         return predicate.value == "column"
     levels = {use.level for use in shape.tables if use.name == predicate.other.table}
     return not levels or predicate.level in levels
@@ -319,7 +319,7 @@ def _filtered(
     if options is not None and (options.toast_bytes or 0) > (use.table.bytes or 0):
         return None  # the blocks may be those of long values
     shape, own = statement.shape, {function.name for function in evidence.catalogue.functions}
-    if shape is None or shape.kind != "select" or shape.aggregates or own.intersection(shape.functions):
+    if shape.kind != "select" or shape.aggregates or own.intersection(shape.functions):
         return None  # the blocks may be those of triggers and functions
     if blocks < _DISCARDED * (_DESCENT + returned):
         return None

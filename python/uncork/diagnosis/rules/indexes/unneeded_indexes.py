@@ -46,15 +46,12 @@ def templates_of(table: TableFacts, indexes: Collection[Existing], evidence: Evi
     """
     each = len(indexes) / (1 + max(len(indexes), len(evidence.indexes.get(table.name, ()))))
     unread = {
-        column
-        for index in indexes
-        if index.shape is not None and index.facts.warning == "unused"
-        for column in index.shape.columns
+        column for index in indexes if index.facts.warning == "unused" for column in index.shape.columns
     }
     moved = 1 - table.hot_updated / table.updated if table.updated else 1.0
     found = {}
     for statement in evidence.statements.values():
-        if statement.shape is None or statement.shape.kind not in _WRITES:
+        if statement.shape.kind not in _WRITES:
             continue
         if not statement.changes(table.name):
             continue
@@ -78,7 +75,7 @@ def serves_key(existing: Existing, evidence: Evidence) -> bool:
     """Return whether an index finds the rows that refer to a deleted one: deletes are rare, but need it."""
     for key in evidence.keys_of.get(existing.facts.table, ()):
         columns = {part.strip().strip('"') for part in key.columns.split(",")}
-        if existing.shape is not None and set(existing.shape.columns[: len(columns)]) == columns:
+        if set(existing.shape.columns[: len(columns)]) == columns:
             return True
     return False
 

@@ -72,8 +72,8 @@ def large_tables(evidence: Evidence) -> dict[str, TableFacts]:
 def uses_of(statement: Statement, evidence: Evidence) -> Iterator[Use]:
     """Yield the uses of large tables in a statement, in the order of the text."""
     large = large_tables(evidence)
-    shape = statement.shape if large else None
-    if shape is None or shape.kind not in ("select", "update", "delete", "insert", "merge"):
+    shape = statement.shape
+    if not large or shape.kind not in ("select", "update", "delete", "insert", "merge"):
         return
     predicates = [*shape.predicates, *_turned(shape)]
     names, aliases = Counter(use.name for use in shape.tables), {use.alias for use in shape.tables}
@@ -330,7 +330,7 @@ def passing(use: Use, statement: Statement, evidence: Evidence) -> float | None:
     one with drawn values, shows only that of equalities, because it does not know the bounds of ranges.
     """
     rows, shape = evidence.rows(use.table.name), statement.shape
-    if not rows or shape is None:
+    if not rows or not shape.kind:
         return None
     returned = statement.a_call(statement.rows)
     if returned is not None and use.alone and not is_aggregated(shape):
@@ -463,7 +463,7 @@ def _fetched(
         part = measured if not others or measured > part else max(measured, min(part, 1.0))
     fetched = part * rows
     returned = statement.a_call(statement.rows)
-    extreme = statement.shape is not None and bool(statement.shape.aggregates)
+    extreme = bool(statement.shape.aggregates)
     inner = any(key.level for key in use.order)
     first = returned if use.alone and not extreme else _FIRST if use.joins or extreme or inner else None
     if ordered and first is not None:

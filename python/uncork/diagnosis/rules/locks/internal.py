@@ -171,8 +171,6 @@ def _waits_for_multixacts(piece: Piece) -> bool:
 
 def _shared(statement: Statement, evidence: Evidence) -> Iterator[str]:
     """Yield the tables whose rows a statement locks in shared mode: those of foreign keys, or its own."""
-    if statement.shape is None:
-        return
     if "share" in statement.shape.locking:
         yield from statement.tables
     if statement.shape.kind in _WRITES:
@@ -193,7 +191,7 @@ def _fewer_multixacts(
         "transaction locks it once.",
         "Writers must hand their rows over, for example through a queue.",
     )
-    if any(statement.shape is not None and "share" in statement.shape.locking for statement in statements):
+    if any("share" in statement.shape.locking for statement in statements):
         yield statement_change(
             "Read without FOR SHARE where the row need not stay as it is until COMMIT.",
             "Another transaction can change the row meanwhile.",

@@ -78,12 +78,10 @@ def own_functions(statement: Statement, evidence: Evidence) -> tuple[str, ...]:
     if not evidence.catalogue.functions:
         return ()
     found = []
-    called = (
-        None if statement.shape is None else {name.rpartition(".")[2] for name in statement.shape.functions}
-    )
+    called = {name.rpartition(".")[2] for name in statement.shape.functions}
     for function in evidence.catalogue.functions:
         bare = function.name.rpartition(".")[2]
-        if called is None:
+        if not statement.shape.kind:
             if re.search(_WORD.format(name=re.escape(bare.lower())), statement.text):
                 found.append(function.name)
         elif bare in called:
@@ -96,8 +94,6 @@ def relations(statement: Statement) -> tuple[str, ...]:
     found = [node.relation for node in statement.nodes if node.relation and node.kind != "ModifyTable"]
     if found:
         return tuple(dict.fromkeys(found))
-    if statement.shape is None:
-        return ()
     # An UPDATE or DELETE reads the table that it changes; an INSERT does not.
     read = (use for use in statement.shape.tables if not use.changed or statement.shape.kind != "insert")
     return tuple(dict.fromkeys(use.name for use in read if use.kind == "table"))

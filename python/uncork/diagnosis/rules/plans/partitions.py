@@ -85,7 +85,7 @@ def find_not_pruned(evidence: Evidence) -> Iterator[Finding]:
     for statement in evidence.costliest() if tables else ():
         found = (
             _not_pruned(statement, tables[use.name], use.alias, evidence)
-            for use in (() if statement.shape is None else statement.shape.tables)
+            for use in statement.shape.tables
             if use.kind == "table" and use.name in tables
         )
         yield from itertools.islice((pruned for pruned in found if pruned is not None), 1)

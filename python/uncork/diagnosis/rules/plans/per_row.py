@@ -37,7 +37,7 @@ _LOOK_UP: Final = 20.0
 @statement_rule("not-in-subquery")
 def find_not_in(statement: Statement, evidence: Evidence) -> Finding | None:
     """Find NOT IN (SELECT ...), which PostgreSQL cannot execute as an anti-join."""
-    if statement.text.count("select") < 2 or statement.shape is None:
+    if statement.text.count("select") < 2:
         return None
     parts = [
         subquery for subquery in statement.shape.subqueries if subquery.kind == "not in" and subquery.tables
@@ -195,7 +195,7 @@ def _more_rows(statement: Statement) -> float:
 
 def _not_in(statement: Statement) -> bool:
     """Return whether NOT IN is the cause, which has a rule of its own."""
-    return statement.shape is not None and any(
+    return any(
         subquery.kind == "not in" and not subquery.correlated for subquery in statement.shape.subqueries
     )
 
@@ -240,7 +240,7 @@ def find_materialised(statement: Statement, evidence: Evidence) -> Finding | Non
 
 def stored_in_vain(statement: Statement, evidence: Evidence) -> Iterator[tuple[CommonTable, float]]:
     """Yield common tables that a statement stores for few rows, with the fraction of time wasted."""
-    if statement.plan is None or statement.shape is None:
+    if statement.plan is None:
         return
     for common in statement.shape.common_tables:
         if common.recursive or common.changes or common.materialized is False:
@@ -323,7 +323,7 @@ def find_view_barrier(statement: Statement, evidence: Evidence) -> Finding | Non
         return None
     scan, node, column = found
     views = {view.name.rpartition(".")[2] for view in evidence.catalogue.views}
-    used = set() if statement.shape is None else {use.name for use in statement.shape.tables}
+    used = {use.name for use in statement.shape.tables}
     view = next((name for name in used if name.rpartition(".")[2] in views), "")
     table = next(each.relation for each in node.walk() if each.relation)
     what = f"view {view}" if view else f"the subquery on {table}"
@@ -488,8 +488,8 @@ def _index_lost(
 def _within(nested: Statement, function: FunctionFacts) -> bool:
     """Return whether a nested statement reads only tables that the function's body names."""
     names = {name.strip('"').rpartition(".")[2].lower() for name in _QUERY.findall(function.source)}
-    if nested.shape is not None:
-        tables = {use.name.rpartition(".")[2] for use in nested.shape.tables if use.kind == "table"}
+    if nested.shape.kind:
+        tables = {name.rpartition(".")[2] for name in nested.tables}
     else:
         tables = {name.strip('"').rpartition(".")[2] for name in _QUERY.findall(nested.text)}
     return bool(tables) and tables <= names

@@ -109,7 +109,7 @@ def _own_cost(
     found = statement.a_call(statement.rows)
     scan = next((node for node in generic.root.walk() if node.relation == skewed.table), None)
     shape = statement.shape
-    if found is None or scan is None or shape is None or shape.aggregates or shape.limit:
+    if found is None or scan is None or shape.aggregates or shape.limit:
         return None
     if scan.kind != "Seq Scan" or len(relations(statement)) > 1 or scan.rows < _FEWER * (found + 1):
         return None
@@ -121,7 +121,7 @@ def _for_values(statement: Statement) -> StatementPlan | None:
     """Return the plan for values that return as many rows as a call did; else the costliest plan."""
     plans = [plan for plan in statement.plans if plan.source in {"drawn", "seen"}]
     found = statement.a_call(statement.rows)
-    if found is None or statement.shape is None or statement.shape.aggregates or statement.shape.limit:
+    if found is None or statement.shape.aggregates or statement.shape.limit:
         return max(plans, key=lambda plan: plan.root.cost, default=None)
     return min(plans, key=lambda plan: (abs(plan.root.rows - found), -plan.root.cost), default=None)
 
@@ -328,7 +328,7 @@ def _index(statement: Statement, node: PlanNode | None, evidence: Evidence) -> I
     Its first keys are the columns that the statement compares for equality.
     """
     shape = statement.shape
-    if node is None or node.kind != "Sort" or shape is None or not shape.order:
+    if node is None or node.kind != "Sort" or not shape.order:
         return None
     order = [key for key in shape.order if key.level == 0]
     tables = {key.table for key in order}
@@ -352,7 +352,7 @@ def _index(statement: Statement, node: PlanNode | None, evidence: Evidence) -> I
     )
     wanted = (*(IndexKey(name) for name in equal), *keys)
     exists = any(
-        each.shape is not None and each.shape.columns[: len(wanted)] == tuple(key.column for key in wanted)
+        each.shape.columns[: len(wanted)] == tuple(key.column for key in wanted)
         for each in evidence.indexes.get(table, ())
     )
     return None if exists or not keys else IndexShape(table, wanted)
@@ -367,8 +367,7 @@ def _ordered(statement: Statement, setting: Candidate, index: IndexShape) -> tup
         sql=create_index(index),
         undo=drop_index(index),
     )
-    first = statement.shape is not None and statement.shape.limit
-    return (candidate, setting) if first else (setting, candidate)
+    return (candidate, setting) if statement.shape.limit else (setting, candidate)
 
 
 def _work_mem(written: float) -> int:
@@ -476,7 +475,7 @@ def _read_in_vain(statement: Statement, table: str, evidence: Evidence) -> float
     """Return the wasted fraction of a full scan that the planner prefers to an index by mistake."""
     found = statement.a_call(statement.rows)
     plan, shape = statement.plan, statement.shape
-    if plan is None or found is None or shape is None or shape.aggregates or shape.limit:
+    if plan is None or found is None or shape.aggregates or shape.limit:
         return 0.0
     scan = next((node for node in plan.root.walk() if node.relation == table), None)
     rows = evidence.rows(table)

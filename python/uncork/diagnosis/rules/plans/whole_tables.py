@@ -37,8 +37,8 @@ def find_count(statement: Statement, evidence: Evidence) -> Finding | None:
     transaction may see other rows.
     """
     shape = statement.shape
-    table = None if shape is None or not _OF_ROWS.search(statement.text) else _counted_table(shape)
-    if shape is None or table is None or not evidence.is_traffic(statement):
+    table = _counted_table(shape) if _OF_ROWS.search(statement.text) else None
+    if table is None or not evidence.is_traffic(statement):
         return None
     counted = _counted(statement, shape, table, evidence)
     if counted is None or counted < _PART * evidence.rows(table) or evidence.rows(table) < LARGE_ROWS:
@@ -119,7 +119,7 @@ def find_values(statement: Statement, evidence: Evidence) -> Finding | None:
     index. With an index, a recursive query finds each value by one descent: the smallest, then the
     smallest above it, and so on (the PostgreSQL wiki calls this a loose index scan).
     """
-    named = None if statement.shape is None else _column(statement.shape)
+    named = _column(statement.shape)
     order = values_order(statement.sql)
     values = statement.a_call(statement.rows)
     if named is None or order is None or values is None or not statement.mean_ns:
@@ -212,8 +212,8 @@ _FEW: Final = 0.1
 def find_random_order(statement: Statement, evidence: Evidence) -> Finding | None:
     """Find random rows chosen by ``ORDER BY random()``: each call reads and sorts all rows for a few."""
     shape, returned = statement.shape, statement.a_call(statement.rows)
-    table = None if shape is None else _shuffled_table(shape)
-    if shape is None or table is None or returned is None or not evidence.is_traffic(statement):
+    table = _shuffled_table(shape)
+    if table is None or returned is None or not evidence.is_traffic(statement):
         return None
     rows = evidence.rows(table)
     if rows < LARGE_ROWS or returned > _FEW * rows:
@@ -331,7 +331,7 @@ def _outside(table: str, evidence: Evidence) -> int:
 def _tables(statement: Statement) -> tuple[str, ...]:
     """Return the tables of a SELECT that returns columns as they are; each at most once."""
     shape = statement.shape
-    if shape is None or shape.kind != "select" or shape.aggregates or shape.grouping:
+    if shape.kind != "select" or shape.aggregates or shape.grouping:
         return ()
     tables = tuple(use.name for use in shape.tables)
     plain = all(use.kind == "table" and use.level == 0 for use in shape.tables)
@@ -341,8 +341,6 @@ def _tables(statement: Statement) -> tuple[str, ...]:
 
 def _large(statement: Statement, table: str, evidence: Evidence) -> tuple[ColumnFacts, ...]:
     shape = statement.shape
-    if shape is None:
-        return ()
     every = shape.star and (len(shape.tables) == 1 or _EVERY.match(statement.text) is not None)
     named = {name.column for name in shape.outputs if name.table in ("", table)}
     compared = {predicate.column for predicate in shape.predicates if predicate.table in ("", table)}
@@ -376,7 +374,7 @@ def _wide_columns(
     narrow = [each.name for each in evidence.catalogue.columns.get(table, ()) if each.name not in names]
     widest = large[0] if len(large) == 1 else max(large, key=lambda each: each.width or 0.0)
     rows, blocks = statement.a_call(statement.rows) or 0.0, statement.a_call(statement.blocks) or 0.0
-    every = statement.shape is not None and statement.shape.star and len(statement.shape.tables) == 1
+    every = statement.shape.star and len(statement.shape.tables) == 1
     return finding(
         f"Each call reads large values of {table}.{widest.name} for {format_count(round(rows))} rows",
         statement_change(
@@ -411,7 +409,7 @@ _PAGE_BLOCKS: Final = 50.0
 def find_offset(statement: Statement, evidence: Evidence) -> Finding | None:
     """Find pages by OFFSET: the server reads all rows of the pages before, and discards them."""
     shape = statement.shape
-    if shape is None or not (shape.offset and shape.limit) or shape.aggregates or shape.distinct:
+    if not (shape.offset and shape.limit) or shape.aggregates or shape.distinct:
         return None
     returned, blocks = statement.a_call(statement.rows), statement.a_call(statement.blocks)
     read, kept = _rows_read(statement, evidence), _kept(statement, evidence)
@@ -438,10 +436,7 @@ def find_offset(statement: Statement, evidence: Evidence) -> Finding | None:
 
 def _rows_read(statement: Statement, evidence: Evidence) -> float | None:
     """Return how many rows a call reads of its first table, by the table's counters, if no more are read."""
-    shape = statement.shape
-    if shape is None:
-        return None
-    use = next((use for use in shape.tables if use.kind == "table" and use.level == 0), None)
+    use = next((use for use in statement.shape.tables if use.kind == "table" and use.level == 0), None)
     facts = None if use is None else evidence.tables.get(use.name)
     if use is None or facts is None or not statement.calls:
         return None
@@ -526,7 +521,7 @@ def _next_page(
     prefix = f"{quoted(alias)}." if alias and alias != table else f"{sql_name(table)}."
     names = (
         [quoted(name) for name in columns]
-        if statement.shape is not None and len(statement.shape.tables) == 1
+        if len(statement.shape.tables) == 1
         else [prefix + quoted(name) for name in columns]
     )
     operator = "<" if keys[0].descending else ">"
@@ -561,7 +556,7 @@ _UPPER: Final = frozenset({"<", "<="})
 def find_unbounded(statement: Statement, evidence: Evidence) -> Finding | None:
     """Find a range with one bound only, so that each call reads a growing part of a large table."""
     shape, rows = statement.shape, statement.a_call(statement.rows)
-    if shape is None or shape.limit or shape.kind != "select" or not evidence.is_traffic(statement):
+    if shape.limit or shape.kind != "select" or not evidence.is_traffic(statement):
         return None
     if rows is None or rows < _MANY_ROWS or (statement.mean_ns or 0.0) < _SLOW_NS:
         return None
@@ -626,7 +621,7 @@ def find_interval(statement: Statement, evidence: Evidence) -> Finding | None:
     See "Range Types" in PostgreSQL's manual.
     """
     shape, blocks, returned = statement.shape, blocks_a_call(statement), statement.a_call(statement.rows)
-    if shape is None or shape.kind != "select" or shape.limit or shape.aggregates:
+    if shape.kind != "select" or shape.limit or shape.aggregates:
         return None
     if blocks is None or returned is None or blocks < _SEARCH_BLOCKS * (_NEEDED + returned):
         return None

@@ -59,7 +59,7 @@ def find_hot_prevented(evidence: Evidence) -> Iterator[Finding]:
             for existing in evidence.indexes.get(table.name, ())
             if existing.facts.warning != "invalid"
         ]
-        if not updates or any(index.shape is None for index in indexes):
+        if not updates or not all(index.shape.keys for index in indexes):
             continue
         changing = {update.number: _changed(update, indexes, evidence) for update in updates}
         found = _by_index(table, updates, changing, indexes, evidence) or _by_room(
@@ -71,25 +71,21 @@ def find_hot_prevented(evidence: Evidence) -> Iterator[Finding]:
 
 def _updates(statement: Statement, table: str, evidence: Evidence) -> bool:
     shape = statement.shape
-    if shape is None or not shape.set_columns or not evidence.is_traffic(statement):
+    if not shape.set_columns or not evidence.is_traffic(statement):
         return False
     rows = statement.a_call(statement.rows)
     return statement.changes(table) and rows is not None and rows <= max(1.0, _ROWS * evidence.rows(table))
 
 
 def _changed(statement: Statement, indexes: Sequence[Existing], evidence: Evidence) -> tuple[Existing, ...]:
-    columns = () if statement.shape is None else statement.shape.set_columns
+    columns = statement.shape.set_columns
     before_16 = 0 < evidence.major < 16  # from then on, BRIN indexes prevent no heap-only updates
     return tuple(
-        index
-        for index in indexes
-        if index.shape is not None and (index.shape.method != "brin" or before_16) and _uses(index, columns)
+        index for index in indexes if (index.shape.method != "brin" or before_16) and _uses(index, columns)
     )
 
 
 def _uses(existing: Existing, columns: Sequence[str]) -> bool:
-    if existing.shape is None:
-        return False
     texts = [key.expression for key in existing.shape.keys] + [existing.shape.predicate]
     words = {word for text in texts for word in re.findall(r"\w+", text)}
     return bool({*existing.shape.columns, *existing.shape.included, *words}.intersection(columns))
@@ -156,18 +152,14 @@ def _counted(table: TableFacts, indexes: int) -> str:
 
 
 def _set_in(updates: Sequence[Statement], indexes: Sequence[Existing]) -> Iterator[str]:
-    for column in (name for update in updates if update.shape for name in update.shape.set_columns):
+    for column in (name for update in updates for name in update.shape.set_columns):
         if any(_uses(index, (column,)) for index in indexes):
             yield column
 
 
 def _idle(existing: Existing, table: TableFacts) -> bool:
     """Return whether nothing needs an index: no constraint, and hardly a scan during the watch."""
-    return (
-        existing.shape is not None
-        and not existing.shape.unique
-        and existing.facts.scans <= _SCANS * table.updated
-    )
+    return not existing.shape.unique and existing.facts.scans <= _SCANS * table.updated
 
 
 def _drop(existing: Existing, evidence: Evidence) -> Candidate:

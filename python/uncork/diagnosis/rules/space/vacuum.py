@@ -92,7 +92,7 @@ def _own_blocks(statement: Statement, table: TableFacts, evidence: Evidence) -> 
 def _needed(statement: Statement, table: TableFacts, evidence: Evidence) -> float | None:
     """Return how many blocks a call would touch without dead rows; None if that is unknown."""
     rows = statement.a_call(statement.rows)
-    if rows is None or statement.shape is None:
+    if rows is None or not statement.shape.kind:
         return None
     changes = statement.shape.kind != "select"
     each = 2.0 + (_LEVELS * (1 + len(evidence.indexes.get(table.name, ()))) if changes else 0.0)
@@ -606,7 +606,7 @@ def find_expired(evidence: Evidence) -> Iterator[Finding]:
 def _expired(statement: Statement, evidence: Evidence) -> tuple[str, str] | None:
     """Return the table and the column of time if a statement deletes all rows that are older than a time."""
     shape = statement.shape
-    if shape is None or shape.kind != "delete" or (statement.a_call(statement.rows) or 0) < _DELETED_ROWS:
+    if shape.kind != "delete" or (statement.a_call(statement.rows) or 0) < _DELETED_ROWS:
         return None
     names = {use.name for use in shape.tables}
     if len(names) != 1:
@@ -637,9 +637,7 @@ def _can_be_partitioned(table: TableFacts, column: str, evidence: Evidence) -> b
     if any("delete" in trigger.events for trigger in of_table):
         return False
     changes = any(
-        statement.shape is not None
-        and column in statement.shape.set_columns
-        and statement.changes(table.name)
+        column in statement.shape.set_columns and statement.changes(table.name)
         for statement in evidence.statements.values()
     )
     return evidence.indexed(table.name, column) and not changes

@@ -77,8 +77,7 @@ def written(statement: Statement) -> Written | None:
     words = ("update",) if statement.text.startswith("select") else ("insert", "update", "delete")
     if not any(word in statement.text for word in words):
         return None  # to take it apart would take much longer
-    found = _by_shape(statement.shape, statement.text) if statement.shape is not None else None
-    return found or _by_text(statement.text)
+    return _by_shape(statement.shape, statement.text) or _by_text(statement.text)
 
 
 def one_row(statement: Statement) -> bool:
@@ -86,7 +85,7 @@ def one_row(statement: Statement) -> bool:
     rows = statement.a_call(statement.rows)
     if rows is not None:
         return rows <= ONE_ROW
-    return statement.shape is None or statement.shape.kind != "insert" or statement.shape.rows in (None, 1)
+    return statement.shape.kind != "insert" or statement.shape.rows in (None, 1)
 
 
 def _by_shape(shape: StatementShape, text: str) -> Written | None:
@@ -181,7 +180,7 @@ def batched(statement: Statement, evidence: Evidence) -> str:
 def _lookup(statement: Statement) -> str:
     """Compare the only parameter with an array: WHERE id = $1 becomes WHERE id = ANY ($1)."""
     shape = statement.shape
-    if shape is None or shape.aggregates or shape.grouping or shape.distinct or shape.limit or shape.unions:
+    if not shape.kind or shape.aggregates or shape.grouping or shape.distinct or shape.limit or shape.unions:
         return ""
     found = re.findall(_PARAMETER, statement.sql)
     if len(found) != 1 or statement.sql.count("$") != 1:
@@ -298,9 +297,8 @@ def _calls(statement: Statement, evidence: Evidence) -> Iterator[tuple[FunctionF
     if not evidence.catalogue.functions:
         return
     write = written(statement)
-    called: dict[str, TriggerFacts | None] = {}
-    if statement.shape is not None:
-        called = {name.rpartition(".")[2]: None for name in statement.shape.functions}
+    called: dict[str, TriggerFacts | None]
+    called = {name.rpartition(".")[2]: None for name in statement.shape.functions}
     if write is not None:
         for trigger in evidence.catalogue.triggers:
             if trigger.fires_for(write.table, write.events):
