@@ -342,25 +342,26 @@ class Evidence:
         """Return what a finding costs: `part` is the fraction of each piece of time that it causes."""
         return self._bill((part(piece), piece) for piece in self.pieces)
 
-    def bill_of(self, parts: Mapping[int, float] | Collection[int], classes: Collection[str] = WORK) -> Bill:
-        """Return the bill of templates: all of their time in these classes, or the given fractions of it."""
+    def bill_of(
+        self,
+        parts: Mapping[int, float] | Collection[int | None],
+        classes: Collection[str] = WORK,
+        *,
+        without_wal: Collection[int] = (),
+        application: str | None = None,
+    ) -> Bill:
+        """Return the bill of templates: all of their time in these classes, or the given fractions of it.
+
+        Waits for WAL do not count for templates in `without_wal`. With `application`, only its time counts.
+        """
         fractions = parts if isinstance(parts, Mapping) else dict.fromkeys(parts, 1.0)
         return self._bill(
             (fraction, piece)
             for number, fraction in fractions.items()
             for piece in self._by_template.get(number, ())
-            if piece.wait_class in classes
+            if piece.wait_class in classes and application in (None, piece.application)
+            if not (piece.waits_for_wal and number in without_wal)
         )
-
-    def bill_without_wal(self, parts: Mapping[int, float]) -> Bill:
-        """Return the bill of fractions of templates' working time, without waits for WAL."""
-
-        def part(piece: Piece) -> float:
-            if piece.template is None or piece.wait_class not in WORK or piece.waits_for_wal:
-                return 0.0
-            return parts.get(piece.template, 0.0)
-
-        return self.bill(part)
 
     def _bill(self, parts: Iterable[tuple[float, Piece]]) -> Bill:
         batches: list[float] = []

@@ -67,7 +67,7 @@ def statement_rule(
     A finding is about this statement, unless it names several.
     """
 
-    def search(evidence: Evidence, judge: Judge) -> Iterator[Finding]:
+    def search(judge: Judge, evidence: Evidence) -> Iterator[Finding]:
         for statement in evidence.costliest():
             found = judge(statement, evidence)
             if found is not None and found.templates:
@@ -75,7 +75,7 @@ def statement_rule(
             elif found is not None:
                 yield replace(found, templates=(statement.number,), statement=statement.text)
 
-    return lambda judge: Rule(name, partial(search, judge=judge), depth, of_tables, least_share)
+    return lambda judge: Rule(name, partial(search, judge), depth, of_tables, least_share)
 
 
 def finding(

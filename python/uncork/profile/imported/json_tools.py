@@ -39,13 +39,13 @@ def _oha_figures(document: Value) -> Iterator[Figure]:
         yield time("mean", mean * 1e9)
     for key, prefix in _PERCENTILES:
         table = document.get(key)
-        for name, value in table.items() if table is not None else ():
+        for name, value in table.items() if table else ():
             percent = re.fullmatch(r"p(\d+(?:\.\d+)?)", name)
             known = percent is not None and is_known(float(percent[1]) / 100, answered)
-            if value.found is not None and known and value.number(0.0) > 0:
+            if value and known and value.number(0.0) > 0:
                 yield time(f"{prefix}{name}", value.number() * 1e9)
     details = document.get("details")
-    connect = 0.0 if details is None else details["DNSDialup"].number_of("average")
+    connect = details["DNSDialup"].number_of("average") if details else 0.0
     if connect > 0:
         yield time("connect mean", connect * 1e9)
     errors = {text: value.count() for text, value in document["errorDistribution"].items()}
@@ -82,9 +82,9 @@ def read_hyperfine(data: Any) -> ImportedRun | None:
 def _hyperfine_figures(result: Value) -> Iterator[Figure]:
     subject = result["command"].text()
     listed = result.get("times")
-    times = [] if listed is None else [element.number(0.0) * 1e9 for element in listed.elements()]
+    times = [element.number(0.0) * 1e9 for element in listed.elements()] if listed else []
     several = len(times) > 1 and sum(times) > 0
-    mean = 0.0 if several and result.get("mean") is None else result["mean"].number(0.0)
+    mean = 0.0 if several and not result.get("mean") else result["mean"].number(0.0)
     if several:
         yield mean_figure(subject, "mean", times, "ns", "lower")
     elif mean > 0:
@@ -96,7 +96,7 @@ def _hyperfine_figures(result: Value) -> Iterator[Figure]:
     if spent > 0:
         yield time("processor time each", spent * 1e9, subject)
     codes = result.get("exit_codes")
-    found = [] if codes is None else [code.found for code in codes.elements()]
+    found = [code.found for code in codes.elements()] if codes else []
     if found:
         failed = sum(code != 0 for code in found)  # null: ended by a signal
         yield from share("failed", failed, len(found), subject=subject)
@@ -122,13 +122,11 @@ def read_k6(data: Any) -> ImportedRun | None:
     if not {"iterations", "http_reqs", "vus"} & set(values):
         return None
     document = Value(data)
-    users = values.get("vus_max") or values.get("vus")
-    most = None if users is None else users.get("max") or users.get("value")
-    options = {"virtual users at most": "" if most is None else f"{most.number():g}"}
-    config = document.get("config")
-    script = None if config is None else config.get("script")
+    users = values.get("vus_max") or values.get("vus") or Value(None)
+    most, script = users.get("max") or users.get("value"), document.get("config").get("script")
+    options = {"virtual users at most": f"{most.number():g}" if most else ""}
     what = "HTTP requests" if "http_reqs" in values else "iterations"
-    if script is not None and script.text():
+    if script and script.text():
         whole = "\n" in script.text()  # the file holds the script itself
         digest = hashlib.sha256(script.text().encode()).hexdigest()[:12]
         options["script"] = f"sha256 {digest}" if whole else script.text()
@@ -144,15 +142,14 @@ def read_k6(data: Any) -> ImportedRun | None:
 
 def _values(document: Value) -> dict[str, Value]:
     metrics, results = document.get("metrics"), document.get("results")
-    if metrics is not None and isinstance(metrics.found, dict):
+    if isinstance(metrics.found, dict):
         return {name: metric.get("values") or metric for name, metric in metrics.items()}
-    listed = results.get("metrics") if results is not None and isinstance(results.found, dict) else None
-    if results is None or listed is None or document.get("metadata") is None:
+    listed = results.get("metrics") if isinstance(results.found, dict) else None
+    if not listed or not document.get("metadata"):
         return {}
-    checks = results.get("checks")
-    checked = None if checks is None else checks.get("metrics")
+    checked = results.get("checks").get("metrics")
     all_metrics = listed.elements()
-    if checked is not None:
+    if checked:
         named = isinstance(checked.found, dict)
         all_metrics += [value for _, value in checked.items()] if named else checked.elements()
     found = {metric["name"].text(): metric["values"] for metric in all_metrics}
@@ -163,16 +160,15 @@ def _values(document: Value) -> dict[str, Value]:
 
 def _seconds(document: Value) -> float | None:
     """Return how long the test ran, which only the newest format says."""
-    config = document.get("config")
-    found = None if config is None else config.get("duration")
-    return None if found is None else found.number(0.0)
+    found = document.get("config").get("duration")
+    return found.number(0.0) if found else None
 
 
 def _begun(document: Value) -> str | None:
     """Return when the test began: its duration before the summary was written, if both are known."""
     metadata, lasted = document.get("metadata"), _seconds(document)
-    made = None if metadata is None else metadata.get("generated_at") or metadata.get("generatedAt")
-    if made is None or lasted is None:
+    made = metadata.get("generated_at") or metadata.get("generatedAt")
+    if not made or lasted is None:
         return None
     try:
         ended = datetime.fromisoformat(made.text())
@@ -183,10 +179,10 @@ def _begun(document: Value) -> str | None:
 
 def _k6_figures(values: Mapping[str, Value], seconds: float | None) -> Iterator[Figure]:
     counted = values.get("http_reqs") or values.get("iterations")
-    rate = None if counted is None else counted.get("rate")
-    if rate is not None and rate.number(0.0) > 0:
+    rate = counted.get("rate") if counted else counted
+    if rate and rate.number(0.0) > 0:
         yield throughput(rate.number())
-    elif rate is None and counted is not None and seconds and counted.count_of("count"):
+    elif counted and not rate and seconds and counted.count_of("count"):
         yield throughput(counted.count_of("count") / seconds)
     for metric, trend in values.items():
         labels = _SUBMETRIC.fullmatch(metric)
@@ -197,16 +193,16 @@ def _k6_figures(values: Mapping[str, Value], seconds: float | None) -> Iterator[
             part, of = _rate(values[metric])
             yield from share(name, round((part if wrong > 0 else 1.0 - part) * of), of)
     dropped = values.get("dropped_iterations")
-    if dropped is not None:
+    if dropped:
         done, left = values.get("iterations"), dropped.count_of("count")
-        yield from share("never sent", left, left + (0 if done is None else done.count_of("count")))
+        yield from share("never sent", left, left + (done.count_of("count") if done else 0))
 
 
 def _rate(values: Value) -> tuple[float, int]:
     """Return a rate and its total count. Passes and fails are swapped between formats, so use their sum."""
     of = values.count_of("total") or values.count_of("passes") + values.count_of("fails")
     rate = values.get("rate") or values.get("value")
-    if rate is None:
+    if not rate:
         return 0.0, of
     if rate.number(0.0) > 1:
         raise rate.wrong("a share from 0 to 1")
@@ -219,5 +215,5 @@ def _trend(trend: Value, prefix: str, subject: str) -> Iterator[Figure]:
     for key, value in trend.items():
         percentile = re.fullmatch(r"p\(?(\d+(?:\.\d+)?)\)?", key)
         name = names.get(key) or (f"p{float(percentile[1]):g}" if percentile else "")
-        if name and value.found is not None and value.number() > 0:
+        if name and value and value.number() > 0:
             yield time(f"{prefix}{name}", value.number() * 1e6, subject)

@@ -73,11 +73,15 @@ def shown(found: object) -> str:
 class Value(Record):
     """A value of a JSON document, and the path to it, such as ``results[2].mean``.
 
-    All methods raise ValueError if the value has another type; the message names the path.
+    It is false if it is missing or null. All methods raise ValueError if the value has another type; the
+    message names the path.
     """
 
     found: Any
     path: str = ""
+
+    def __bool__(self) -> bool:
+        return self.found is not None
 
     def __getitem__(self, key: str) -> Value:
         """Return a member of an object; raises ValueError if it is missing."""
@@ -86,10 +90,9 @@ class Value(Record):
             raise ValueError(f'"{self._at(key)}" is missing')
         return Value(members[key], self._at(key))
 
-    def get(self, key: str) -> Value | None:
-        """Return a member of an object; None if it is missing or null."""
-        found = self._members().get(key)
-        return None if found is None else Value(found, self._at(key))
+    def get(self, key: str) -> Value:
+        """Return a member of an object; a missing one has no members either."""
+        return Value(self._members().get(key) if self else None, self._at(key))
 
     def items(self) -> Iterator[tuple[str, Value]]:
         """Yield the members of an object."""
@@ -126,12 +129,12 @@ class Value(Record):
     def number_of(self, key: str) -> float:
         """Return a member that is a number of at least 0; 0 if it is missing or null."""
         found = self.get(key)
-        return 0.0 if found is None else found.number(0.0)
+        return found.number(0.0) if found else 0.0
 
     def count_of(self, key: str) -> int:
         """Return a member that is a whole number of at least 0; 0 if it is missing or null."""
         found = self.get(key)
-        return 0 if found is None else found.count()
+        return found.count() if found else 0
 
     def text(self) -> str:
         """Return a text."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from uncork.diagnosis.changes import Setting, client_change
-from uncork.diagnosis.evidence import Evidence, Piece, grouped
+from uncork.diagnosis.evidence import Evidence, grouped
 from uncork.diagnosis.rule import finding, rule, worth
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.wait_classes import IDLE
@@ -187,7 +186,7 @@ def find_slow_steps(evidence: Evidence) -> Iterator[Finding]:
     for (application, user), found in grouped(steps, lambda step: (step.application, step.user)).items():
         found.sort(key=lambda step: -step.sessions)
         top, who, templates = found[0], application or user, [step.template for step in found]
-        bill = evidence.bill(partial(_paused, templates=templates, application=application))
+        bill = evidence.bill_of(templates, {IDLE}, application=application)
         if bill.seconds_per_hour < _SESSIONS * 3600:
             continue
         pause = format_duration(float(f"{top.gap_ns:.2g}"))
@@ -214,12 +213,6 @@ def _candidate(who: str) -> Candidate:
         "before BEGIN or after COMMIT.",
         "What is read before BEGIN can change until the transaction begins.",
         habit="pauses",
-    )
-
-
-def _paused(piece: Piece, *, templates: list[int | None], application: str) -> float:
-    return float(
-        piece.wait_class == IDLE and piece.application == application and piece.template in templates
     )
 
 

@@ -14,7 +14,6 @@ from uncork.diagnosis.rules.indexes.estimates import pages
 from uncork.diagnosis.rules.indexes.keys import Merged, key_name, merge, pattern_kind
 from uncork.diagnosis.rules.indexes.problems import (
     Problem,
-    bill_of_scans,
     fractions_of,
     part_of_scans,
     problems,
@@ -60,7 +59,7 @@ def find_missing_indexes(evidence: Evidence) -> Iterator[Finding]:
             *index_candidates(merged.index, evidence, merged.extension),
             *variants(merged, mine, evidence),
             objects=(table, *(key.column for key in merged.index.keys if key.column)),
-            bill=bill_of_scans(fractions, within, evidence),
+            bill=evidence.bill_of(fractions, without_wal=within),
             templates=fractions,
             text=first.within.outer.text if first.within else first.statement.text,
             evidence=_missing_evidence(mine, evidence),
@@ -164,7 +163,7 @@ def find_foreign_keys(evidence: Evidence) -> Iterator[Finding]:
             f"Deletes from {referred.name} scan {table.name}, which has no index on {names}",
             index_candidate(index, f"Create an index on {names} of {table.name}, the foreign key.", evidence),
             objects=(table.name, *columns, key.name, referred.name),
-            bill=bill_of_scans(fractions, within, evidence),
+            bill=evidence.bill_of(fractions, without_wal=within),
             statements=evidence.chosen(fractions),
             evidence=_foreign_key_evidence(first, key, table, referred, evidence),
             proof="Compare the deletes with and without the index in uncork run.",
@@ -377,9 +376,6 @@ def _covering(
         ),
         proof="Compare the statements with and without the index in uncork run.",
     )
-
-
-# ---- indexes as candidates, and forms that may be better ----
 
 
 # ---- write indexes as candidates: the SQL to create and to remove them, and what speaks against them ----

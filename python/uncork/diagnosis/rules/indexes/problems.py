@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from uncork.diagnosis.evidence import WORK, Evidence, Piece, Statement
+from uncork.diagnosis.evidence import Evidence, Statement
 from uncork.diagnosis.rules.indexes.estimates import fraction_of_range, pages, scan_cost
 from uncork.diagnosis.rules.indexes.keys import Served, Wanted, pattern_kind, served_by, serves
 from uncork.diagnosis.rules.indexes.reads import Read, blocks_a_call, read_of, saved
@@ -25,7 +25,6 @@ from uncork.diagnosis.rules.indexes.uses import (
 )
 from uncork.diagnosis.rules.plans.costs import believed_ns
 from uncork.diagnosis.rules.writes.written import Within, executed_within
-from uncork.model.database.finding import Bill
 from uncork.model.database.index import IndexKey
 from uncork.model.database.statement import Predicate
 from uncork.model.template_words import short_template
@@ -79,21 +78,6 @@ def part_of_scans(outer: Statement, scans: float, table: TableFacts, evidence: E
         return 0.0
     blocks = scans * pages(table, evidence) * outer.calls / outer.blocks
     return min(1.0, blocks, scans * believed_ns(scan_cost(table, evidence)) / outer.mean_ns)
-
-
-def bill_of_scans(parts: Mapping[int, float], within: Collection[int], evidence: Evidence) -> Bill:
-    """Return the bill of scans. `parts` has each statement's fraction of its working time.
-
-    Statements in `within` scan inside functions, so the wait for their commit does not count.
-    """
-
-    def part(piece: Piece) -> float:
-        commits = piece.template in within and piece.waits_for_wal
-        if piece.template is None or piece.wait_class not in WORK or commits:
-            return 0.0
-        return parts.get(piece.template, 0.0)
-
-    return evidence.bill(part)
 
 
 def within_sentences(within: Within, scans: float, table: TableFacts) -> Iterator[str]:

@@ -36,7 +36,8 @@ def upkeep_bill(table: TableFacts, indexes: Collection[Existing], evidence: Evid
     A row written goes to the table and to each index, so each of them has an equal part of the
     work. A HOT update changes no index; a delete leaves its entries to VACUUM.
     """
-    return evidence.bill_without_wal(templates_of(table, indexes, evidence))
+    parts = templates_of(table, indexes, evidence)
+    return evidence.bill_of(parts, without_wal=parts)
 
 
 def templates_of(table: TableFacts, indexes: Collection[Existing], evidence: Evidence) -> dict[int, float]:

@@ -379,9 +379,6 @@ def _work_mem(written: float) -> int:
     return size
 
 
-# ---- statistics of the planner that are out of date, or that lack how columns depend on each other ----
-
-
 # ---- whether the planner's statistics of a table describe its rows ----
 
 

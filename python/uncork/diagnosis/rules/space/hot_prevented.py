@@ -105,7 +105,7 @@ def _bill(
         rows, blocks = update.a_call(update.rows), update.a_call(update.blocks)
         if rows and blocks:
             parts[update.number] = min(_MOST, rows * share * heights / blocks)
-    return evidence.bill_without_wal(parts)
+    return evidence.bill_of(parts, without_wal=parts)
 
 
 def _by_index(
