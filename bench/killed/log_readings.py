@@ -43,8 +43,8 @@ from uncork.cluster.log_tasks import on_nodes
 from uncork.model.load import ClusterRequest
 from uncork.model.tables.log import LOG_TABLES
 from uncork.profile.logs import LogReading, LogRequest, read_logs
-from uncork.profile.portions.joining import read_in_tasks
 from uncork.profile.portions.local import in_processes
+from uncork.profile.portions.tasks import read_in_tasks
 from uncork.spawn.reaper import processes
 from uncork.store.profile_tables import read_evidence
 

@@ -15,8 +15,7 @@ from uncork.model.results.database import (
     TemplateActivity,
     TimeNode,
 )
-from uncork.profile.shapes.index_shape import index_shape
-from uncork.profile.statement_shape import statement_shape
+from uncork.profile.statement_shape import index_shape, statement_shape
 
 BLOCK = 8192
 SECONDS = 60

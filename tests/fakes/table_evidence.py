@@ -6,8 +6,7 @@ from uncork.model.database.catalogue import Catalogue
 from uncork.model.database.plan import PlanNode, StatementPlan
 from uncork.model.database.wait_classes import CPU
 from uncork.model.results.database import ForeignKeyFacts, TableFacts
-from uncork.profile.shapes.plan_filter import filter_predicates
-from uncork.profile.statement_shape import statement_shape
+from uncork.profile.statement_shape import filter_predicates, statement_shape
 
 SECONDS = 60.0
 

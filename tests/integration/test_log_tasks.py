@@ -20,9 +20,8 @@ from uncork.cluster.log_tasks import on_nodes
 from uncork.errors import SetupError, UsageError
 from uncork.model.load import ClusterRequest
 from uncork.profile.logs import LogReading, LogRequest, read_logs
-from uncork.profile.portions.joining import Done, ignore, read_in_tasks
 from uncork.profile.portions.local import in_processes
-from uncork.profile.portions.tasks import LogTask, gather_task, log_tasks
+from uncork.profile.portions.tasks import Done, LogTask, gather_task, ignore, log_tasks, read_in_tasks
 from uncork.workbench.profile.portions.reading import UnfinishedLogs
 
 FILES = 40

@@ -13,8 +13,7 @@ from uncork.cluster.ports import Nodes, Reserve
 from uncork.cluster.ray_nodes import check_installed, reserved
 from uncork.errors import NodeLost, SetupError, UsageError
 from uncork.model.load import ClusterRequest
-from uncork.profile.portions.joining import CarryOut, Done, ignore
-from uncork.profile.portions.tasks import LogTask
+from uncork.profile.portions.tasks import CarryOut, Done, LogTask, ignore
 from uncork.requests.part import cluster_place
 from uncork.requests.profile_options import LogOptions
 

@@ -17,9 +17,9 @@ from uncork.diagnosis.rules.clients import loops, sessions
 from uncork.diagnosis.rules.indexes import index_not_usable, missing_index, unneeded_indexes
 from uncork.diagnosis.rules.locks import hot_row, internal, waits
 from uncork.diagnosis.rules.plans import partitions, per_row, planning, whole_tables
+from uncork.diagnosis.rules.server import for_servers
 from uncork.diagnosis.rules.space import hot_prevented, vacuum
 from uncork.diagnosis.rules.writes import redundant_updates, row_by_row
-from uncork.diagnosis.servers import for_servers
 from uncork.model.database.finding import Candidate, Finding
 from uncork.model.database.wait_classes import IDLE
 from uncork.model.results.costly_parts import LARGE_SHARE, CostlyPart

@@ -1,24 +1,31 @@
-"""Take a statement apart with the grammar: what it reads, compares, sorts and changes. Pure."""
+"""Take statements, filters of plans and indexes apart with the grammar. Pure."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
-from uncork.model.database.statement import StatementShape, TableUse
+from uncork.model.database.index import IndexKey, IndexShape
+from uncork.model.database.names import quoted, sql_name
+from uncork.model.database.plan import PlanNode
+from uncork.model.database.statement import Predicate, StatementShape, TableUse
 from uncork.profile.shapes.nodes import (
     QUERIES,
     Token,
     chained,
+    constant_text,
     enum_of,
     kind_of,
+    only_statement,
     parsed,
+    plain_sql_of,
     rewritten,
     tokens_of,
+    uncast,
 )
 from uncork.profile.shapes.queries import Walk
 from uncork.profile.shapes.scopes import Scope, table_name
@@ -254,3 +261,114 @@ _WORDED: Final[Mapping[str, Callable[[Any], str]]] = {
     "define_stmt": lambda one: f"create {_object(one, 'kind')}",
 }
 """How commands are named whose nodes stand for several."""
+
+
+# ---- filters of scans in plans ----
+
+
+_SUBPLAN: Final = re.compile(r"\((?:hashed )?SubPlan \d+\)")
+_INIT_PLAN: Final = re.compile(r"\(InitPlan \d+\)\.col\d+")
+"""EXPLAIN prints these in place of subqueries: one for each row, and one that is executed once."""
+
+
+def filter_predicates(node: PlanNode, tables: Mapping[str, Collection[str]]) -> tuple[Predicate, ...]:
+    """Return the comparisons of a scan's filter, as those of a statement; empty if they are not SQL.
+
+    `tables` are the column names of the catalogue's tables, as for `statement_shape`.
+    """
+    condition = _INIT_PLAN.sub("$1", _SUBPLAN.sub("TRUE", node.condition("Filter")))
+    if not condition or not node.relation:
+        return ()
+    alias = quoted(node.alias or node.relation.rpartition(".")[2])
+    shape = statement_shape(f"SELECT FROM {sql_name(node.relation)} AS {alias} WHERE {condition}", tables)
+    found = () if shape is None else shape.predicates
+    return tuple(predicate for predicate in found if predicate.table == node.relation)
+
+
+# ---- definitions of indexes ----
+
+
+def index_shape(definition: str, name: str, table: str) -> IndexShape | None:
+    """Return the parts of a CREATE INDEX statement as pg_get_indexdef writes it; None if it is none.
+
+    `name` and `table` are the names that the shape gets.
+    """
+    node = only_statement(definition)
+    if node is None or kind_of(node) != "index_stmt":
+        return None
+    index = node.index_stmt
+    return IndexShape(
+        table=table,
+        keys=tuple(_key(param.index_elem) for param in index.index_params),
+        method=index.access_method or "btree",
+        included=tuple(param.index_elem.name for param in index.index_including_params),
+        predicate=plain_sql_of(index.where_clause) if index.HasField("where_clause") else "",
+        unique=index.unique,
+        name=name,
+    )
+
+
+def _key(element: Any) -> IndexKey:
+    nulls = {"SORTBY_NULLS_FIRST": True, "SORTBY_NULLS_LAST": False}
+    return IndexKey(
+        column=element.name,
+        expression="" if element.name else plain_sql_of(element.expr),
+        descending=enum_of(element, "ordering") == "SORTBY_DESC",
+        nulls_first=nulls.get(enum_of(element, "nulls_ordering")),
+        opclass=".".join(chained(element.opclass)),
+        collation=".".join(chained(element.collation)),
+    )
+
+
+# ---- the constants that texts of a statement assign to columns, or compare them with ----
+
+
+_READ: Final = 12
+_AGREE: Final = 3
+"""Texts to read, and how many different ones without a parameter must agree: their values may all be
+parameters that the client writes into the text."""
+
+
+def assigned_values(text: str) -> Mapping[str, str | None]:
+    """Return the value of each column that an UPDATE sets, None for NULL, booleans as ``t`` and ``f``.
+
+    The result is empty if the text is no UPDATE, or if it sets a column to anything but a constant.
+    """
+    node = only_statement(text)
+    if node is None or kind_of(node) != "update_stmt":
+        return {}
+    found: dict[str, str | None] = {}
+    for target in node.update_stmt.target_list:
+        value = uncast(target.res_target.val)
+        if kind_of(value) != "a_const" or target.res_target.indirection:
+            return {}
+        written = constant_text(value.a_const)
+        boolean = value.a_const.WhichOneof("val") == "boolval"
+        found[target.res_target.name] = written[:1] if written and boolean else written
+    return found
+
+
+def compared_values(texts: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+    """Return the constant with which all texts of a statement compare each column for equality.
+
+    A constant beside a parameter (``state = 'new' AND id > $1``) is part of the client's code.
+    """
+    read = list(dict.fromkeys(texts))[:_READ]
+    if not any("$1" in text for text in read) and len(read) < _AGREE:
+        return {}
+    found: dict[str, str] | None = None
+    for text in read:
+        shape = statement_shape(text, columns)
+        if shape is None:
+            continue
+        known = {
+            predicate.column: predicate.literal
+            for predicate in shape.predicates
+            if predicate.operator == "="
+            and predicate.value == "constant"
+            and predicate.column
+            and predicate.literal
+            if not (predicate.alternative or predicate.cast or predicate.level)
+        }
+        found = known if found is None else {key: found[key] for key in found if known.get(key) == found[key]}
+    return found or {}

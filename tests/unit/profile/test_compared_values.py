@@ -2,7 +2,7 @@
 
 import pytest
 
-from uncork.profile.shapes.constants import compared_values
+from uncork.profile.statement_shape import compared_values
 
 COLUMNS = {"item": ["id", "state", "amount"]}
 OPEN = "SELECT id FROM item WHERE state = 'new' AND amount = {}"

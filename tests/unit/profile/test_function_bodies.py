@@ -1,8 +1,7 @@
 """The statements in the bodies of functions, and the parameters that their variables become."""
 
 from fakes.goldens import compare_answers
-from uncork.profile.shapes.bodies import body_statements
-from uncork.profile.shapes.variables import function_statements, with_parameters
+from uncork.profile.shapes.bodies import body_statements, function_statements, with_parameters
 
 TABLES = {
     "orders": ("id", "customer_id", "total", "note"),

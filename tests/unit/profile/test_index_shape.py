@@ -2,7 +2,7 @@
 
 from fakes.goldens import compare_answers
 from uncork.model.database.index import IndexKey, IndexShape, create_index, drop_index
-from uncork.profile.shapes.index_shape import index_shape
+from uncork.profile.statement_shape import index_shape
 
 
 def test_an_index_is_taken_apart():

@@ -23,12 +23,15 @@ from uncork.model.results.database import DatabaseResult, IndexFacts, PlanFacts,
 from uncork.profile import activity
 from uncork.profile.plans.tree import plan_hash, statement_plan
 from uncork.profile.shapes.all_rows import body_for_all_rows
-from uncork.profile.shapes.constants import assigned_values, compared_values
-from uncork.profile.shapes.index_shape import index_shape
-from uncork.profile.shapes.plan_filter import filter_predicates
+from uncork.profile.shapes.bodies import function_statements
 from uncork.profile.shapes.policies import with_policies
-from uncork.profile.shapes.variables import function_statements
-from uncork.profile.statement_shape import statement_shape
+from uncork.profile.statement_shape import (
+    assigned_values,
+    compared_values,
+    filter_predicates,
+    index_shape,
+    statement_shape,
+)
 from uncork.profile.workload.literals import with_keys
 from uncork.stats.sampled_time import BATCHES, batch_places
 

@@ -13,8 +13,8 @@ from uncork.errors import ConnectError, SetupError
 from uncork.model.records import Record
 from uncork.profile.objects.address import LogObject, ObjectAddress, parse_object_address
 from uncork.profile.objects.client import Absent, Changed, Client
-from uncork.profile.objects.clients import Clients, LoopThread, open_client
 from uncork.profile.objects.layouts import CLOSE, FIRST, is_named_as_log, named_times
+from uncork.profile.objects.reading import Clients, LoopThread, open_client
 from uncork.profile.objects.ssh import SshClient
 
 _HEAD: Final = 64 << 10

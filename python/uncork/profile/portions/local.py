@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from uncork.errors import SetupError
-from uncork.profile.portions.joining import Done, ignore
-from uncork.profile.portions.tasks import LogTask
+from uncork.profile.portions.tasks import Done, LogTask, ignore
 from uncork.spawn.child import Child, scratch_folder, start
 
 _ATTEMPTS: Final = 2

@@ -7,7 +7,7 @@ from fakes.table_evidence import column, evidence, index, scan, statement, table
 from uncork.diagnosis.rules.indexes import missing_index
 from uncork.diagnosis.rules.indexes.estimates import fraction, fraction_of_all
 from uncork.model.database.statement import Predicate
-from uncork.profile.shapes.plan_filter import filter_predicates
+from uncork.profile.statement_shape import filter_predicates
 
 TENTHS = tuple(str(number) for number in range(0, 1001, 100))
 MONTHS = tuple(f"2026-{month:02d}-01" for month in range(1, 12))

@@ -9,7 +9,7 @@ from fakes.findings import compare_findings
 from fakes.table_evidence import column, evidence, foreign_key, index, scan, statement, table
 from uncork.diagnosis.findings import find_findings
 from uncork.model.database.catalogue import TriggerFacts
-from uncork.profile.shapes.variables import function_statements
+from uncork.profile.shapes.bodies import function_statements
 
 COLUMNS = (
     *(column("orders", name) for name in ("id", "customer_id", "total")),

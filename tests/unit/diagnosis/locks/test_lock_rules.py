@@ -13,7 +13,7 @@ from uncork.model.database.catalogue import Catalogue, TriggerFacts
 from uncork.model.database.sessions import SessionRates
 from uncork.model.database.wait_classes import CPU, IDLE
 from uncork.model.results.database import StatementFacts, TemplateActivity, Usage, WaiterFacts
-from uncork.profile.shapes.variables import function_statements
+from uncork.profile.shapes.bodies import function_statements
 
 UPDATE = "update counter set n = n + ? where id = ?"
 SECONDS = 60

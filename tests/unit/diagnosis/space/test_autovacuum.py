@@ -11,7 +11,7 @@ from uncork.diagnosis.rules.indexes import missing_index
 from uncork.diagnosis.rules.space import vacuum
 from uncork.model.database.catalogue import TableOptions, TriggerFacts
 from uncork.model.results.database import TimeNode
-from uncork.profile.shapes.variables import function_statements
+from uncork.profile.shapes.bodies import function_statements
 
 NEXT = "SELECT id FROM item WHERE state = $1 ORDER BY id LIMIT 1"
 QUEUE = an_index("CREATE INDEX item_state_id ON item USING btree (state, id)")

@@ -9,7 +9,7 @@ from fakes.findings import compare_findings
 from fakes.log_results import log_result
 from uncork.diagnosis.findings import find_findings
 from uncork.model.database.catalogue import TriggerFacts
-from uncork.profile.shapes.constants import assigned_values
+from uncork.profile.statement_shape import assigned_values
 from uncork.report.findings import finding_headline
 from uncork.report.headline import fits
 

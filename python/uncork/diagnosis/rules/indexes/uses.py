@@ -72,9 +72,9 @@ def large_tables(evidence: Evidence) -> dict[str, TableFacts]:
 def uses_of(statement: Statement, evidence: Evidence) -> Iterator[Use]:
     """Yield the uses of large tables in a statement, in the order of the text."""
     large = large_tables(evidence)
-    shape = statement.shape
-    if not large or shape.kind not in ("select", "update", "delete", "insert", "merge"):
+    if not large or statement.shape.kind not in ("select", "update", "delete", "insert", "merge"):
         return
+    shape = statement.shape
     predicates = [*shape.predicates, *_turned(shape)]
     names, aliases = Counter(use.name for use in shape.tables), {use.alias for use in shape.tables}
     same = Counter((use.name, use.alias) for use in shape.tables)

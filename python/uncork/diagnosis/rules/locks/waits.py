@@ -20,8 +20,8 @@ from uncork.diagnosis.rules.locks.hot_row import (
     holds_ns,
     hot_rows,
 )
+from uncork.diagnosis.rules.server import on_servers, servers_of
 from uncork.diagnosis.rules.writes.written import written
-from uncork.diagnosis.servers import on_servers, servers_of
 from uncork.model.database.finding import Bill, Candidate, Finding
 from uncork.model.database.names import literal, quoted, sql_name
 from uncork.model.database.wait_classes import IDLE

@@ -17,9 +17,8 @@ from uncork import __version__
 from uncork.errors import SetupError, UsageError
 from uncork.profile.logs import LogReading, LogRequest, core_request, log_name, read_logs
 from uncork.profile.objects.address import LogObject
-from uncork.profile.portions.joining import CarryOut, Done, ignore, is_complete, read_in_tasks
 from uncork.profile.portions.local import in_processes
-from uncork.profile.portions.tasks import LogTask
+from uncork.profile.portions.tasks import CarryOut, Done, LogTask, ignore, is_complete, read_in_tasks
 from uncork.requests.profile_options import LogOptions
 from uncork.store.layout import find_run
 from uncork.workbench.profile.logs import STORED
