@@ -98,6 +98,11 @@ def grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, 
     return found
 
 
+def waits_for(wait_class: str, *events: str) -> Callable[[Piece], bool]:
+    """Return whether a piece of time is spent waiting for one of these events."""
+    return lambda piece: piece.wait_class == wait_class and piece.wait_event in events
+
+
 def known_shape(shape: StatementShape | None) -> Callable[[], StatementShape | None]:
     """Return the `shape_of` of a statement that has been taken apart."""
     return lambda: shape

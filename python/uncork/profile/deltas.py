@@ -90,13 +90,8 @@ def kernel_deltas(before: Iterable[Row], after: Iterable[Row]) -> dict[Key, Kern
     its whole value is new.
     """
     earlier = {statement_key(row): row for row in before}
-    found = {}
-    for row in after:
-        then = earlier.get(statement_key(row), {})
-        if any(row[name] < then.get(name, 0) for name in _KERNEL):
-            then = {}
-        found[statement_key(row)] = KernelFacts(**{name: row[name] - then.get(name, 0) for name in _KERNEL})
-    return found
+    keyed = ((statement_key(row), row) for row in after)
+    return {key: KernelFacts(**_grown(earlier.get(key, {}), row, _KERNEL)) for key, row in keyed}
 
 
 def kernel_totals(found: Iterable[KernelFacts]) -> KernelFacts | None:
@@ -156,12 +151,15 @@ def row_deltas(
     """
     earlier = {row["oid"]: row for row in before}
     for row in after:
-        then = earlier.get(row["oid"], {})
-        values = {name: row[name] or 0 for name in counters}
-        if any(value < (then.get(name) or 0) for name, value in values.items()):
-            then = {}
-        changed = {name: value - (then.get(name) or 0) if read else 0 for name, value in values.items()}
+        changed = _grown(earlier.get(row["oid"], {}), row, counters) if read else dict.fromkeys(counters, 0)
         yield {**row, **changed}
+
+
+def _grown(then: Row, now: Row, counters: Sequence[str]) -> dict[str, Any]:
+    """Return how much counters of a row grew; all of their values if one fell, so that they were reset."""
+    values = {name: 0 if now[name] is None else now[name] for name in counters}
+    grown = {name: value - (then.get(name) or 0) for name, value in values.items()}
+    return values if any(difference < 0 for difference in grown.values()) else grown
 
 
 def _reset_places(before: Sequence[Row], after: Sequence[Row]) -> set[Place]:

@@ -10,7 +10,7 @@ from uncork.model.database.plan import ColumnValues
 from uncork.model.records import Record
 from uncork.profile.shapes.nodes import Token, kind_of, messages, parsed, rewritten, tokens_of
 from uncork.profile.statement_parts import statement_parts
-from uncork.profile.workload.literals import array_text, inlined
+from uncork.profile.workload.literals import array_text, inlined, opener_words
 
 _LOWER: Final = frozenset({">", ">="})
 _UPPER: Final = frozenset({"<", "<="})
@@ -47,16 +47,16 @@ def compared_parameters(statement: str) -> tuple[ComparedParameter, ...]:
     parsed = statement_parts(statement)
     if parsed is None:
         return ()
-    before = _words_before(statement)
+    before = opener_words(statement)
     found: list[ComparedParameter] = []
     begun: set[tuple[str | None, str | None]] = set()
     places: Counter[tuple[str | None, str, Role]] = Counter()
     for part in parsed.parts:
         if part.number is None:
             continue
-        words = before.get(part.number, ("", ""))
-        if words[1] in ("LIMIT", "OFFSET"):
-            found.append(ComparedParameter(part.number, "limit" if words[1] == "LIMIT" else "offset"))
+        opener, word = before.get(part.number, ("", ""))
+        if word in ("LIMIT", "OFFSET"):
+            found.append(ComparedParameter(part.number, "limit" if word == "LIMIT" else "offset"))
             continue
         role = _role(part.operator, (part.table, part.column) in begun)
         if role is None or part.column is None:
@@ -65,7 +65,7 @@ def compared_parameters(statement: str) -> tuple[ComparedParameter, ...]:
             begun.add((part.table, part.column))
         tables = parsed.tables if part.table is None else (part.table,)
         key = (part.table, part.column, role)
-        array = words[1] == "(" and words[0] in _LISTS
+        array = word == "(" and opener in _LISTS
         found.append(ComparedParameter(part.number, role, part.column, tables, array, places[key]))
         places[key] += 1
     return tuple(found)
@@ -121,15 +121,6 @@ def with_values(statement: str, values: Mapping[int, str | None], literal: Calla
         raise ValueError("the statement is not complete")
     written = {number: "NULL" if value is None else literal(value) for number, value in values.items()}
     return inlined(statement, written)[0]
-
-
-def _words_before(statement: str) -> dict[int, tuple[str, ...]]:
-    texts = ["", "", *(token.text.upper() for token in tokens_of(statement))]
-    return {
-        int(text[1:]): (texts[place - 2], texts[place - 1])
-        for place, text in enumerate(texts)
-        if text.startswith("$") and text[1:].isdigit()
-    }
 
 
 def _role(operator: str, begun: bool) -> Role | None:

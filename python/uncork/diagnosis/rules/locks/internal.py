@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from uncork.diagnosis.changes import Setting, client_change, ddl_change, session_setting, statement_change
-from uncork.diagnosis.evidence import Evidence, Piece, Statement
+from uncork.diagnosis.evidence import Evidence, Piece, Statement, waits_for
 from uncork.diagnosis.rule import finding, rule
 from uncork.diagnosis.rules.indexes.uses import table_of
 from uncork.diagnosis.rules.locks.hot_row import (
@@ -30,7 +30,7 @@ from uncork.model.units import format_count, format_duration, series_words, shar
 if TYPE_CHECKING:
     from uncork.model.results.database import BlockerFacts
 
-_EVENT: Final = "LockManager"
+_waits_for_locks = waits_for("LWLock", "LockManager")
 _PLACES: Final = 16
 _JOINED: Final = {"Append", "Merge Append"}
 
@@ -71,10 +71,6 @@ def find_lock_manager(evidence: Evidence) -> Iterator[Finding]:
         ),
         proof="Compare both with uncork run, with as many clients as there are now.",
     )
-
-
-def _waits_for_locks(piece: Piece) -> bool:
-    return piece.wait_class == "LWLock" and piece.wait_event == _EVENT
 
 
 def _places(evidence: Evidence) -> int:
@@ -209,10 +205,10 @@ def _fewer_multixacts(
 
 
 _LISTED: Final = 64
-_SUBTRANSACTION_EVENTS: Final = frozenset(
-    {"SubtransSLRU", "SubtransBuffer", "SubtransControlLock", "subtrans"}
+_waits_for_subtransactions = waits_for(
+    "LWLock", "SubtransSLRU", "SubtransBuffer", "SubtransControlLock", "subtrans"
 )
-"""Wait events for the cache of subtransactions and its pages, since PostgreSQL 13."""
+"""Waits for the cache of subtransactions and its pages, since PostgreSQL 13."""
 _SAVEPOINT: Final = re.compile(r"(?:savepoint|release)\b")
 _HANDLES: Final = re.compile(r"\bexception\s+when\b", re.IGNORECASE)
 
@@ -242,10 +238,6 @@ def find_subtransactions(evidence: Evidence) -> Iterator[Finding]:
         proof="Compare the transactions with and without savepoints with uncork run, beside a "
         "transaction that stays open.",
     )
-
-
-def _waits_for_subtransactions(piece: Piece) -> bool:
-    return piece.wait_class == "LWLock" and piece.wait_event in _SUBTRANSACTION_EVENTS
 
 
 def _application(evidence: Evidence) -> str:
@@ -323,7 +315,7 @@ _TURNS: Final = 20
 """Fewest calls that show that the lock changes hands."""
 _HOLDERS: Final = 3
 """Sessions that held it while others waited: the same, if nobody counted the calls."""
-_ADVISORY: Final = "advisory"
+_waits_for_advisory_lock = waits_for("Lock", "advisory")
 
 
 @rule("advisory-lock", depth=2, least_share=_SHARE)
@@ -359,10 +351,6 @@ def find_advisory(evidence: Evidence) -> Iterator[Finding]:
 def _waiting(matches: Callable[[Piece], bool], evidence: Evidence) -> list[Statement]:
     found = evidence.chosen({piece.template for piece in filter(matches, evidence.pieces)})
     return sorted(found, key=lambda statement: -evidence.busy(statement.number, {"Lock"}))
-
-
-def _waits_for_advisory_lock(piece: Piece) -> bool:
-    return piece.wait_class == "Lock" and piece.wait_event == _ADVISORY
 
 
 def _advisory_evidence(holder: BlockerFacts, calls: int, share: float, evidence: Evidence) -> Iterator[str]:
@@ -401,7 +389,7 @@ def _shorter_turns(holder: BlockerFacts, text: str) -> Iterator[Candidate]:
     )
 
 
-_COMMIT: Final = "object"
+_waits_to_commit = waits_for("Lock", "object")
 _OWN_FLUSH: Final = 0.5
 """Flushes that a commit waits for besides its own, if commits share them: on average half of the
 one that is in progress when it begins."""
@@ -445,10 +433,6 @@ def find_notify(evidence: Evidence) -> Iterator[Finding]:
         ),
         proof="Compare the transactions with and without NOTIFY with uncork run, with as many clients.",
     )
-
-
-def _waits_to_commit(piece: Piece) -> bool:
-    return piece.wait_class == "Lock" and piece.wait_event == _COMMIT
 
 
 def _fewer_notifications(*, named: bool) -> Iterator[Candidate]:
