@@ -306,6 +306,7 @@ _UNKNOWN: Final = 0.01
 _MOST_KEYS: Final = 4
 _STOPS_AFTER: Final = 0.1
 """Part of a table's blocks that a call must read to be a scan of it, not a search by an index."""
+_ESTIMATED: Final = ("=", "in", "is null", "is true", "is false", "is not null")
 _FIRST: Final = 10.0
 """Rows that are assumed to be read for the first ones of an order: in a subquery, or for min and max."""
 
@@ -341,7 +342,8 @@ def passing(use: Use, statement: Statement, evidence: Evidence) -> float | None:
             # The scan stopped at the last row of LIMIT, after this part of the table.
             return min(1.0, returned / rows / min(1.0, blocks / pages(use.table, evidence)))
     plan = statement.plan
-    if plan is None or (plan.source in ("generic", "drawn") and _is_guess(use)):
+    is_guess = any(predicate.operator not in _ESTIMATED for predicate in use.predicates)
+    if plan is None or (plan.source in ("generic", "drawn") and is_guess):
         return None
     if plan.source != "executed" and any(_is_assumed(predicate) for predicate in use.predicates):
         return None
@@ -372,13 +374,6 @@ def wants_of(use: Use, statement: Statement, evidence: Evidence) -> list[Want]:
     special = [_special(use, each, statement, evidence) for each in served]
     options = [want for want in (*trees, *special) if want is not None]
     return sorted(options, key=lambda each: index_cost(use.table, each.fetched, evidence))
-
-
-def _is_guess(use: Use) -> bool:
-    return any(
-        predicate.operator not in ("=", "in", "is null", "is true", "is false", "is not null")
-        for predicate in use.predicates
-    )
 
 
 def _is_assumed(predicate: Predicate) -> bool:

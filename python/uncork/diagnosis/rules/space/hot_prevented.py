@@ -115,7 +115,8 @@ def _by_index(
     indexes: Sequence[Existing],
     evidence: Evidence,
 ) -> Finding | None:
-    idle = [index for index in indexes if _idle(index, table) and not serves_key(index, evidence)]
+    unscanned = (index for index in indexes if index.facts.scans <= _SCANS * table.updated)
+    idle = [index for index in unscanned if not index.shape.unique and not serves_key(index, evidence)]
     names = {existing.facts.name for existing in idle}
     freed = [
         update
@@ -128,7 +129,8 @@ def _by_index(
         return None
     first = guilty[0].facts.name
     more = "" if len(guilty) == 1 else f" (and {len(guilty) - 1} more)"
-    column = next(iter(_set_in(freed, guilty)), "")
+    columns = (name for update in freed for name in update.shape.set_columns)
+    column = next((name for name in columns if any(_uses(index, (name,)) for index in guilty)), "")
     return finding(
         f"Index {first}{more} forces updates of {table.name} to change all its indexes",
         *(_drop(existing, evidence) for existing in guilty),
@@ -149,17 +151,6 @@ def _counted(table: TableFacts, indexes: int) -> str:
     share, updates = share_text(table.hot_updated / table.updated), format_count(table.updated)
     into = "the index" if indexes == 1 else f"all {indexes} indexes"
     return f"{share} of {updates} updates were heap-only (HOT). Each of the others adds an entry to {into}."
-
-
-def _set_in(updates: Sequence[Statement], indexes: Sequence[Existing]) -> Iterator[str]:
-    for column in (name for update in updates for name in update.shape.set_columns):
-        if any(_uses(index, (column,)) for index in indexes):
-            yield column
-
-
-def _idle(existing: Existing, table: TableFacts) -> bool:
-    """Return whether nothing needs an index: no constraint, and hardly a scan during the watch."""
-    return not existing.shape.unique and existing.facts.scans <= _SCANS * table.updated
 
 
 def _drop(existing: Existing, evidence: Evidence) -> Candidate:

@@ -60,19 +60,16 @@ _REQUESTS: Final = (
 
 def writes_many_rows(writer: RowWriter, seconds: float) -> bool:
     """Return whether so few sessions execute a write so often, and little else, that they are a loop."""
+    # All waits between executions, if each session worked during the whole watch.
+    waiting_s = max(0.0, writer.processes - writer.sessions) * seconds
     return (
         writer.calls >= _CALLS
         and writer.others <= _LITTLE_ELSE * writer.calls
         and writer.processes <= _SESSIONS
         and writer.samples >= _SAMPLES
         and writer.evenness >= _EVEN
-        and _gap_ns(writer, seconds) <= _GAP_NS
+        and waiting_s * 1e9 / writer.calls <= _GAP_NS
     )
-
-
-def _gap_ns(writer: RowWriter, seconds: float) -> float:
-    """Return how long a session waits between two executions on average, unless it worked for a part only."""
-    return max(0.0, writer.processes - writer.sessions) * seconds * 1e9 / writer.calls
 
 
 def _commits_each(writer: RowWriter, evidence: Evidence) -> bool:
