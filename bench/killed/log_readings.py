@@ -46,7 +46,7 @@ from uncork.profile.logs import LogReading, LogRequest, read_logs
 from uncork.profile.portions.local import in_processes
 from uncork.profile.portions.tasks import read_in_tasks
 from uncork.spawn.reaper import processes
-from uncork.store.profile_tables import read_evidence
+from uncork.store.tables import read_evidence
 
 FILES: Final = 40
 ENTRIES: Final = 3_000

@@ -30,10 +30,10 @@ from pathlib import Path
 from uncork.analysis.runs.listing import read_runs
 from uncork.engines import process
 from uncork.errors import UncorkError
-from uncork.store.append import append_rows
 from uncork.store.layout import Attempt, Manifest, new_run_folder, write_atomically, write_manifest
 from uncork.store.query import RunReader
 from uncork.store.query_all import AllRunsReader
+from uncork.store.tables import append_rows
 
 BATCHES = 4
 """Batches of rows in a run."""

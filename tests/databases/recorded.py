@@ -23,8 +23,7 @@ from uncork.model.tables.catalogue import CATALOGUE_TABLES
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.report.database.answer import answer_database
-from uncork.store.append import arrow_schema
-from uncork.store.profile_tables import read_evidence
+from uncork.store.tables import arrow_schema, read_evidence
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "databases"
 RECORDED = (*DATABASE_TABLES, *CATALOGUE_TABLES)

@@ -15,7 +15,7 @@ from databases.scenario import SETTINGS, at_work, lay_out
 from uncork.analysis.runs.listing import read_runs
 from uncork.engines.embedded import EmbeddedServer
 from uncork.serve.progress import run_progress
-from uncork.store.cures import read_cure
+from uncork.store.run_documents import read_cure
 from uncork.store.snapshots import SNAPSHOTS
 
 pytestmark = pytest.mark.postgres

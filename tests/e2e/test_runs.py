@@ -22,7 +22,7 @@ from fakes.logs import line
 from fakes.stored_loads import store_load
 from uncork.analysis.runs.telemetry import measured_from, run_telemetry
 from uncork.report.write.schemas import result_schema
-from uncork.store.append import append_rows
+from uncork.store.tables import append_rows
 from uncork.workbench.documents.loads import read_load
 from unit.store.test_layout import make_run
 

@@ -23,8 +23,8 @@ from uncork.requests.guard import GuardRequest
 from uncork.requests.hosts import HostRequest
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, file_source
-from uncork.store.hosts import read_hosts
 from uncork.store.layout import read_manifest
+from uncork.store.run_documents import read_hosts
 from uncork.workbench.guard.experiment import guard_experiment
 
 pytestmark = [pytest.mark.postgres, pytest.mark.thorough]

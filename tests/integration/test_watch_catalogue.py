@@ -30,7 +30,7 @@ from uncork.model.tables.system import SYSTEM_TABLES
 from uncork.profile.plans.tree import plan_tree
 from uncork.report.database.document import build_database_document
 from uncork.report.write.html import html_page
-from uncork.store.profile_tables import read_evidence
+from uncork.store.tables import read_evidence
 from uncork.workbench.cure.handing import write_cure
 from uncork.workbench.cure.what_if import what_if
 from uncork.workbench.profile.database_plans import Candidate, find_plans

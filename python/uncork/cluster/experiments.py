@@ -35,10 +35,10 @@ from uncork.model.units import count_words, format_duration
 from uncork.requests.hosts import HostRequest
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Source
-from uncork.store.hosts import read_host, write_hosts
 from uncork.store.loads import write_environment
 from uncork.store.parts import part_folder
 from uncork.store.query import RunReader
+from uncork.store.run_documents import read_host, write_hosts
 from uncork.workbench.experiment.joining import Joining, host_numbers, processor_words
 from uncork.workbench.experiment.session import ExperimentSession, Start, note_finished, start_experiment
 from uncork.workbench.run_record import RunRecord

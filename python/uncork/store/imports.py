@@ -10,8 +10,8 @@ from typing import Final
 
 from uncork.errors import StoreError
 from uncork.model.results.figure import Figure
-from uncork.store.append import append_rows
 from uncork.store.query import RunReader
+from uncork.store.tables import append_rows
 
 _KEPT: Final = ("subject", "name", "value", "unit", "better", "scale", "count", "of", "within")
 

@@ -14,7 +14,7 @@ from uncork.errors import StoreError
 from uncork.model.system import SystemSeries
 from uncork.model.tables.register import TABLES
 from uncork.model.tables.system import SYSTEM_TABLES
-from uncork.store.append import append_table, arrow_schema
+from uncork.store.tables import append_table, arrow_schema
 
 _SAMPLINGS = "system_samplings"
 

@@ -12,9 +12,9 @@ from uncork.model.engine import EngineOverhead
 from uncork.model.measurement import Measurement, Outcome
 from uncork.model.server import ExecutedPlan, Relation
 from uncork.model.trial import Cell, Trial
-from uncork.store.append import append_rows, row_of
 from uncork.store.loads import write_environment
 from uncork.store.system import SystemWriter
+from uncork.store.tables import append_rows, row_of
 
 
 class RunWriter:

@@ -14,7 +14,7 @@ from uncork.model.tables.catalogue import CATALOGUE_TABLES
 from uncork.model.tables.database import DATABASE_TABLES
 from uncork.model.tables.register import TABLES
 from uncork.model.tables.system import SYSTEM_TABLES
-from uncork.store.profile_tables import rows_table
+from uncork.store.tables import rows_table
 
 FACTS = {"snapshots": {}, "system": {"server_here": True, "memory_bytes": 8 << 30}}
 RELATIONS = [

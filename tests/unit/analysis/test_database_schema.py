@@ -6,7 +6,7 @@ import pytest
 
 from uncork.analysis.database.schema import MOST_TABLES, schema_facts
 from uncork.model.tables.register import TABLES
-from uncork.store.profile_tables import rows_table
+from uncork.store.tables import rows_table
 
 SERVER = {"block_size": 8192, "database": "shop"}
 

@@ -9,7 +9,7 @@ from uncork.model.results.experiment import Cost, PlanFacts
 from uncork.model.tables.stacks import STACK_TABLES
 from uncork.model.variant_evidence import CallShare, EvidenceFacts, WaitShare
 from uncork.report.guard.answer import answer_guard
-from uncork.store.profile_tables import rows_table, write_evidence
+from uncork.store.tables import rows_table, write_evidence
 
 SIDES = ("baseline", "candidate")
 

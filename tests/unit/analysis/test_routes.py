@@ -11,7 +11,7 @@ from uncork.load.traceparent import group_of
 from uncork.model.results.database import TimeNode
 from uncork.model.results.service import SentTemplate
 from uncork.model.tables.register import TABLES
-from uncork.store.append import arrow_schema
+from uncork.store.tables import arrow_schema
 
 TEXTS = ["select a", "select b", "select c"]
 

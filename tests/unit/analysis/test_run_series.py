@@ -12,7 +12,7 @@ from fakes.stored_loads import store_load
 from uncork.analysis.runs.comparison import run_series
 from uncork.model.tables.stacks import STACK_TABLES
 from uncork.store.layout import Manifest, write_manifest
-from uncork.store.profile_tables import rows_table, write_evidence
+from uncork.store.tables import rows_table, write_evidence
 from uncork.workbench.documents.flames import compared_flames
 from uncork.workbench.documents.loads import read_load
 

@@ -21,7 +21,7 @@ from uncork.report.write.html import html_page
 from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.schemas import result_schema
-from uncork.store.profile_tables import rows_table
+from uncork.store.tables import rows_table
 from uncork.workbench.documents.flames import stack_flames
 from uncork.workbench.profile.stack_files import draw_flame
 

@@ -14,8 +14,7 @@ from uncork.analysis.runs.figures import run_figures
 from uncork.load.run import without_password
 from uncork.model.sweep import parse_objectives
 from uncork.store.layout import Manifest, write_manifest
-from uncork.store.loads import write_environment, write_plan
-from uncork.store.sweeps import append_load_step, write_sweep
+from uncork.store.loads import append_load_step, write_environment, write_plan, write_sweep
 
 
 def store_sweep(root, number, slower=1.0, **changes):

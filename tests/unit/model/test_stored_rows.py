@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from uncork.model.tables.table import Column, StoredRow, column, table_of
-from uncork.store.rows import typed_rows
+from uncork.store.tables import typed_rows
 
 
 class ExampleRow(StoredRow):

@@ -29,7 +29,7 @@ from uncork.report.write.json_document import json_text
 from uncork.report.write.markdown import markdown_text
 from uncork.report.write.schemas import result_schema
 from uncork.store.layout import Manifest
-from uncork.store.pressed import Pressed
+from uncork.store.run_documents import Pressed
 
 SQL, HTTP = {"scripts": [{"name": "select-only"}]}, {"scripts": [{"name": "/a"}], "http": {}}
 MANIFEST = Manifest(

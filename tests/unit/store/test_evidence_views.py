@@ -7,8 +7,8 @@ import pytest
 from uncork.errors import StoreError
 from uncork.model.tables.register import TABLES
 from uncork.store.layout import write_manifest
-from uncork.store.profile_tables import rows_table, write_evidence
 from uncork.store.query import RunReader
+from uncork.store.tables import rows_table, write_evidence
 
 from .test_layout import MANIFEST
 

@@ -12,7 +12,6 @@ from datetime import timedelta
 import pytest
 
 from uncork.errors import ConnectError, SetupError, StoreError, UsageError
-from uncork.store.append import append_rows
 from uncork.store.catalogue import read_catalogue, set_tag, tags_of
 from uncork.store.layout import (
     Attempt,
@@ -30,6 +29,7 @@ from uncork.store.remote import mirrors, record
 from uncork.store.remote.address import parse_address
 from uncork.store.remote.mirror import open_mirror
 from uncork.store.remote.objects import Remote
+from uncork.store.tables import append_rows
 from uncork.workbench.publishing import pull_runs, push_runs, send_pending, unsent
 from unit.store.test_layout import MANIFEST, make_run
 from unit.store.test_query_all import SUMS, ask

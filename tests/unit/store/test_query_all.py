@@ -6,9 +6,9 @@ from uncork.analysis.runs.listing import read_runs
 from uncork.errors import UsageError
 from uncork.model.tables.register import TABLES
 from uncork.store import query_all
-from uncork.store.append import append_rows
 from uncork.store.layout import read_manifest, write_manifest
 from uncork.store.query_all import AllRunsReader
+from uncork.store.tables import append_rows
 from unit.store.test_layout import make_run
 
 

@@ -14,9 +14,9 @@ from uncork.model.measurement import Counters, Disturbance, Outcome
 from uncork.model.server import ExecutedPlan, Relation
 from uncork.model.tables.register import TABLES, RefusalRow
 from uncork.model.trial import Arm, Cell, Trial
-from uncork.store.append import arrow_schema
 from uncork.store.layout import stored_file, write_atomically, write_manifest
 from uncork.store.query import RunReader
+from uncork.store.tables import arrow_schema
 from uncork.store.write import RunWriter
 
 from .test_layout import MANIFEST, fails

@@ -4,7 +4,7 @@ import pytest
 
 from uncork.errors import StoreError
 from uncork.model.bottleneck import Component, DatabaseUse, LoadUse, MachineUse, Seen
-from uncork.store.pressed import Pressed, read_pressed, write_pressed
+from uncork.store.run_documents import Pressed, read_pressed, write_pressed
 
 SEEN = Seen(
     LoadUse(8.0, 2e7, errors={"status 503": 2}, opened=3),

@@ -15,7 +15,7 @@ from uncork.errors import ServerCrash, SetupError, StoreError, UsageError
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload, NotCaptured
 from uncork.report.database.captured import captured_answer
 from uncork.report.write.schemas import result_schema
-from uncork.store.cures import CURE_FILE, read_cure
+from uncork.store.run_documents import CURE_FILE, read_cure
 from uncork.workbench.cure.curing import CopiedDatabase, finding_time
 from uncork.workbench.cure.files import script_files, write_workload
 from uncork.workbench.cure.handing import write_cure

@@ -53,8 +53,7 @@ from uncork.profile.server_templates import own_keys
 from uncork.profile.system import system_use
 from uncork.profile.transactions import in_transactions, row_writers
 from uncork.store.layout import Manifest, read_manifest
-from uncork.store.profile_tables import read_evidence, release_memory
-from uncork.store.rows import typed_rows
+from uncork.store.tables import read_evidence, release_memory, typed_rows
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]

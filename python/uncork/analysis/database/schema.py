@@ -39,7 +39,7 @@ from uncork.model.tables.catalogue import (
 )
 from uncork.profile import deltas, relations
 from uncork.profile.system import system_use
-from uncork.store.rows import typed_rows
+from uncork.store.tables import typed_rows
 
 Row = Mapping[str, Any]
 

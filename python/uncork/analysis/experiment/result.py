@@ -75,8 +75,8 @@ from uncork.stats.proportion import ShareEffect
 from uncork.stats.ranks import contradiction
 from uncork.stats.sample import UnitKind
 from uncork.stats.steady import Steadiness, find_steady_part
-from uncork.store.hosts import read_hosts
 from uncork.store.query import ArmValues, RunReader
+from uncork.store.run_documents import read_hosts
 from uncork.store.system import read_system
 
 CURVE_POINTS = 160

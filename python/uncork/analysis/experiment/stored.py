@@ -22,10 +22,9 @@ from uncork.model.results.stacks import StackResult, StackRunFacts
 from uncork.model.tables.stacks import STACK_TABLES, StackRow, SyscallRow
 from uncork.model.trial import Arm, Cell, Trial
 from uncork.model.variant_evidence import CallShare, EvidenceFacts, WaitShare
-from uncork.store.hosts import hosts_and_waves
-from uncork.store.profile_tables import read_evidence
 from uncork.store.query import RunReader
-from uncork.store.rows import typed_rows
+from uncork.store.run_documents import hosts_and_waves
+from uncork.store.tables import read_evidence, typed_rows
 
 
 def stored_ledger(reader: RunReader, spec: Spec) -> Ledger:

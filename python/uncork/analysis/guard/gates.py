@@ -26,8 +26,8 @@ from uncork.model.trial import Cell
 from uncork.stats.effect import Effect
 from uncork.stats.gates.decision import Decision, GateQuestion, Same, Unknown, decide
 from uncork.stats.sample import UnitKind
-from uncork.store.hosts import hosts_and_waves
 from uncork.store.query import RunReader
+from uncork.store.run_documents import hosts_and_waves
 
 SAME_ANSWER: Final = Gate("same answer", "answer", "unchanged", "=", 1.0)
 """The gate that every guard has: the candidate's answers equal the baseline's. Shown only if it is broken."""

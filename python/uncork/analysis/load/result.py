@@ -55,7 +55,7 @@ from uncork.stats.steady import find_steady_part
 from uncork.store.layout import Manifest, part_of, read_manifest
 from uncork.store.loads import LoadReader
 from uncork.store.parts import part_folder, read_merged
-from uncork.store.pressed import Pressed, read_pressed
+from uncork.store.run_documents import Pressed, read_pressed
 from uncork.store.system import read_system
 
 _VERSIONS: Final[dict[str, HttpProtocol]] = {

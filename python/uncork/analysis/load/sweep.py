@@ -34,8 +34,8 @@ from uncork.model.tables.sweep import LoadStep
 from uncork.stats.interval import confidence_sequence
 from uncork.stats.load.scalability import fit_scalability
 from uncork.store.layout import Manifest, part_of
-from uncork.store.pressed import Pressed, read_pressed
-from uncork.store.sweeps import SweepReader
+from uncork.store.loads import SweepReader
+from uncork.store.run_documents import Pressed, read_pressed
 
 _UNWATCHED: Final = "The machines of the nodes are not watched, so no bottleneck is named."
 

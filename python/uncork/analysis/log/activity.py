@@ -38,7 +38,7 @@ from uncork.model.tables.log import (
     SlowestRow,
     VacuumRow,
 )
-from uncork.store.rows import typed_rows
+from uncork.store.tables import typed_rows
 
 _MOST: Final = 100
 _KIB: Final = 1024

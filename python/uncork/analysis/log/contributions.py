@@ -14,7 +14,7 @@ import pyarrow as pa
 from uncork.model.records import build_from
 from uncork.model.results.log import OTHERS, Contribution, RouteFacts, RouteKind, RouteStatement
 from uncork.model.tables.log import OriginRow, RouteRow
-from uncork.store.rows import typed_rows
+from uncork.store.tables import typed_rows
 
 COUNTED: Final = ("executions", "sum_us", "max_us")
 """The columns that are added up."""

@@ -83,8 +83,7 @@ from uncork.model.tables.log import (
     TransactionRow,
 )
 from uncork.store.layout import Manifest, read_manifest
-from uncork.store.profile_tables import read_evidence
-from uncork.store.rows import typed_rows
+from uncork.store.tables import read_evidence, typed_rows
 
 MOST_TEMPLATES: Final = 2_000
 """The most templates of a result; the tables of the run hold all of them."""

@@ -34,7 +34,7 @@ def cured_watch(root: Path, before: Path, others: Sequence[Path]) -> CuredWatch 
         return None
     from uncork.analysis.database.result import stored_database_result  # noqa: PLC0415 -- slow to load
     from uncork.analysis.runs.figures import statement_subjects  # noqa: PLC0415 -- reads cures by this module
-    from uncork.store.cures import read_cure  # noqa: PLC0415 -- seldom needed
+    from uncork.store.run_documents import read_cure  # noqa: PLC0415 -- seldom needed
 
     watched = find_run(root, str(manifest.options["watched"]))
     watch = watch_of(watched) or watched

@@ -144,7 +144,7 @@ def _read_database(folder: Path, _manifest: Manifest) -> Read:
 
 def _read_cure(folder: Path, _manifest: Manifest) -> Read:
     from uncork.analysis.runs.cure_figures import cure_figures, proven_words  # noqa: PLC0415 -- see the module
-    from uncork.store.cures import read_cure  # noqa: PLC0415 -- see the module
+    from uncork.store.run_documents import read_cure  # noqa: PLC0415 -- see the module
 
     cured = read_cure(folder)
     return Read(cure_figures(cured), note=proven_words(cured))
@@ -225,7 +225,7 @@ def _asked_of(folder: Path, manifest: Manifest) -> dict[str, str]:
         }
     if manifest.kind == "sweep":
         from uncork.analysis.load.figures import asked_of_sweep  # noqa: PLC0415 -- see the module
-        from uncork.store.sweeps import SweepReader  # noqa: PLC0415
+        from uncork.store.loads import SweepReader  # noqa: PLC0415
 
         with closing(SweepReader(folder, manifest, ASKED_FILES)) as sweep:
             return asked_of_sweep(sweep.plan(), sweep.sweep())

@@ -49,8 +49,7 @@ from uncork.profile.stacks import beside, sum_frames
 from uncork.stats.load.per_request import Rise, background_rate, per_request
 from uncork.stats.load.stall import waits_for_acknowledgements
 from uncork.store.layout import read_manifest
-from uncork.store.profile_tables import read_evidence
-from uncork.store.rows import typed_rows
+from uncork.store.tables import read_evidence, typed_rows
 
 _MOST_ORIGINS: Final = 50
 _EVERY_STATEMENT: Final = ("log_min_duration_statement", "0")

@@ -30,8 +30,7 @@ from uncork.model.results.stacks import (
 from uncork.model.tables.stacks import STACK_TABLES, StackProcessRow, SyscallRow
 from uncork.profile.stacks import FrameSums, beside, sum_frames
 from uncork.store.layout import Manifest, find_run, read_manifest
-from uncork.store.profile_tables import read_evidence
-from uncork.store.rows import typed_rows
+from uncork.store.tables import read_evidence, typed_rows
 
 MOST_FRAMES: Final = 200
 """The most frames that a report lists, by own share and by total share each."""

@@ -44,7 +44,7 @@ from uncork.profile.workload.building import (
 )
 from uncork.profile.workload.known import Known
 from uncork.store.layout import watch_of
-from uncork.store.profile_tables import read_evidence
+from uncork.store.tables import read_evidence
 
 Row = Mapping[str, Any]
 Wanted = TypeVar("Wanted")

@@ -45,8 +45,8 @@ from uncork.model.template_words import inline_statement
 from uncork.model.units import count_words, format_bytes, format_duration, share_text
 from uncork.report.cure.answer import answer_cure
 from uncork.requests.jobs import CureJob
-from uncork.store.cures import read_cure
 from uncork.store.layout import PARTS, read_manifest
+from uncork.store.run_documents import read_cure
 from uncork.store.snapshots import add_snapshot, delete_snapshots
 from uncork.workbench.cure.capture import captured_workload
 from uncork.workbench.cure.gate import plans_agree

@@ -25,8 +25,8 @@ from uncork.report.cure.answer import (
 from uncork.report.cure.document import pull_request_markdown
 from uncork.report.findings import server_conninfo
 from uncork.report.write.json_document import json_text
-from uncork.store.cures import CURE_FILE
 from uncork.store.layout import write_atomically
+from uncork.store.run_documents import CURE_FILE
 from uncork.workbench.cure.files import write_workload
 
 HANDED: Final = "handed"

@@ -32,7 +32,7 @@ from uncork.profile.grammar import identify, template_text
 from uncork.profile.recording.transactions import LoggedSessions
 from uncork.profile.workload.transactions import NoOrder, logged_order, sampled_order
 from uncork.store.layout import watch_of
-from uncork.store.profile_tables import read_evidence
+from uncork.store.tables import read_evidence
 from uncork.workbench.cure.variants import Variant, VariantPlan
 from uncork.workbench.profile.log_files import log_request
 from uncork.workbench.profile.recordings import logged_sessions

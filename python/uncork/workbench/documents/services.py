@@ -17,8 +17,8 @@ from uncork.report.blocks import Document
 from uncork.report.service.answer import answer_service
 from uncork.report.service.document import build_service_document, render_service_terminal
 from uncork.store.layout import part_of
-from uncork.store.pressed import read_pressed
-from uncork.store.profile_tables import read_evidence
+from uncork.store.run_documents import read_pressed
+from uncork.store.tables import read_evidence
 from uncork.workbench.documents.databases import read_database
 from uncork.workbench.documents.flames import stack_flames
 from uncork.workbench.documents.kinds import Kind

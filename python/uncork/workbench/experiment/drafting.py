@@ -23,8 +23,7 @@ from uncork.model.units import count_words, format_duration, share_text
 from uncork.profile.statement_parts import StatementParts, logged_values, statement_parts
 from uncork.store.layout import read_manifest
 from uncork.store.loads import LoadReader
-from uncork.store.profile_tables import read_evidence
-from uncork.store.rows import read_rows
+from uncork.store.tables import read_evidence, read_rows
 from uncork.workbench.cure.capture import captured_workload
 
 _SET: Final = re.compile(r"^\s*\\set\s+(\w+)\s+random\(([^,()]+),([^,()]+)\)\s*$", re.MULTILINE)

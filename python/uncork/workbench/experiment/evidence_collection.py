@@ -21,7 +21,7 @@ from uncork.model.trial import Cell
 from uncork.model.variant_evidence import Sampling
 from uncork.profile.proc_watch import process_name, tree
 from uncork.profile.syscalls import count_syscalls
-from uncork.store.profile_tables import rows_table, write_evidence
+from uncork.store.tables import rows_table, write_evidence
 from uncork.workbench.profile.stack_recording import StackRequest, record_stacks
 from uncork.workbench.signals import uninterrupted
 

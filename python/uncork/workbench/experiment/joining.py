@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from uncork.errors import StoreError
 from uncork.model.stored_run import RunHost
 from uncork.model.tables.register import TABLES
-from uncork.store.append import append_table
 from uncork.store.query import RunReader
+from uncork.store.tables import append_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

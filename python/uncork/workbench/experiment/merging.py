@@ -11,10 +11,10 @@ from typing import Final
 from uncork.errors import StoreError, UsageError
 from uncork.model.stored_run import HostRounds, RunHost
 from uncork.model.units import count_words
-from uncork.store.hosts import read_host, read_hosts, write_hosts
 from uncork.store.layout import Manifest, read_manifest
 from uncork.store.parts import keep_part
 from uncork.store.query import RunReader
+from uncork.store.run_documents import read_host, read_hosts, write_hosts
 from uncork.workbench.experiment.joining import Joining, host_numbers, processor_words
 from uncork.workbench.run_record import draft, start_run
 

@@ -20,7 +20,7 @@ from uncork.model.services.program import HIDDEN, RunningProgram
 from uncork.model.units import count_words, format_bytes
 from uncork.store.layout import read_manifest
 from uncork.store.loads import LoadReader
-from uncork.store.programs import LoadedService, read_service
+from uncork.store.run_documents import LoadedService, read_service
 
 _NS_A_MINUTE: Final = 60 * 10**9
 _LEAST_MINUTES: Final = 2

@@ -40,9 +40,9 @@ from uncork.profile.plans.tree import plan_hash
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Source
 from uncork.stats.sample import UnitKind
-from uncork.store.hosts import HOST, host_text, read_hosts
 from uncork.store.layout import stored_file
 from uncork.store.query import RunReader
+from uncork.store.run_documents import HOST, host_text, read_hosts
 from uncork.store.write import RunWriter
 from uncork.workbench.experiment.evidence_collection import LocalEvidence
 from uncork.workbench.guard.store import refuse_guard

@@ -29,8 +29,8 @@ from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, Source, made_source
 from uncork.stats.gates.decision import CONFIRMATION
 from uncork.stats.sample import UnitKind
-from uncork.store.hosts import read_hosts
 from uncork.store.query import RunReader
+from uncork.store.run_documents import read_hosts
 from uncork.workbench.experiment.session import ExperimentSession, Start, new_run, resume_run
 from uncork.workbench.guard.acknowledged import acknowledge_from, known_file
 from uncork.workbench.guard.confirming import Judgement, measure_and_confirm, unconfirmed

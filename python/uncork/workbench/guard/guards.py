@@ -21,9 +21,9 @@ from uncork.report.guard.answer import answer_guard
 from uncork.requests.guard import GuardRequest, Tell, command_text
 from uncork.requests.server import ServerChoice
 from uncork.requests.source import Options, run_source
-from uncork.store.hosts import read_hosts
 from uncork.store.layout import Manifest, find_run, read_manifest
 from uncork.store.query import RunReader
+from uncork.store.run_documents import read_hosts
 from uncork.workbench.experiment.session import Start, new_run
 from uncork.workbench.guard.experiment import Guard, Measure, carry_on, guard_experiment, unhurried
 from uncork.workbench.guard.history import (

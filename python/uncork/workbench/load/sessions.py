@@ -38,8 +38,7 @@ from uncork.requests.jobs import AnyLoad, HttpJob, LoadJob, TablesOptions
 from uncork.store.layout import Manifest, RunKind, write_atomically
 from uncork.store.loads import LoadReader, write_environment, write_measurement, write_plan
 from uncork.store.parts import RESERVATIONS
-from uncork.store.pressed import Pressed, write_pressed
-from uncork.store.programs import LoadedService, write_service
+from uncork.store.run_documents import LoadedService, Pressed, write_pressed, write_service
 from uncork.store.snapshots import delete_snapshots
 from uncork.workbench.clock import now_text
 from uncork.workbench.load.monitor import Components, Monitor, find_components, seen_of

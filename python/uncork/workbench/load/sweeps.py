@@ -23,9 +23,8 @@ from uncork.model.tables.sweep import LoadStep
 from uncork.model.units import format_duration
 from uncork.profile.system import system_use
 from uncork.requests.jobs import AnyLoad, HttpJob, SweepRequest
-from uncork.store.loads import write_plan
-from uncork.store.pressed import Pressed, write_pressed
-from uncork.store.sweeps import append_load_step, write_sweep, write_verification
+from uncork.store.loads import append_load_step, write_plan, write_sweep, write_verification
+from uncork.store.run_documents import Pressed, write_pressed
 from uncork.store.system import SystemWriter, system_tables
 from uncork.workbench.load.monitor import stress
 from uncork.workbench.load.sessions import LoadSession, Notify, new_load

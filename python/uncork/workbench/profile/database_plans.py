@@ -163,7 +163,7 @@ def find_plans(
 
 def plans_table(book: TemplateBook, plans: Sequence[Row], *, values: bool = True) -> pa.Table:
     """Return plans as a stored table; without `values`, `?` replaces the values in plans and reasons."""
-    from uncork.store.profile_tables import rows_table  # noqa: PLC0415 -- not before the first sample
+    from uncork.store.tables import rows_table  # noqa: PLC0415 -- not before the first sample
 
     kept = plans if values else map(_without_values, plans)
     return rows_table(
@@ -359,7 +359,7 @@ def find_catalogue(
 
 def catalogue_tables(found: FoundCatalogue) -> dict[str, pa.Table]:
     """Return the catalogue as stored tables."""
-    from uncork.store.profile_tables import rows_table  # noqa: PLC0415 -- not before the first sample
+    from uncork.store.tables import rows_table  # noqa: PLC0415 -- not before the first sample
 
     return {
         table.name: rows_table(table.name, found.tables.get(table.name, ())) for table in CATALOGUE_TABLES

@@ -177,7 +177,7 @@ class Samples:
 
     def pack(self) -> None:
         """Pack rows, to use less memory."""
-        from uncork.store.profile_tables import rows_table  # noqa: PLC0415
+        from uncork.store.tables import rows_table  # noqa: PLC0415
 
         self.packed.append(rows_table("database_activity", self.rows))
         self.rows = []
@@ -440,7 +440,7 @@ def _tables(
 ) -> dict[str, pa.Table]:
     import pyarrow as pa  # noqa: PLC0415
 
-    from uncork.store.profile_tables import rows_table  # noqa: PLC0415
+    from uncork.store.tables import rows_table  # noqa: PLC0415
 
     book = found.book
     sql = {
@@ -518,7 +518,7 @@ def texts_table(
     `seen` has the texts by query id. Statements whose literals pg_stat_statements keeps, such as a
     new password, are left out.
     """
-    from uncork.store.profile_tables import rows_table  # noqa: PLC0415 -- not before the first sample
+    from uncork.store.tables import rows_table  # noqa: PLC0415 -- not before the first sample
 
     longest = _longest(() if after is None else after.tables["database_settings"])
     numbers: Counter[int] = Counter()

@@ -104,7 +104,7 @@ def _recorded(
     with closing(server), start_run(root, manifest, undone="nothing was stored") as run:
         begun()
         watched = watch(server, seconds, rate_hz, logged(run.folder, show), values=not anonymous)
-        from uncork.store.profile_tables import release_memory  # noqa: PLC0415 -- not before the first sample
+        from uncork.store.tables import release_memory  # noqa: PLC0415 -- not before the first sample
 
         release_memory()
         result = store_evidence(

@@ -33,7 +33,7 @@ STORED: Final = "gathered.bin"
 
 
 _LATER = (
-    *("uncork.store.profile_tables", "uncork.profile.grammar", "uncork.analysis.log.result"),
+    *("uncork.store.tables", "uncork.profile.grammar", "uncork.analysis.log.result"),
     *("uncork.report.log.document", "uncork.workbench.run_record"),
 )
 """Modules needed only after reading; loading them takes as long as reading a hundred megabytes."""
@@ -251,7 +251,7 @@ _STEPS: Final = ("statement", "execute")
 
 def repeated_updates(request: LogRequest, reading: LogReading) -> pa.Table:
     """Return the rows of the table log_repeated_updates: none unless updates take a tenth of the time."""
-    from uncork.store.profile_tables import rows_table  # noqa: PLC0415 -- after the first reading
+    from uncork.store.tables import rows_table  # noqa: PLC0415 -- after the first reading
 
     return rows_table("log_repeated_updates", list(_rows(request, reading)))
 

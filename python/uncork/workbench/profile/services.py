@@ -48,7 +48,7 @@ from uncork.profile.logs import LogRequest, read_logs
 from uncork.profile.perf import CallGraph
 from uncork.requests.jobs import HttpJob, ServiceJob
 from uncork.spawn.child import run, scratch_folder
-from uncork.store.profile_tables import rows_table, write_evidence
+from uncork.store.tables import rows_table, write_evidence
 from uncork.workbench.load.monitor import Components, find_components
 from uncork.workbench.load.sessions import HttpSession
 from uncork.workbench.profile.database_watch import Watched

@@ -33,8 +33,7 @@ from uncork.profile.stacks import fetch, is_address, read_profile
 from uncork.profile.statement_origin import origin
 from uncork.profile.syscalls import Syscalls, count_syscalls
 from uncork.spawn.child import Child, start
-from uncork.store.append import arrow_schema
-from uncork.store.profile_tables import rows_table
+from uncork.store.tables import arrow_schema, rows_table
 
 # ---- label stacks with the session that a process served at a moment, from samples of the server ----
 

@@ -36,8 +36,8 @@ def store_evidence(
     releases the GIL. Raises StoreError if the run cannot be written.
     """
     from uncork.store.layout import closed, write_atomically  # noqa: PLC0415
-    from uncork.store.profile_tables import write_evidence  # noqa: PLC0415 -- logs are read while these load
     from uncork.store.snapshots import delete_snapshots  # noqa: PLC0415
+    from uncork.store.tables import write_evidence  # noqa: PLC0415 -- logs are read while these load
 
     def write() -> None:
         for name, content in files.items():

@@ -89,7 +89,7 @@ def _stored(
     Raises:
         UsageError: if it has stored nothing, counts other entries, or has read one of the logs already.
     """
-    from uncork.store.profile_tables import read_evidence  # noqa: PLC0415 -- logs are read while it loads
+    from uncork.store.tables import read_evidence  # noqa: PLC0415 -- logs are read while it loads
 
     path = folder / STORED
     if not path.is_file():
