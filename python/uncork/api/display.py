@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from uncork.report.blocks import Document
@@ -17,14 +17,19 @@ _LINK: Final = re.compile(r'(<a\b[^<>]*?\bhref=")#')
 class Shown(ABC):
     """An object with a report. A notebook shows the page, a pull request the Markdown, a shell one line."""
 
+    result: Any
+
     @property
-    @abstractmethod
     def answer(self) -> str:
         """The first sentence of the report."""
+        answer: str = self.result.answer
+        return answer
 
-    @abstractmethod
     def json(self) -> str:
         """Return the result as JSON, as the command line prints it with --json."""
+        from uncork.report.write.json_document import json_text  # noqa: PLC0415 -- as below
+
+        return json_text(self.result)
 
     @abstractmethod
     def _document(self) -> Document:

@@ -382,14 +382,11 @@ class Advice(Shown):
     `folder` is the folder of the first run that it rests on: the watch, if a server was watched.
     """
 
+    result: AdviceResult
+
     def __init__(self, result: AdviceResult, folder: Path, database: str | None = None) -> None:
         self.result = result
         self.folder, self._database = folder, database
-
-    @property
-    def answer(self) -> str:
-        """The first sentence of the report."""
-        return self.result.answer
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -414,12 +411,6 @@ class Advice(Shown):
         from uncork.report.advice.document import build_advice_document  # noqa: PLC0415 -- only here
 
         return build_advice_document(self.result)
-
-    def json(self) -> str:
-        """Return the advice as JSON."""
-        from uncork.report.write.json_document import json_text  # noqa: PLC0415 -- only here
-
-        return json_text(self.result)
 
     def __repr__(self) -> str:
         return f"<advice: {self.answer}>"

@@ -25,15 +25,8 @@ def documented(options: type, keywords: type) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         found = inspect.signature(function)
         names = {*found.parameters, *types}
-        parameters, lines = [], []
-        for parameter in found.parameters.values():
-            if parameter.kind is not parameter.VAR_KEYWORD:
-                parameters.append(parameter)
-        at = next(
-            (n for n, parameter in enumerate(parameters) if parameter.kind is parameter.KEYWORD_ONLY),
-            len(parameters),
-        )
-        added = []
+        own = [each for each in found.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        added, lines = [], []
         for name, hint in types.items():
             one = declared[name]
             annotation, default = getattr(hint, "__forward_arg__", hint), one.default
@@ -53,7 +46,8 @@ def documented(options: type, keywords: type) -> Callable[[Function], Function]:
             return function(*values, **given)
 
         shown: Any = checked
-        shown.__signature__ = found.replace(parameters=[*parameters[:at], *added, *parameters[at:]])
+        # Sorting keeps the order within a kind: the options come before the function's own keywords.
+        shown.__signature__ = found.replace(parameters=sorted((*added, *own), key=lambda each: each.kind))
         # Python 3.13 and later store docstrings without their common indentation.
         text = inspect.cleandoc(function.__doc__ or "")
         shown.__doc__ = text.replace("    options: see below.\n", "".join(lines))

@@ -79,15 +79,6 @@ class Compared(Shown):
     def __init__(self, document: RunDocument[ComparedResult]) -> None:
         self._found, self.result = document, document.result
 
-    @property
-    def answer(self) -> str:
-        """The first sentence of the report."""
-        return self.result.answer
-
-    def json(self) -> str:
-        """Return the comparison as JSON."""
-        return self._found.json
-
     def _document(self) -> Document:
         return self._found.document
 
@@ -129,13 +120,10 @@ def compare(
 class FigureHistory(Shown):
     """The history of a metric over comparable runs, and its changes."""
 
+    result: History
+
     def __init__(self, result: History) -> None:
         self.result = result
-
-    @property
-    def answer(self) -> str:
-        """The first sentence of the report."""
-        return self.result.answer
 
     @property
     def changes(self) -> tuple[HistoryChange, ...]:
@@ -150,14 +138,8 @@ class FigureHistory(Shown):
         rows = [{name: getattr(run, name) for name in names} for run in self.result.runs]
         return Table(pa.Table.from_pylist(rows))
 
-    def json(self) -> str:
-        """Return the history as JSON."""
-        from uncork.report.write.json_document import json_text  # noqa: PLC0415 -- charts take long to load
-
-        return json_text(self.result)
-
     def _document(self) -> Document:
-        from uncork.report.runs.history import build_history_document  # noqa: PLC0415 -- as above
+        from uncork.report.runs.history import build_history_document  # noqa: PLC0415 -- charts take long to load
 
         return build_history_document(self.result)
 

@@ -53,11 +53,10 @@ def runs_folder(runs: Place | None) -> Path:
 
 def teller(progress: Progress) -> Tell:
     """Return a function that takes progress lines."""
-    if progress is None:
-        progress = sys.stderr.isatty()
     if callable(progress):
         return progress
-    return _say if progress else _keep_quiet
+    shown = sys.stderr.isatty() if progress is None else progress
+    return _say if shown else lambda _: None
 
 
 def call_text(verb: str, words: Mapping[str, object], positional: Sequence[object] = ()) -> str:
@@ -138,10 +137,6 @@ def _secret(name: str, value: object) -> str:
 
 def _say(line: str) -> None:
     sys.stderr.write(f"uncork: {line}\n")
-
-
-def _keep_quiet(_: str) -> None:
-    pass
 
 
 def end_early(status: str, trouble: str, kept: str) -> None:

@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -19,7 +20,7 @@ from starlette.responses import (
     StreamingResponse,
 )
 
-from uncork.analysis.runs.comparable_runs import comparable_series, figure_entries
+from uncork.analysis.runs.comparable_runs import comparable_series, ordered_figures
 from uncork.analysis.runs.figures import FIGURED
 from uncork.errors import UncorkError
 from uncork.model.stored_run import BASELINE, RunFilter, StoredRun, select
@@ -151,14 +152,8 @@ async def details(request: Request) -> Response:
 async def exported(request: Request) -> Response:
     """Return a chart or table of a report as a file."""
     run = await _run(request)
-    form = request.path_params["form"]
-    if form not in MEDIA:
-        raise NoSuchRunError
-    reports = context_of(request).reports
-    with refusing(404, "There is no such export", {"Exports": f"/runs/{run.id}/details"}):
-        drawn = await reports.report(run)
-        data = await reports.export(drawn, request.path_params["number"], form)
-    return file_of(data, f"{run.id}-{request.path_params['number']}.{form}", MEDIA[form])
+    drawing = partial(context_of(request).reports.report, run)
+    return await _export(request, drawing, run.id, {"Exports": f"/runs/{run.id}/details"})
 
 
 async def markdown(request: Request) -> Response:
@@ -282,8 +277,7 @@ async def compared_exported(request: Request) -> Response:
     """Return a chart or table of a comparison as a file."""
     found = await _chosen(request)
     back = {"The comparison": f"/compare?{compared_query(found[0], found[1:])}"}
-    with refusing(404, "There is no such export", back):
-        return await _export(request, await _comparison(request, found), "comparison")
+    return await _export(request, partial(_comparison, request, found), "comparison", back)
 
 
 async def _chosen(request: Request) -> list[StoredRun]:
@@ -329,8 +323,7 @@ async def histories(request: Request) -> Response:
 
 async def history_exported(request: Request) -> Response:
     """Return a chart or table of a history as a file."""
-    with refusing(404, "There is no such export", {"Histories": "/history"}):
-        return await _export(request, await _history(request), "history")
+    return await _export(request, partial(_history, request), "history", {"Histories": "/history"})
 
 
 async def _series(request: Request) -> Response:
@@ -351,7 +344,7 @@ async def _series(request: Request) -> Response:
 
 async def _figures(request: Request, run: StoredRun) -> Response:
     with refusing(422, f"{run.id} has no history", {"Its report": f"/runs/{run.id}"}):
-        entries = await asyncio.to_thread(figure_entries, run.folder)
+        entries = await asyncio.to_thread(ordered_figures, run.folder)
     return show(
         request,
         "figures.html.j2",
@@ -371,9 +364,12 @@ async def _history(request: Request) -> Drawn:
     return await context.reports.history(context.cache.root, wanted, seen.manifests(), str(seen.number))
 
 
-async def _export(request: Request, drawn: Drawn, name: str) -> Response:
+async def _export(
+    request: Request, draw: Callable[[], Awaitable[Drawn]], name: str, back: dict[str, str]
+) -> Response:
     number, form = request.path_params["number"], request.path_params["form"]
     if form not in MEDIA:
         raise NoSuchRunError
-    data = await context_of(request).reports.export(drawn, number, form)
+    with refusing(404, "There is no such export", back):
+        data = await context_of(request).reports.export(await draw(), number, form)
     return file_of(data, f"{name}-{number}.{form}", MEDIA[form])

@@ -129,16 +129,6 @@ class ComparableSeries:
     last_at: str
 
 
-@dataclass(frozen=True, slots=True)
-class FigureEntry:
-    """A metric of a run with its value, in the base unit `unit`."""
-
-    name: str
-    subject: str
-    value: float
-    unit: str
-
-
 def comparable_series(root: Path, manifests: Iterable[Manifest]) -> tuple[ComparableSeries, ...]:
     """Return the series of complete runs that have metrics, the one with the newest run first.
 
@@ -167,14 +157,11 @@ def comparable_series(root: Path, manifests: Iterable[Manifest]) -> tuple[Compar
     return tuple(sorted(series, key=lambda one: one.last_at, reverse=True))
 
 
-def figure_entries(folder: Path) -> tuple[FigureEntry, ...]:
+def ordered_figures(folder: Path) -> list[Figure]:
     """Return the metrics of a stored run, those of the run as a whole first.
 
     Raises:
         UncorkError: if runs of its kind have none, or it is damaged.
     """
-    ordered = sorted(
-        remembered_figures(folder).figures,
-        key=lambda figure: (figure.scale != "effect", bool(figure.subject)),
-    )
-    return tuple(FigureEntry(figure.name, figure.subject, figure.value, figure.unit) for figure in ordered)
+    figures = remembered_figures(folder).figures
+    return sorted(figures, key=lambda figure: (figure.scale != "effect", bool(figure.subject)))

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from uncork.analysis.runs.figures import short_text, statement_subjects
 from uncork.model.results.cure import Change, CureResult, StatementEffect, application_changes
 from uncork.model.results.figure import Figure
 from uncork.store.layout import find_run, read_manifest, watch_of
 
 _S: Final = 1e9
-_LONGEST: Final = 80
 
 
 class CuredWatch(NamedTuple):
@@ -33,7 +33,6 @@ def cured_watch(root: Path, before: Path, others: Sequence[Path]) -> CuredWatch 
     if manifest.kind != "cure" or any(read_manifest(folder).kind == "cure" for folder in others):
         return None
     from uncork.analysis.database.result import stored_database_result  # noqa: PLC0415 -- slow to load
-    from uncork.analysis.runs.figures import statement_subjects  # noqa: PLC0415 -- reads cures by this module
     from uncork.store.run_documents import read_cure  # noqa: PLC0415 -- seldom needed
 
     watched = find_run(root, str(manifest.options["watched"]))
@@ -72,7 +71,7 @@ def cure_figures(result: CureResult) -> Iterator[Figure]:
         yield Figure("", "workload with the changes", after / net.before, "ratio", "lower")
     seen: set[str] = set()
     for effect in chosen.effects:
-        subject = _short(effect.sql)
+        subject = short_text(effect.sql)
         if subject not in seen:  # the first of several numbers of sessions
             seen.add(subject)
             for name, value in (("mean", effect.before_ns), ("mean with the changes", effect.after_ns)):
@@ -88,7 +87,7 @@ def proven_words(result: CureResult) -> str:
     if chosen is None:
         return ""
     return "; ".join(
-        _short(change.sql) or change.text
+        short_text(change.sql) or change.text
         for tried in result.tried
         if tried.state == "cured"
         for change in tried.changes
@@ -100,8 +99,3 @@ def _proven(result: CureResult) -> Change | None:
     """Return the changes that are proposed together, if measuring them again confirmed them."""
     chosen = result.chosen
     return chosen if chosen is not None and chosen.state == "cured" and chosen.net is not None else None
-
-
-def _short(text: str) -> str:
-    flat = " ".join(line for line in text.split() if line)
-    return flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 1]}…"

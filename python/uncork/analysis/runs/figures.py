@@ -262,7 +262,7 @@ def _log_figures(result: LogResult) -> Iterator[Figure]:
         yield Figure("", "time in statements", found.sum_ns / 1e9 / seconds, "", "lower")
     for template in result.templates[:_MOST_TEMPLATES]:
         if template.executions:
-            yield Figure(_short(template.text), "mean", template.mean_ns, "ns", "lower")
+            yield Figure(short_text(template.text), "mean", template.mean_ns, "ns", "lower")
 
 
 def _database_figures(result: DatabaseResult) -> Iterator[Figure]:
@@ -274,11 +274,11 @@ def _database_figures(result: DatabaseResult) -> Iterator[Figure]:
 
 def statement_subjects(result: DatabaseResult) -> dict[int, str]:
     """Return the subject of each template's metrics: its text, with a digest if another has the same."""
-    cut = Counter(_short(template.text) for template in result.templates)
+    cut = Counter(short_text(template.text) for template in result.templates)
     return {
-        template.number: _short(template.text)
-        if cut[_short(template.text)] == 1
-        else f"{_short(template.text)} {_digest(template.text.encode())}"
+        template.number: short_text(template.text)
+        if cut[short_text(template.text)] == 1
+        else f"{short_text(template.text)} {_digest(template.text.encode())}"
         for template in result.templates
     }
 
@@ -304,7 +304,8 @@ def _table_sizes(result: DatabaseResult) -> Iterator[Figure]:
             yield Figure(table.name, "size of table", table.bytes, "B", "lower", "exact")
 
 
-def _short(text: str) -> str:
+def short_text(text: str) -> str:
+    """Return a text on one line, shortened, as the subject of a metric."""
     flat = " ".join(text.split())
     return flat if len(flat) <= 80 else f"{flat[:79]}…"
 
