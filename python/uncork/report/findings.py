@@ -15,7 +15,7 @@ from uncork.model.results.costly_parts import CostlyPart, unexplained_part
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count, share_text
 from uncork.report.blocks import Block, Bullets, Code, Facts, Paragraph, Section, Step
-from uncork.report.headline import capital, headline_template, join_sentences, uncapital
+from uncork.report.headline import capital, headline_template, join_sentences
 
 if TYPE_CHECKING:
     from uncork.model.database.missing import Missing
@@ -195,24 +195,19 @@ def unexplained_words(part: CostlyPart, time: str) -> str:
     return f"{name} takes {share_text(part.share)} of {time}, and no rule explains why"
 
 
-def costly_words(
-    costliest: Iterable[CostlyPart], time: str = "the busy time", elsewhere: Sequence[Finding] = ()
-) -> Iterator[str]:
-    """Yield sentences about the costliest statements and large waits; findings `elsewhere` have headlines."""
+def costly_words(costliest: Iterable[CostlyPart], time: str = "the busy time") -> Iterator[str]:
+    """Yield sentences about the costliest statements and large waits."""
     costliest = list(costliest)
     for kind, title in (("statement", "Costliest statements"), ("wait", "Large waits")):
-        parts = [_costly_part(part, elsewhere) for part in costliest if part.kind == kind]
+        parts = [_costly_part(part) for part in costliest if part.kind == kind]
         if parts:
             yield f"{title}, by share of {time}: {'; '.join(parts)}."
 
 
-def _costly_part(part: CostlyPart, elsewhere: Sequence[Finding]) -> str:
+def _costly_part(part: CostlyPart) -> str:
     name = short_template(part.name, _COSTLY_WIDTH) if part.kind == "statement" else part.name
-    found = f"finding {part.finding}"
-    if part.finding is not None and elsewhere:
-        found = uncapital(elsewhere[part.finding - 1].headline)
     detail = {
-        "found": found,
+        "found": f"finding {part.finding}",
         "fine": f"fine: {part.evidence}",
         "not explained": f"not explained: {part.evidence}",
     }[part.state]

@@ -79,10 +79,10 @@ def line(x: float, y: float, x2: float, y2: float, colour: str, width: float = 1
     return f'<line {ends} stroke="{colour}" stroke-width="{width:g}"{dashes}/>'
 
 
-def polyline(points: Sequence[tuple[float, float]], facts: str, *, closed: bool = False) -> str:
+def polyline(points: Sequence[tuple[float, float]], facts: str) -> str:
     """Return a path through points, with attributes `facts`."""
     path = "L".join(f"{number(x)},{number(y)}" for x, y in points)
-    return f'<path d="M{path}{"Z" if closed else ""}" {facts}/>'
+    return f'<path d="M{path}" {facts}/>'
 
 
 def rect(x: float, y: float, width: float, height: float, colour: str) -> str:

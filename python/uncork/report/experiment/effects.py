@@ -24,7 +24,7 @@ from uncork.report.blocks import (
 )
 from uncork.report.cells import BoundColumn, column, header, number, table_of
 from uncork.report.experiment.view import Place, View
-from uncork.report.words import baseline_text, cell_words, level_text, metric_title, metric_unit, tally_words
+from uncork.report.words import baseline_text, level_text, metric_title, metric_unit, tally_words
 
 _MANY_MARKS: Final = 40
 """Above this number of marks, all forest plots but the first are folded."""
@@ -41,7 +41,9 @@ def effects_sections(view: View) -> Iterable[Section]:
     drawn = tuple(chart for chart in forests if chart.marks)
     if drawn:
         note = "Filled marks: faster or slower. Hollow marks: no clear difference."
-        blocks = _folded_but_first(drawn) if sum(len(chart.marks) for chart in drawn) > _MANY_MARKS else drawn
+        blocks: tuple[Block, ...] = drawn
+        if sum(len(chart.marks) for chart in drawn) > _MANY_MARKS:
+            blocks = (drawn[0], *(Fold(chart.description, (chart,)) for chart in drawn[1:]))
         yield Section("effects", "Effects and their intervals", (Legend(view.others, note), *blocks))
     for factor in view.factors:
         if factor.numeric:
@@ -50,10 +52,6 @@ def effects_sections(view: View) -> Iterable[Section]:
                 legend = Legend(view.variants, _published_note(charts))
                 parts = (legend, Gallery(charts), *_crossovers(view, factor))
                 yield Section(f"along-{factor.name}", f"Along {factor.name}", parts)
-
-
-def _folded_but_first(charts: tuple[ForestChart, ...]) -> tuple[Block, ...]:
-    return (charts[0], *(Fold(chart.description, (chart,)) for chart in charts[1:]))
 
 
 def verdict_tables(view: View) -> tuple[Table, ...]:
@@ -138,7 +136,8 @@ def _forest(view: View, workload: str) -> ForestChart:
 def _along(view: View, factor: FactorFacts) -> Iterable[LineChart]:
     groups: dict[tuple[str, Levels], list[Place]] = {}
     for place in view.places:
-        groups.setdefault((place[1], _without(place[0], factor.name)), []).append(place)
+        fixed = tuple(pair for pair in place[0] if pair[0] != factor.name)
+        groups.setdefault((place[1], fixed), []).append(place)
     ranked = sorted(groups.items(), key=lambda item: -max(view.weight(place) for place in item[1]))
     for (workload, fixed), places in ranked:
         if len(places) > 1:
@@ -156,8 +155,7 @@ def _line_chart(
         if published:
             lines.append(Line(name, published, "published"))
     metric, far = view.metric(workload), _far(lines)
-    where = cell_words(fixed, view.factors) if fixed else ""
-    title = f"{workload}, {where}" if where else workload
+    title = view.place((fixed, workload))
     marks = tuple(
         c for c in view.result.crossovers if (c.factor, c.workload, c.fixed) == (factor.name, workload, fixed)
     )
@@ -236,10 +234,6 @@ def _published_note(charts: tuple[LineChart, ...]) -> str:
     return ""
 
 
-def _without(cell: Levels, factor: str) -> Levels:
-    return tuple(pair for pair in cell if pair[0] != factor)
-
-
 def _number(level: str) -> float | None:
     try:
         number = float(level.replace("_", ""))
@@ -256,21 +250,15 @@ def _crossovers(view: View, factor: FactorFacts) -> list[Block]:
         table_of(
             f"Where the best variant changes: {count_words(len(points), 'crossover')}",
             points,
-            header("where", lambda point: _where(view, point)),
+            header("where", lambda point: view.place((point.fixed, point.workload))),
             column("best below → above", lambda point: f"{point.below} → {point.above}"),
-            number(f"{factor.name} at crossover", _crossing),
+            number(
+                f"{factor.name} at crossover", lambda point: f"about {format_count(_rounded(point.estimate))}"
+            ),
             number("between", lambda point: f"{format_count(point.low)} to {format_count(point.high)}"),
             column("evidence", _support),
         )
     ]
-
-
-def _where(view: View, point: CrossoverPoint) -> str:
-    return f"{point.workload}, {view.cell(point.fixed)}" if point.fixed else point.workload
-
-
-def _crossing(point: CrossoverPoint) -> str:
-    return f"about {format_count(_rounded(point.estimate))}"
 
 
 def _support(point: CrossoverPoint) -> Value:

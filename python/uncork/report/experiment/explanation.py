@@ -9,7 +9,6 @@ from typing import Final
 from uncork.model.results.experiment import (
     COSTS,
     Cost,
-    CostEffect,
     CostItem,
     CostUnit,
     GrowthFacts,
@@ -264,9 +263,8 @@ def _change(view: View, cost: Cost, item: CostItem, amount: float, before: float
     if before is None or amount == before:
         return ""
     place = (cost.cell, cost.workload, cost.variant, item.name)
-    found = next(
-        (cost_effect for cost_effect in view.result.cost_effects if _place_of(cost_effect) == place), None
-    )
+    effects = (e for e in view.result.cost_effects if (e.cell, e.workload, e.variant, e.cost) == place)
+    found = next(effects, None)
     if item.unit == "share":
         text = f"{points_text(amount - before)} points"
         if found is None or found.difference_low is None or found.difference_high is None:
@@ -275,10 +273,6 @@ def _change(view: View, cost: Cost, item: CostItem, amount: float, before: float
     if found is None or found.ratio is None or found.low is None or found.high is None or found.exact:
         return effect_text(amount / before) if before and amount else ""
     return effect_with_interval(found.ratio, found.low, found.high)
-
-
-def _place_of(effect: CostEffect) -> tuple[Levels, str, str, str]:
-    return effect.cell, effect.workload, effect.variant, effect.cost
 
 
 def _cost(view: View, place: Place, variant: str) -> Cost | None:
@@ -517,7 +511,7 @@ def growth_table(view: View, growth: GrowthFacts) -> Table:
     return table_of(
         f"Mean time per operation along {growth.factor} (power 0: no growth, power 1: proportional growth)",
         growth.lines,
-        header("workload", lambda line: _line_title(view, line.workload, line.fixed)),
+        header("workload", lambda line: view.place((line.fixed, line.workload))),
         header("variant", lambda line: line.variant),
         number(f"at {format_count(least)}", lambda line: format_duration(line.times_ns[0])),
         number(f"at {format_count(most)}", lambda line: format_duration(line.times_ns[-1])),
@@ -528,10 +522,6 @@ def growth_table(view: View, growth: GrowthFacts) -> Table:
 
 def _power(line: GrowthLine) -> str:
     return f"{line.exponent:.2f} [{line.exponent_low:.2f}, {line.exponent_high:.2f}]".replace("-", "−")
-
-
-def _line_title(view: View, workload: str, fixed: Levels) -> str:
-    return f"{workload}, {cell_words(fixed, view.factors)}" if fixed else workload
 
 
 def _expected(line: GrowthLine) -> Value:
@@ -549,7 +539,7 @@ def _two_digits(number: float) -> float:
 def _growth_charts(view: View, growth: GrowthFacts) -> Iterable[LineChart]:
     places = dict.fromkeys((line.workload, line.fixed) for line in growth.lines)
     for workload, fixed in places:
-        title = _line_title(view, workload, fixed)
+        title = view.place((fixed, workload))
         here = [line for line in growth.lines if (line.workload, line.fixed) == (workload, fixed)]
         yield LineChart(
             title=title,

@@ -219,16 +219,16 @@ def difference_tables(result: GuardResult) -> Iterator[Table]:
     for cell, workload in places:
         where = ", ".join([workload, *(f"{name} {level}" for name, level in cell)])
         for kind, words in KINDS.items():
-            rows = tuple(_difference_rows(_differences_at(result, cell, workload, kind)))
+            found = _differences_at(result, cell, workload, kind)
             code = kind in ("call", "frame")
-            if rows:
+            if found:
                 yield table_of(
                     f"{where}: {words}",
-                    rows,
-                    header(kind, [Value(row[0], code=code) for row in rows]),
-                    number(_SIDES[0], lambda row: row[1]),
-                    number(_SIDES[1], lambda row: row[2]),
-                    number("change", lambda row: row[3]),
+                    found,
+                    header(kind, [Value(difference.name, code=code) for difference in found]),
+                    number(_SIDES[0], lambda difference: _value(difference.before, difference)),
+                    number(_SIDES[1], lambda difference: _value(difference.after, difference)),
+                    number("change", _change),
                 )
 
 
@@ -431,9 +431,9 @@ def _words(difference: SideDifference) -> str:
     return f"{shown} ({effect_text(difference.after / difference.before)})"
 
 
-def _value(value: float, difference: SideDifference) -> str:
+def _value(value: float | None, difference: SideDifference) -> str:
     if not value:
-        return "0"
+        return "" if value is None else "0"
     if difference.unit == "share":
         return f"{value * 100:.1f} %"
     if difference.unit == "ns":
@@ -459,19 +459,6 @@ def _weight(difference: SideDifference) -> float:
         return abs(after - before)
     least = max(before, after) * 1e-3
     return abs(math.log(max(after, least) / max(before, least))) if least else 0.0
-
-
-def _difference_rows(differences: Sequence[SideDifference]) -> tuple[tuple[str, str, str, str], ...]:
-    """Return the name, both values and the change of each difference, as texts for a table."""
-    return tuple(
-        (
-            difference.name,
-            "" if difference.before is None else _value(difference.before, difference),
-            "" if difference.after is None else _value(difference.after, difference),
-            _change(difference),
-        )
-        for difference in differences
-    )
 
 
 def _change(difference: SideDifference) -> str:

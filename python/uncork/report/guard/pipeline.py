@@ -202,19 +202,17 @@ def _lines(result: GuardResult, environment: Mapping[str, Mapping[str, str]]) ->
         yield ""
         yield f"# {side.role} is {' '.join(side_words(side).split())}"
         yield f"side: {side.role}"
+        title = "".join(part[:1].upper() + part[1:] for part in _WORDS.split(result.name))
         for check in measured.values():
             values = [pair[place] for _, *pair in check.by_round]
             values = values or [(check.baseline, check.candidate)[place]]
             keys = {"workload": check.workload or "all", **dict(check.cell)}
             parts = [f"{bench_word(key)}={bench_word(value)}" for key, value in keys.items()]
-            name = "/".join([f"BenchmarkGuard{_camel(result.name)}", *parts])
+            name = "/".join([f"BenchmarkGuard{title}", *parts])
+            scale = 100.0 if check.unit == "share" else 1.0
             for value in values:
                 if value is not None:
-                    yield f"{name} 1 {bench_number(value * _scale(check))} {_unit(check.gate.metric)}"
-
-
-def _scale(check: GateCheck) -> float:
-    return 100.0 if check.unit == "share" else 1.0
+                    yield f"{name} 1 {bench_number(value * scale)} {_unit(check.gate.metric)}"
 
 
 def _unit(metric: str) -> str:
@@ -234,7 +232,3 @@ def _unit(metric: str) -> str:
             return f"{short}-%"
         case _:
             return f"{short}/op"
-
-
-def _camel(name: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in _WORDS.split(name))

@@ -47,12 +47,14 @@ from uncork.report.load.charts import status_groups
 from uncork.report.runs.comparison_answer import (
     SIGNS,
     TONES,
+    after_text,
+    before_text,
     figure_order,
     side_name,
     statements_table,
     write_changed,
 )
-from uncork.report.words import effect_text, exact_share_text, figure_value, interval_text, is_useless
+from uncork.report.words import effect_text, exact_share_text, interval_text, is_useless
 from uncork.report.write.terminal_text import TerminalPart, write_report
 
 _VERDICTS: Final = {RunVerdict.FASTER: Verdict.FASTER, RunVerdict.SLOWER: Verdict.SLOWER}
@@ -176,7 +178,7 @@ def _glance(result: RunComparison) -> Table:
         "Each run compared with the first",
         shown,
         header("metric", lambda comparison: Value(comparison.name, note=comparison.subject)),
-        number(side_name(result.before), _before),
+        number(side_name(result.before), before_text),
         *(
             number(
                 side_name(pair.after),
@@ -191,7 +193,7 @@ def _glanced(comparison: FigureComparison | None) -> Value:
     if comparison is None:
         return Value("–", tone="muted")
     change = " ".join(filter(None, (_change(comparison), _interval(comparison))))
-    return Value(_after(comparison), note=change, more=_verdict(comparison), tone=_tone(comparison))
+    return Value(after_text(comparison), note=change, more=_verdict(comparison), tone=_tone(comparison))
 
 
 def _tone(comparison: FigureComparison) -> Tone:
@@ -200,20 +202,6 @@ def _tone(comparison: FigureComparison) -> Tone:
 
 def _verdict(comparison: FigureComparison) -> str:
     return f"{SIGNS[comparison.verdict]} {comparison.verdict.value}"
-
-
-def _after(comparison: FigureComparison) -> str:
-    return _shown(comparison, comparison.after, comparison.after_count, comparison.after_of)
-
-
-def _before(comparison: FigureComparison) -> str:
-    return _shown(comparison, comparison.before, comparison.before_count, comparison.before_of)
-
-
-def _shown(comparison: FigureComparison, value: float, count: int, of: int) -> str:
-    if comparison.scale == "share":
-        return f"{format_count(count)} of {format_count(of)}"
-    return figure_value(value, comparison.unit)
 
 
 def _figures_blocks(before: RunSide, pair: RunPair) -> Iterator[Block]:
@@ -246,8 +234,8 @@ def _table(before: RunSide, pair: RunPair, shown: Sequence[FigureComparison], of
         shown,
         header("of", lambda comparison: comparison.subject, when=any(figure.subject for figure in shown)),
         header("metric", lambda comparison: comparison.name),
-        number("before", _before),
-        number("after", _after),
+        number("before", before_text),
+        number("after", after_text),
         number("change", lambda comparison: Value(_change(comparison), tone=_tone(comparison))),
         column("interval", _interval, when=any(map(_interval, shown))),
         column("verdict", lambda comparison: Value(_verdict(comparison), tone=_tone(comparison))),

@@ -26,7 +26,14 @@ from uncork.report.blocks import Table, Tone, Value
 from uncork.report.cells import column, header, number, table_if_any
 from uncork.report.findings import server_conninfo
 from uncork.report.headline import capital, fitting, headline_template, join_sentences
-from uncork.report.words import effect_text, effect_with_interval, interval_ends, is_useless, times_number
+from uncork.report.words import (
+    effect_text,
+    effect_with_interval,
+    figure_value,
+    interval_ends,
+    is_useless,
+    times_number,
+)
 from uncork.report.write.terminal_text import write_entry, write_title
 from uncork.stats.run_comparison import ASSUMED_STD_DEV, KNOWN_RUNS
 
@@ -219,8 +226,7 @@ def _effect(comparison: FigureComparison, level: str | None = None) -> str:
     if comparison.ratio is None:
         return "unchanged"
     if comparison.scale == "share":
-        before, after = (f"{format_count(count)} of {format_count(of)}" for count, of in _counts(comparison))
-        return f"{before} → {after}"
+        return f"{before_text(comparison)} → {after_text(comparison)}"
     if comparison.low is None:
         return effect_text(comparison.ratio)
     if level is None:
@@ -236,8 +242,20 @@ def _effect_only(comparison: FigureComparison) -> str:
     )
 
 
-def _counts(comparison: FigureComparison) -> tuple[tuple[int, int], tuple[int, int]]:
-    return (comparison.before_count, comparison.before_of), (comparison.after_count, comparison.after_of)
+def before_text(comparison: FigureComparison) -> str:
+    """Format the value of the run before."""
+    return _value_text(comparison, comparison.before, comparison.before_count, comparison.before_of)
+
+
+def after_text(comparison: FigureComparison) -> str:
+    """Format the value of the run after."""
+    return _value_text(comparison, comparison.after, comparison.after_count, comparison.after_of)
+
+
+def _value_text(comparison: FigureComparison, value: float, count: int, of: int) -> str:
+    if comparison.scale == "share":
+        return f"{format_count(count)} of {format_count(of)}"
+    return figure_value(value, comparison.unit)
 
 
 def _reasons(result: RunComparison) -> Iterator[str]:

@@ -298,8 +298,5 @@ def _lines(text: str, width: int) -> list[str]:
 
 def as_text(console: Console, text: str, style: str = "") -> Text:
     """Return a text without interpreting markup; signs become ASCII if the console needs it."""
-    return Text(text if _is_unicode(console) else text.translate(_ASCII), style=style)
-
-
-def _is_unicode(console: Console) -> bool:
-    return console.encoding.lower().startswith("utf")
+    is_unicode = console.encoding.lower().startswith("utf")
+    return Text(text if is_unicode else text.translate(_ASCII), style=style)
