@@ -27,8 +27,8 @@ from dashboard import UNCORK, copy_runs, make_run
 from servers.s3_server import BUCKET, s3_server
 from uncork.store.layout import read_manifest
 from uncork.store.remote.address import Address, parse_address
+from uncork.store.remote.mirror import RunDocument, files_of, run_path
 from uncork.store.remote.objects import Remote
-from uncork.store.remote.record import RunDocument, files_of, run_path
 
 ADDRESS = f"s3://{BUCKET}/team"
 QUERY = "SELECT count(*), avg(elapsed_ns) FROM load_totals"

@@ -12,7 +12,7 @@ from uncork import __version__
 from uncork.errors import StoreError
 from uncork.model.results.figure import RunFigures
 from uncork.store.documents import decoded
-from uncork.store.remote.record import put_copy
+from uncork.store.remote.mirror import put_copy
 
 _NAME: Final = "figures.json"
 _VERSION: Final = 1

@@ -25,7 +25,7 @@ from uncork.store.layout import (
 from uncork.store.prune import remove_leftovers, remove_run, size_of
 from uncork.store.query import RunReader
 from uncork.store.remote import mirror as mirror_module
-from uncork.store.remote import mirrors, record
+from uncork.store.remote import mirrors
 from uncork.store.remote.address import parse_address
 from uncork.store.remote.mirror import open_mirror
 from uncork.store.remote.objects import Remote
@@ -347,7 +347,7 @@ def test_a_first_list_reads_the_copy_of_all_indexes(machine, remote, monkeypatch
 
 def settle(monkeypatch):
     """Let what was written a moment ago count as long ago: the clock of the memory goes in small steps."""
-    monkeypatch.setattr(record, "_SETTLED", -timedelta(days=1))
+    monkeypatch.setattr(mirror_module, "_SETTLED", -timedelta(days=1))
 
 
 def test_a_second_list_looks_only_at_what_changed(machine, monkeypatch):
