@@ -145,7 +145,7 @@ def test_hostile_calls_are_refused_with_a_sentence(uncork, store):
 
 def test_a_query_that_does_not_end_is_ended(uncork, store, monkeypatch):
     """DuckDB cannot interrupt this query for half a minute, so the process must be ended."""
-    from uncork.mcp import calls
+    from uncork.mcp import server as calls
     from uncork.mcp.tools import TOOLS
 
     monkeypatch.setattr(calls, "_GRACE_S", 0.5)

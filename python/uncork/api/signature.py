@@ -46,7 +46,7 @@ def documented(options: type, keywords: type) -> Callable[[Function], Function]:
             return function(*values, **given)
 
         shown: Any = checked
-        # Sorting keeps the order within a kind: the options come before the function's own keywords.
+        # The sort is stable: the options come before the function's own keywords.
         shown.__signature__ = found.replace(parameters=sorted((*added, *own), key=lambda each: each.kind))
         # Python 3.13 and later store docstrings without their common indentation.
         text = inspect.cleandoc(function.__doc__ or "")

@@ -1,6 +1,6 @@
 """Answer one call of a tool. A program: ``python -m uncork.mcp.call_process``.
 
-The server (`uncork.mcp.calls`) writes the call to standard input as JSON: ``{"tool", "arguments", "runs"}``.
+The server (`uncork.mcp.server`) writes the call to standard input as JSON: ``{"tool", "arguments", "runs"}``.
 The program writes ``{"result": {...}}`` or ``{"error": "..."}`` to standard output, and progress to standard
 error, a line each. On SIGINT, SIGTERM and SIGHUP it ends as `uncork` does on Ctrl-C: what it started ends,
 and what was measured is kept.

@@ -26,8 +26,7 @@ from uncork.report.runs.titles import run_title
 from uncork.serve import access, answers
 from uncork.serve.access import Settings
 from uncork.serve.metrics import Metrics
-from uncork.serve.report_cache import ReportCache
-from uncork.serve.run_cache import RunCache, ValueCache
+from uncork.serve.report_cache import ReportCache, RunCache, ValueCache
 from uncork.store.layout import read_answer
 from uncork.store.remote.mirrors import fetched
 

@@ -29,8 +29,7 @@ from uncork.report.write.exports import FORMS, exports
 from uncork.serve.answers import MEDIA, file_of, packed, page_of
 from uncork.serve.app_context import PageError, context_of, fragment, message, refusing, show
 from uncork.serve.progress import RunProgress, has_progress, run_progress
-from uncork.serve.report_cache import Drawn, HistoryWanted, compared_query, document_of
-from uncork.serve.run_cache import NoSuchRunError
+from uncork.serve.report_cache import Drawn, HistoryWanted, NoSuchRunError, compared_query, document_of
 from uncork.store.remote.mirrors import shown
 
 _A_PAGE: Final = 100

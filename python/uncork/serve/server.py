@@ -21,8 +21,7 @@ from uncork.serve.access import Settings
 from uncork.serve.app_context import AppContext, PageError
 from uncork.serve.metrics import Metrics
 from uncork.serve.middleware import App, Guard
-from uncork.serve.report_cache import ReportCache, StillDrawingError, TooBusyError
-from uncork.serve.run_cache import NoSuchRunError, RunCache
+from uncork.serve.report_cache import NoSuchRunError, ReportCache, RunCache, StillDrawingError, TooBusyError
 
 _HEADERS_BYTES = 16 * 1024
 _LEAST_TOKEN = 16

@@ -1,4 +1,4 @@
-"""Write and read the JSON documents of runs: cures, hosts of experiments, and what was observed of loads."""
+"""Write and read the JSON documents of runs: cures, hosts, and what was observed of loads."""
 
 from __future__ import annotations
 

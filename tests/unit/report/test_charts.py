@@ -29,8 +29,7 @@ from uncork.report.blocks import (
     Table,
     Value,
 )
-from uncork.report.draw.axes import Axis, bands, plot_within
-from uncork.report.draw.charts import draw
+from uncork.report.draw.charts import Axis, bands, draw, plot_within
 from uncork.report.draw.marks import SHAPES, Palette, cut, number, symbol, text_width
 from uncork.report.experiment.document import build_document
 from uncork.report.write.exports import FORMS, export, exports, files_of

@@ -31,8 +31,7 @@ from uncork.model.results.log import (
     VacuumWork,
 )
 from uncork.report.blocks import Beside, Code, Fold, Spark, Table
-from uncork.report.draw.axes import clock_ticks, clock_title
-from uncork.report.draw.charts import layer_number, stack_bounds
+from uncork.report.draw.charts import clock_ticks, clock_title, layer_number, stack_bounds
 from uncork.report.draw.spark import spark_path, spark_text
 from uncork.report.log.answer import answer_log, order_warnings, overlap_refusal
 from uncork.report.log.charts import busy_charts, executions_chart, rate_charts

@@ -12,7 +12,7 @@ from fakes.stored_loads import store_load
 from uncork.analysis.runs.listing import read_runs
 from uncork.report.runs.titles import run_title
 from uncork.serve.app_context import read_headlines
-from uncork.serve.run_cache import ValueCache
+from uncork.serve.report_cache import ValueCache
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from uncork.analysis.runs.listing import read_runs
 from uncork.model.results.figure import Figure, RunFigures
 from uncork.serve.app_context import named_figures, read_figures
 from uncork.serve.metrics import Metrics, exposition
-from uncork.serve.run_cache import ValueCache
+from uncork.serve.report_cache import ValueCache
 from uncork.store.layout import name_run
 from unit.model.test_stored_run import RUN
 

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import pyarrow as pa
 
 from uncork.analysis.experiment.stored import stored_evidence
-from uncork.analysis.runs.environments import differing
+from uncork.analysis.runs.comparable_runs import differing
 from uncork.analysis.stacks.result import of_measure
 from uncork.model.results.experiment import COSTS, Cost, PlanFacts, RunResult
 from uncork.model.results.guard import GuardResult, PlanDifference, SideDifference

@@ -13,9 +13,8 @@ from uncork import __version__
 from uncork.analysis.load.figures import CLOSED_LOOP
 from uncork.analysis.load.result import build_load_result
 from uncork.analysis.load.sweep import build_sweep_result
-from uncork.analysis.runs.comparable_runs import ComparableRuns, seconds_of
+from uncork.analysis.runs.comparable_runs import ComparableRuns, differences, seconds_of
 from uncork.analysis.runs.cure_figures import cured_watch
-from uncork.analysis.runs.environments import differences
 from uncork.analysis.runs.figures import run_figures
 from uncork.errors import UsageError
 from uncork.model.load import Protocol

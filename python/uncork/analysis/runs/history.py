@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from uncork import __version__
-from uncork.analysis.runs.comparable_runs import seconds_of
+from uncork.analysis.runs.comparable_runs import differences, same_machine, seconds_of
 from uncork.analysis.runs.comparison import CONFIDENCE, PRACTICAL, verdict_of
-from uncork.analysis.runs.environments import differences, same_machine
 from uncork.analysis.runs.figures import FIGURED, asked_of, remembered_figures
 from uncork.analysis.runs.past import BROKEN
 from uncork.engines.checkouts import commits_of_branch

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from uncork.analysis.runs.comparable_runs import MOST_COMPARABLE, alike, seconds_of
-from uncork.analysis.runs.environments import same_machine
+from uncork.analysis.runs.comparable_runs import MOST_COMPARABLE, alike, same_machine, seconds_of
 from uncork.analysis.runs.figures import remembered_figures
 from uncork.errors import UncorkError
 from uncork.model.results.figure import Figure, RunFigures

@@ -48,7 +48,7 @@ from uncork.report.cells import (
     table_if_any,
     table_of,
 )
-from uncork.report.draw.axes import value_label
+from uncork.report.draw.charts import value_label
 from uncork.report.experiment.batches import figures_table
 from uncork.report.experiment.view import Place, View
 from uncork.report.headline import uncapital

@@ -10,7 +10,7 @@ from uncork.model.results.log import OTHERS, LogResult, Point
 from uncork.model.template_words import short_template
 from uncork.model.units import count_words, format_count
 from uncork.report.blocks import Layer, Line, LineChart, StackChart
-from uncork.report.draw.axes import clock_title
+from uncork.report.draw.charts import clock_title
 from uncork.report.log.tables import template_id
 from uncork.report.words import instant_text, step_text
 

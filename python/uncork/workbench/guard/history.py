@@ -11,8 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from uncork.analysis.runs.comparable_runs import seconds_of
-from uncork.analysis.runs.environments import unasked_differences
+from uncork.analysis.runs.comparable_runs import seconds_of, unasked_differences
 from uncork.analysis.runs.figures import run_figures
 from uncork.analysis.runs.past import BROKEN, ComparablePast, Found, Place, find_past, held_against
 from uncork.errors import ConnectError, LoadError, UsageError

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncork.analysis.load.figures import asked_of_load
-from uncork.analysis.runs.environments import unasked_differences
+from uncork.analysis.runs.comparable_runs import unasked_differences
 from uncork.analysis.runs.figures import run_figures
 from uncork.analysis.runs.past import POINTS, PRACTICAL
 from uncork.errors import ConnectError, LoadError, UsageError
