@@ -75,7 +75,7 @@ NO_WHOLE_HOURS = (
 
 @pytest.mark.thorough
 def test_time_zones_refuses_the_published_table_and_shows_what_each_way_costs(uncork):
-    options = ["--set", "events=6000", "--set", "sessions=1", "--budget", "20s", "--precision", "99%"]
+    options = ["--set", "events=6000", "--set", "sessions=1", "--budget", "40s", "--precision", "99%"]
     done = uncork.briefly("case", "run", "time-zones", *options, timeout=460)
     assert done.returncode == 0, done.stderr
     (folder,) = uncork.runs

@@ -47,7 +47,7 @@ sql = "SELECT id FROM t WHERE :condition"
 operations = 20
 
 [stop]
-budget = "5s"
+budget = "15s"
 precision = "99%"
 """
 

@@ -32,7 +32,7 @@ sql = "SELECT :body FROM t"
 operations = 5
 
 [stop]
-budget = "10s"
+budget = "25s"
 precision = "99%"
 '''
 

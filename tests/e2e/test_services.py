@@ -120,7 +120,7 @@ def test_a_pool_of_one_is_slower_and_the_report_says_what_it_costs(services):
     assert logs == ["one.api.log", "ten.api.log", "ten_2.api.log"]
     again = services("rerun", run.name, "--budget", "1ms")
     assert again.returncode == 1, "the budget holds nothing, but the service's file was found again"
-    assert "is too short for one block" in again.stderr or "so nothing was measured" in again.stderr
+    assert "nothing was measured" in again.stderr
 
 
 @pytest.mark.thorough

@@ -690,7 +690,7 @@ shared_buffers = "24MB"
 
 def test_variants_with_settings_of_a_whole_server_have_servers_of_their_own(tmp_path):
     text = re.sub(r'server = ".*"\n', "", FILE).replace("[variants.candidate]\n", "") + OWN
-    text = text.replace("shared = true", "").replace("8s", "5s")
+    text = text.replace("shared = true", "").replace("8s", "15s")
     before = living_servers()
     session = new_run(tmp_path, source(text), ServerChoice())
     servers = set()

@@ -24,10 +24,10 @@ _LEAST_PART = 4
 _OVERSPENT_PART = 10
 """A budget is overspent by one part in this many at most, and only for rounds that a verdict needs."""
 
-_REPORT_NS = 1_000_000_000
+_REPORT_NS = 2_000_000_000
 """Approximate time for starting uncork and writing the report."""
 
-_REPORT_PART = 20
+_REPORT_PART = 10
 """Starting and reporting reserve at most one part in this many of the budget."""
 
 

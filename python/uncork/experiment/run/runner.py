@@ -170,12 +170,21 @@ class Runner:
             yield event
             if not isinstance(event, Preparing):
                 continue
+            self._check_setup(event.done, event.total)
             text = setup_notice(left_ns, self._elapsed(), done=event.done, steps=event.total)
-            if self._first_round == 1 and self._elapsed() > latest_end(left_ns, 0):
-                raise BudgetTooShort(f"nothing was measured: {text}")
             if text and not is_announced:
                 is_announced = True
                 yield BudgetShort(text)
+
+    def _check_setup(self, done: int = 0, steps: int = 1) -> None:
+        """End the first attempt if its set-up, with `done` of similar `steps`, has used all of the budget.
+
+        Raises:
+            BudgetTooShort: with what set-up takes.
+        """
+        if self._first_round == 1 and self._elapsed() > latest_end(self._spec.stop.budget, 0):
+            text = setup_notice(self._spec.stop.budget, self._elapsed(), done=done, steps=steps)
+            raise BudgetTooShort(f"nothing was measured: {text}")
 
     def _size_rounds(self) -> Iterator[Event]:
         """Go once through what a round does besides measuring, with a first look at each workload.
@@ -193,6 +202,7 @@ class Runner:
                 self._begin_visit(visit)
                 for block in visit.blocks:
                     if block[0].block == 1:
+                        self._check_setup()
                         fitted_ns = self._clock.monotonic_ns()
                         self._measuring.fit(self._measuring.parted(block)[0])
                         took_ns = float(self._clock.monotonic_ns() - fitted_ns)

@@ -41,7 +41,7 @@ from uncork.model.database.finding import Finding
 from uncork.model.database.workload import CapturedStatement, CapturedWorkload
 from uncork.model.records import build_from
 from uncork.model.results.cure import Change, Tried
-from uncork.model.units import count_words, format_duration
+from uncork.model.units import count_words
 from uncork.profile.parameter_values import with_values
 from uncork.profile.plans.tree import plan_shape, plan_tree
 from uncork.workbench.cure.loops import LoopPlan
@@ -269,7 +269,7 @@ def _left_out(arm: Arm, rehearsed: Rehearsed, *, hidden: bool) -> Change | None:
     `hidden` means that statements change rows: no plan shows the checks of foreign keys, and triggers.
     """
     if rehearsed.late:
-        return replace(_untried(arm, rehearsed), reason=f"It did not end on the copy {rehearsed.error}.")
+        return replace(_untried(arm, rehearsed), reason=f"The budget was too short: {rehearsed.error}.")
     if rehearsed.error:
         return replace(
             _untried(arm, rehearsed), state="refused", reason=f"It failed on the copy: {rehearsed.error}."
@@ -315,8 +315,8 @@ _SETS: Final = 5
 class Rehearsed:
     """A change that was executed once, alone.
 
-    `error` is the server's words if it failed, else empty. `late` says that it did not end in time, which
-    `error` names. `build_ns` and `undo_ns` are how long
+    `error` is the server's words if it failed, else empty. `late` says that it took longer than the budget
+    allows. `build_ns` and `undo_ns` are how long
     the change and its reversal took, `size` by how many bytes the database grew. `planned` are the
     templates whose plan it changes. Templates that cannot be planned are not among them.
     """
@@ -359,10 +359,8 @@ def _tried(
             scratch.execute(arm.setup)
         built = time.monotonic_ns() - begun
     except SetupError as error:
-        if time.monotonic_ns() - begun < timeout_s * 1e9:
-            return Rehearsed(error=str(error))
-        left = " that was left of the budget" if timeout_s < _BUILD_S else ""
-        return Rehearsed(error=f"in the {format_duration(timeout_s * 1e9)}{left}", late=True)
+        late = timeout_s < _BUILD_S and time.monotonic_ns() - begun >= timeout_s * 1e9
+        return Rehearsed(error=str(error), late=late)
     grown = scratch.size() - size
     after = _plans(scratch, statements, arm.statements, arm.settings)
     if any(number in before and number not in after for number in arm.statements):

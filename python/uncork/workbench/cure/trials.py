@@ -119,13 +119,14 @@ def measure_arms(
     short = source.spec.stop.budget <= _SHORT_NS
     attempts, longer = (_CONTINUED, _LONGER) if short else (0, 0)
     while True:
-        begun_ns, measured = time.monotonic_ns(), None
+        begun_ns, measured, longer_ns = time.monotonic_ns(), None, 0
         try:
             _run(session, told)
             measured = _measured(str(session.folder), build_result(session.folder), statements, clients)
         except BudgetTooShort:
             if not attempts or time.monotonic() >= until_s:
                 raise
+            longer_ns = time.monotonic_ns() - begun_ns
         rule = bounded
         if measured is not None and (not attempts or _has_interval(measured, deciding)):
             if not longer or not unclear(measured.effects):
@@ -138,7 +139,7 @@ def measure_arms(
         if measured is not None and left_s < spent_ns / 2e9:
             return measured
         # Most of what was spent went into set-up.
-        budget_ns = source.spec.stop.budget + spent_ns
+        budget_ns = source.spec.stop.budget + spent_ns + longer_ns
         if left_s < budget_ns / 1e9:
             budget_ns = max(round(left_s * 1e9), 1)
         told(f"too few trials for a verdict; it is measured for another {format_duration(budget_ns)}")
