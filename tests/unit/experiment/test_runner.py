@@ -191,14 +191,14 @@ def test_making_the_data_is_part_of_the_budget():
     assert not attempt.of(BudgetShort)
 
 
-def test_a_slow_set_up_makes_a_run_a_tenth_longer_than_its_budget_at_most_and_a_line_says_so():
-    attempt = Attempt(experiment(stop="budget = '10s'"), noise=0.3, build_ns=5 * 10**9).run()
+def test_a_slow_set_up_makes_a_run_hardly_longer_than_its_budget_and_a_line_says_so():
+    attempt = Attempt(experiment(stop="budget = '10s'"), noise=0.3, build_ns=46 * 10**8).run()
     early, short = attempt.of(BudgetShort)
-    assert early.message.startswith("set-up has taken 5.00 s of the budget of 10.0 s so far (1 of 2 steps)")
+    assert early.message.startswith("set-up has taken 4.60 s of the budget of 10.0 s so far (1 of 2 steps)")
     assert short.message.startswith(
-        "the budget of 10.0 s is enough for 0 rounds (set-up took 10.0 s), but a verdict needs 5: raise it"
+        "the budget of 10.0 s is enough for 1 round (set-up took 9.20 s), but a verdict needs 5: raise it"
     )
-    assert attempt.finished.elapsed_ns == pytest.approx(11e9, rel=0.05)
+    assert attempt.finished.elapsed_ns == pytest.approx(10e9, rel=0.1)
 
 
 def test_a_budget_that_holds_not_one_trial_is_an_error_that_says_so():
