@@ -27,6 +27,7 @@ from uncork.model.results.cure import PRACTICAL, Change, ChangeState, Net, State
 from uncork.model.template_words import inline_statement
 from uncork.model.units import count_words, format_count, format_duration, share_text
 from uncork.stats.combined import Bounded, difference, total
+from uncork.stats.power import MOST_LONGER
 
 _NS: Final = 1e9
 
@@ -270,21 +271,18 @@ def _by_net(net: Net, slower: StatementEffect | None, *, expected: bool) -> tupl
     return "not cured", f"As expected, it does not help: it {_saving(net)}."
 
 
-_MOST_LONGER: Final = 20.0
-
-
 def times_longer(net: Net) -> float | None:
     """Return how many times as many trials would probably decide what a change saves.
 
     The estimate is taken as it is, and its interval narrows with the square root of the number of trials.
-    None if it is decided, or needs more than 20 times as many.
+    None if it is decided, or needs more than `MOST_LONGER` times as many.
     """
     least = PRACTICAL * net.before
     if net.high < least or (net.low > 0 and net.saved >= least):
         return None
     helps = net.saved >= least
     half, distance = (net.saved - net.low, net.saved) if helps else (net.high - net.saved, least - net.saved)
-    return max((half / distance) ** 2, 1.0) if half**2 <= _MOST_LONGER * distance**2 else None
+    return max((half / distance) ** 2, 1.0) if half**2 <= MOST_LONGER * distance**2 else None
 
 
 def _saved(effect: StatementEffect) -> Bounded:

@@ -71,7 +71,9 @@ def budget_shortage(
     found = replace(found, least_ns=math.ceil(_MARGIN * found.least_ns / 1e9) * 1e9)
     taken = [f"set-up took {format_duration(setup_ns)}"] if setup_ns > LARGE_SETUP * spec.stop.budget else []
     if evidence_ns > LARGE_SETUP / 2 * spec.stop.budget:
-        taken.append(f"evidence will take about {format_duration(evidence_ns)}")
+        taken.append(
+            f'the kinds in the line "evidence" of the file will take about {format_duration(evidence_ns)}'
+        )
     return feasibility_words(
         found,
         taken,

@@ -160,9 +160,9 @@ def _forecast(run: RunFacts, open_ones: Sequence[Comparison]) -> tuple[str | Non
     """
     setup_ns = run.setup_ns or 0
     times_s = [
-        (setup_ns + (run.elapsed_ns - setup_ns) * (one.rounds_needed / one.rounds - 1)) / 1e9
-        for one in open_ones
-        if one.rounds_needed is not None
+        (setup_ns + (run.elapsed_ns - setup_ns) * (comparison.rounds_needed / comparison.rounds - 1)) / 1e9
+        for comparison in open_ones
+        if comparison.rounds_needed is not None
     ]
     in_reach = [time_s for time_s in times_s if enough_budget(time_s) is not None]
     return (enough_budget(max(in_reach)) if in_reach else None), len(in_reach)
