@@ -392,8 +392,8 @@ def _reasons(scene: _Scene, measured: Sequence[Comparison], noise: NoiseFloor) -
     unsure = [c for c in scene.having(Verdict.NOT_ENOUGH_EVIDENCE) if known_so_far(c) is None]
     if unsure:
         yield (
-            f"Not enough evidence in {count_words(len(unsure), 'comparison')}: the interval there still "
-            "includes both a practical difference and no difference. More rounds will narrow it."
+            f"Not enough evidence in {count_words(len(unsure), 'comparison')}: the interval there is "
+            "too wide for a verdict, or rests on too few rounds. More rounds will narrow it."
         )
     yield from _quoted(scene.having(Verdict.REFUSED), "refused")
     yield from _quoted(scene.having(Verdict.SKIPPED), "skipped")
