@@ -233,6 +233,10 @@ def test_a_finding_that_the_budget_left_open_is_named_with_the_budget_that_is_pr
     (step,) = [step for step in cure_steps(found) if "more time" in step.text]
     assert step.text == "Give uncork more time to try the rest, for which that budget is probably enough:"
     assert "--budget 3min" in step.command and "--resume cure-1" in step.command
+    (step,) = [
+        step for step in cure_steps(replace(found, reproduce="uncork demo")) if "more time" in step.text
+    ]
+    assert step.command == "uncork demo --budget 3min"
     beyond = replace(found, tried=(known.tried[0], replace(waiting, more_s=4000.0)))
     (step,) = [step for step in cure_steps(beyond) if "more time" in step.text]
     assert step.text == "Give uncork more time to try the rest:" and "--budget 60min" in step.command

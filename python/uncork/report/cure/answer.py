@@ -54,6 +54,7 @@ _MOST_REASONS: Final = 6
 _MOST_BY_HAND: Final = 2
 _RUNS: Final = re.compile(r" --runs[ =](?:'[^']*'|\S+)")
 _ONE_INDEX: Final = "Create an index on "
+_CURE: Final = "uncork cure "
 
 
 def answer_cure(result: CureResult) -> CureResult:
@@ -239,14 +240,8 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
         return
     states = [change.state for _, _, change in named_changes(result)]
     states += [tried.state for tried in result.tried if tried.changes or tried.more_s is not None]
-    unclear = "unclear" in states
-    if unclear or "not tried" in states:
-        what = "decide the unclear changes" if unclear else "try the rest"
-        budget = _more_budget(result)
-        enough = "" if budget is None else ", for which that budget is probably enough"
-        again = with_option(_again(result), f"--budget {budget or '60min'}")
-        again = again if not result.id else with_option(again, f"--resume {shlex.quote(result.id)}")
-        yield Step(f"Give uncork more time to {what}{enough}:", again)
+    if "unclear" in states or "not tried" in states:
+        yield _more_time(result, "decide the unclear changes" if "unclear" in states else "try the rest")
     by_hand = [tried for tried in result.tried if not tried.changes and tried.more_s is None]
     for tried in by_hand[:_MOST_BY_HAND]:
         yield _unproven(tried)
@@ -257,16 +252,19 @@ def cure_steps(result: CureResult) -> Iterator[Step]:
         yield Step("See where the time goes:", f"uncork report {shlex.quote(result.watched)}")
 
 
-def _more_budget(result: CureResult) -> str | None:
-    """Return the budget that is probably enough for the findings that this one left open; None if unknown.
+def _more_time(result: CureResult, what: str) -> Step:
+    """Return the step that gives a cure enough time, as far as that can be said.
 
     The copy is made again, and what helps is measured again for as long as it is tried.
     """
     more = [tried.more_s for tried in result.tried if tried.more_s is not None]
-    if not more:
-        return None
-    needed_s = 2 * sum(more) + (0.0 if result.copy is None else result.copy.seconds)
-    return enough_budget(needed_s)
+    copying_s = 0.0 if result.copy is None else result.copy.seconds
+    budget = enough_budget(2 * sum(more) + copying_s) if more else None
+    enough = "" if budget is None else ", for which that budget is probably enough"
+    again = with_option(_again(result), f"--budget {budget or '60min'}")
+    if result.id and again.startswith(_CURE):  # a demo's database is gone
+        again = with_option(again, f"--resume {shlex.quote(result.id)}")
+    return Step(f"Give uncork more time to {what}{enough}:", again)
 
 
 def _unproven(tried: Tried) -> Step:
@@ -296,10 +294,10 @@ def _psql(path: str, server: str) -> str:
 
 def _again(result: CureResult) -> str:
     """Return the command that repeats the cure with the stored watch, without watching again."""
-    verb, command = "uncork cure ", result.reproduce
-    if not result.watched or result.watched in command or not command.startswith(verb):
+    command = result.reproduce
+    if not result.watched or result.watched in command or not command.startswith(_CURE):
         return command
-    return f"{verb}{shlex.quote(result.watched)} {command.removeprefix(verb)}"
+    return f"{_CURE}{shlex.quote(result.watched)} {command.removeprefix(_CURE)}"
 
 
 VERDICTS: Final[dict[ChangeState, Verdict]] = {
