@@ -226,10 +226,12 @@ def test_paths_of_files_are_those_from_here():
 def test_a_finding_that_the_budget_left_open_is_named_with_the_budget_that_is_probably_enough():
     known = proven_cure()
     waiting = Tried(
-        known.tried[-1].finding, "not tried", "The budget was spent before its turn.", more_s=70.0
+        known.tried[-1].finding, "not tried", "Too little of the budget was left for it.", more_s=70.0
     )
     found = answer_cure(replace(known, tried=(known.tried[0], waiting), id="cure-1"))
-    assert any(reason.startswith("Not tried: ") and "before its turn" in reason for reason in found.reasons)
+    assert any(
+        reason.startswith("Not tried: ") and "Too little of the budget" in reason for reason in found.reasons
+    )
     (step,) = [step for step in cure_steps(found) if "more time" in step.text]
     assert step.text == "Give uncork more time to try the rest, for which that budget is probably enough:"
     assert "--budget 3min" in step.command and "--resume cure-1" in step.command

@@ -68,7 +68,7 @@ _ENDING: Final = 0.04
 """Part of the budget for removing the copy and for writing the files to hand over."""
 _LEAST_USUAL_S: Final = 30.0
 """Time of the budget that must be left to measure what people often try first."""
-_SPENT: Final = "The budget was spent before its turn."
+_SPENT: Final = "Too little of the budget was left for it."
 
 
 @dataclass(slots=True)
